@@ -1,0 +1,116 @@
+"""Every option of dynascope, declared once.
+
+The magics' flags, `%config DynascopeMagics`, the Python API, the help text and the documentation
+are all made from the fields of `Settings`: an option added here appears everywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+VIEWS = ("auto", "widget", "static", "text", "none")
+SAVE_SUFFIXES = (".html", ".json", ".svg", ".dot", ".txt")
+
+#: kinds of option: how it is written as a flag
+SWITCH, CHOICE, TEXT, NUMBER, REPEAT, PAIRS = "switch", "choice", "text", "number", "repeat", "pairs"
+
+
+def _option(
+    default: Any,
+    help: str,
+    kind: str = TEXT,
+    *,
+    group: str = "compile",
+    choices: tuple[str, ...] = (),
+    metavar: str | None = None,
+    short: str | None = None,
+    flag: str | None = None,
+    config: bool = True,
+) -> Any:
+    """A field of Settings.
+
+    `group`: "compile" (given to the compiler), "run" (how the cell runs) or "view" (what is shown).
+    `flag`: its name on the command line where it is not the field's own.  `config`: whether a default
+    for all later cells makes sense.
+    """
+    metadata = {
+        "help": help, "kind": kind, "group": group, "choices": choices, "metavar": metavar,
+        "short": short, "flag": flag, "config": config,
+    }  # fmt: skip
+    if isinstance(default, (list, dict)):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to compile, how to run, what to show."""
+
+    fullgraph: bool = _option(
+        False, "Capture one single graph, or fail at the first graph break. Wins over --error-on-graph-break.", SWITCH
+    )
+    error_on_graph_break: bool | None = _option(
+        None, "Fail at a graph break, unless a region allows it. More than one graph is still possible.", SWITCH
+    )
+    backend: str | Callable[..., Any] = _option(
+        "inductor", "Compiler backend: inductor, eager, aot_eager, ... (torch.compiler.list_backends()).", metavar="NAME"
+    )
+    mode: str | None = _option(None, "Inductor's mode.", CHOICE, choices=MODES)
+    dynamic: bool | None = _option(
+        None, "Trace with dynamic shapes (true), never (false), or let the compiler decide (not given).", CHOICE,
+        choices=("true", "false"),
+    )  # fmt: skip
+    options: dict[str, Any] = _option({}, "An option for the backend, as KEY=VALUE. Repeatable.", PAIRS, metavar="KEY=VALUE")
+    nested_graph_breaks: bool | None = _option(
+        None, "After a break deep in a call, resume all callers at once (torch._dynamo.config.nested_graph_breaks).", SWITCH
+    )
+    cache: bool = _option(True, "Use Inductor's and AOTAutograd's caches on disk; --no-cache compiles from scratch.", SWITCH)
+
+    device: str | None = _option(None, "Default device of new tensors while the cell runs.", group="run", metavar="DEVICE")
+    function: list[str] = _option(
+        [], "Compile exactly this function, method or module, wherever the run calls it. Dotted names; repeatable.",
+        REPEAT, group="run", short="f", metavar="NAME", config=False,
+    )  # fmt: skip
+    region: list[str] = _option(
+        [], "Set error_on_graph_break for one place: TARGET=error or TARGET=allow; TARGET is a function, a dotted path "
+        "into a library, or lines of the cell (9 or 9-12). Repeatable.",
+        REPEAT, group="run", metavar="TARGET=error|allow", config=False,
+    )  # fmt: skip
+    keep: bool = _option(False, "Leave the compiled functions bound to their names after the cell.", SWITCH, group="run")
+    output: str | None = _option(
+        None, "Bind the report to this name.", group="view", short="o", metavar="NAME", config=False
+    )  # fmt: skip
+    save: str | None = _option(
+        None, "Save the report: .html, .json, .svg, .dot or .txt.", group="view", metavar="PATH", config=False
+    )
+    view: str = _option(
+        "auto", "What to show: the widget, a static picture, text, nothing, or what fits the place.", CHOICE, group="view",
+        choices=VIEWS,
+    )  # fmt: skip
+
+    def replace(self, **changes: Any) -> Settings:
+        """A copy with these settings changed."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; a backend that is a callable appears by its name."""
+        data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if callable(self.backend):
+            data["backend"] = getattr(self.backend, "__qualname__", type(self.backend).__name__)
+        data["options"] = {k: v if isinstance(v, (bool, int, float, str, type(None))) else repr(v) for k, v in self.options.items()}
+        return data
+
+    def conflicts(self) -> str | None:
+        """The one line that says which settings exclude each other, or None."""
+        if self.mode is not None and self.options:
+            return "give --mode or --options, not both (torch.compile takes either)"
+        return None
+
+
+def option_flag(f: dataclasses.Field[Any]) -> str:
+    """`--error-on-graph-break` for the field `error_on_graph_break`."""
+    return "--" + (f.metadata["flag"] or f.name).replace("_", "-")
