@@ -1,0 +1,134 @@
+"""Reads the texts in which Dynamo tells of a graph break.
+
+The same text comes with a structured-trace record, in an exception's message and in a log; from 2.9 to
+2.15 its parts keep their names (Explanation, Hint, Developer debug context, a page's address) while the
+words around them change.  Pure functions: text in, plain data out.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_HEADER = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<line>\d+)$", re.M)
+_SKIP_HEADER = re.compile(r"^Graph break: (?:torch\.compile|from user code)[^\n]*", re.M)
+_REASON = re.compile(r"^Graph Break Reason: ?", re.M)
+_CHAIN = re.compile(r"^\*\*\* While handling this graph break, another graph break occurred: \*\*\*$", re.M)
+_TAIL = re.compile(r"^(?:User code traceback:|from user code:|Traceback \(most recent call last\):|Set TORCHDYNAMO_VERBOSE)", re.M)
+_LEAD = re.compile(r"^(?:Encountered graph break when attempting to trace|Failed to handle graph break gracefully)[^\n]*:\n\n", re.M)
+_URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
+_ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
+_FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
+
+
+@dataclass
+class Part:
+    """One break of a text; a text chains several where handling one led to the next."""
+
+    reason: str = ""
+    explanation: str = ""
+    hints: list[str] = field(default_factory=list)
+    context: str = ""
+    url: str | None = None
+    gb_id: str | None = None
+
+    @property
+    def type(self) -> str:
+        """The registry's name of this kind of break, else the reason's first line."""
+        return registry().get(self.gb_id or "", {}).get("Gb_type") or self.reason
+
+
+@dataclass
+class BreakText:
+    """What one text says."""
+
+    text: str
+    file: str | None = None
+    line: int | None = None
+    parts: list[Part] = field(default_factory=list)
+    #: the stack that it prints, outermost first: {"file", "line", "function"}
+    stack: list[dict[str, Any]] = field(default_factory=list)
+    #: the compiler gave the whole frame up
+    gave_up: bool = False
+
+
+@functools.cache
+def registry() -> dict[str, dict[str, Any]]:
+    """torch's own table of graph breaks by id (`GB0025`); empty where the wheel has none."""
+    spec = importlib.util.find_spec("torch")
+    for root in (spec.submodule_search_locations if spec else None) or ():
+        path = Path(root) / "_dynamo" / "graph_break_registry.json"
+        if path.is_file():
+            table = json.loads(path.read_text(encoding="utf-8"))
+            return {key: entries[0] if isinstance(entries, list) else entries for key, entries in table.items() if entries}
+    return {}
+
+
+def read(text: str) -> BreakText:
+    """Take a break's text apart; what is not there stays empty."""
+    result = BreakText(text=text)
+    header = _HEADER.search(text)
+    if header:
+        result.file, result.line = header["file"], int(header["line"])
+    result.gave_up = "Skipping the function" in text or "torch.compile will skip tracing the frame" in text
+    body = text
+    reason = _REASON.search(text)
+    if reason:
+        body = text[reason.end() :]
+    elif (skip := _SKIP_HEADER.search(text)) is not None:
+        # 2.9 and 2.11 print the stack first and the exception, in a traceback, last
+        last = max((m.end() for m in re.finditer(r"^torch\._dynamo\.exc\.\w+: ", text, re.M)), default=skip.end())
+        body = text[last:]
+    body = _LEAD.sub("", body, count=1)
+    tail = _TAIL.search(body)
+    result.parts = [_part(p) for p in _CHAIN.split(body[: tail.start()] if tail else body) if p.strip()]
+    result.stack = stack_of(text)
+    if result.line is None and result.stack:
+        result.file, result.line = result.stack[-1]["file"], result.stack[-1]["line"]
+    return result
+
+
+def _part(text: str) -> Part:
+    part = Part()
+    current = "reason"
+    for line in text.strip("\n").splitlines():
+        url = _URL.search(line)
+        if url:
+            part.url, part.gb_id = url.group(0), f"GB{int(url.group(1)):04d}"
+            continue
+        found = _FIELD.match(line)
+        if found:
+            current, line = found.group(1), found.group(2)
+            if current == "Hint":
+                part.hints.append("")
+        if current == "reason":
+            part.reason = f"{part.reason}\n{line}".strip("\n")
+        elif current == "Explanation":
+            part.explanation = f"{part.explanation}\n{line.strip()}".strip("\n")
+        elif current == "Hint" and part.hints:
+            part.hints[-1] = f"{part.hints[-1]}\n{line.strip()}".strip("\n")
+        else:
+            part.context = f"{part.context}\n{line.strip()}".strip("\n")
+    part.reason = part.reason.strip().split("\n", 1)[0]
+    part.context = part.context.strip()
+    return part
+
+
+def stack_of(text: str) -> list[dict[str, Any]]:
+    """The user's stack printed after "User code traceback:" or "from user code:", outermost first."""
+    found = re.search(r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", text, re.M)
+    if not found:
+        return []
+    entries: list[dict[str, Any]] = []
+    for line in text[found.end() :].splitlines()[1:]:
+        match = _ENTRY.match(line)
+        if match:
+            entries.append({"file": match["file"], "line": int(match["line"]), "function": match["function"]})
+        elif entries and not line.startswith("    "):
+            break
+    return entries

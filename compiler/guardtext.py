@@ -1,0 +1,103 @@
+"""Guards and recompile reasons, in words.
+
+Pure functions over the texts that Dynamo prints: the guard tree (`dynamo_cpp_guards_str`) and the
+reasons of a recompile (a JSON list in 2.9, plain text later).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+_GUARD = re.compile(r"^[| ]*\+- (?P<kind>[A-Z_]+): (?P<text>.*)$", re.M)
+_TENSOR = re.compile(
+    r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
+    r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
+)
+_NOISE = frozenset({
+    "ID_MATCH", "TYPE_MATCH", "DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR", "DICT_CONTAINS", "NO_TENSOR_ALIASING", "LAMBDA_GUARD",
+    "GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE", "DUAL_LEVEL_MATCH", "DETERMINISTIC_ALGORITHMS", "CLASS_MATCH",
+    "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH", "CONSTANT_SUBCLASS_MATCH", "WEAKREF_ALIVE",
+})  # fmt: skip
+_LIMIT = 200
+
+
+def guards(text: str) -> list[str]:
+    """The guards that speak of the user's data, readable, in order, each once.
+
+    Those on Dynamo's own ground (global state, identities of functions and modules) are left to the
+    count: they fail when code is redefined, and the recompile's reason then says so.
+    """
+    found: dict[str, None] = {}
+    for match in _GUARD.finditer(text):
+        if match["kind"] in _NOISE:
+            continue
+        words = _readable(match["kind"], match["text"])
+        if words:
+            found[words] = None
+        if len(found) == _LIMIT:
+            break
+    return list(found)
+
+
+def _readable(kind: str, text: str) -> str:
+    text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
+    tensor = _TENSOR.match(text)
+    if tensor:
+        grad = ", requires grad" if tensor["grad"] == "True" else ""
+        device = "" if tensor["device"] == "None" else f" on device {tensor['device']}"
+        return f"{source(tensor['source'])} is a {tensor['dtype']} tensor of shape [{tensor['size']}]{device}{grad}"
+    return source(text)
+
+
+def source(text: str) -> str:
+    """`L['x']` and `G['x']` as the user writes them."""
+    text = re.sub(r"L\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"G\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)
+    return re.sub(r"__import_(\w+?)(?=\W|$)", lambda m: m.group(1).replace("_dot_", "."), text)
+
+
+def recompile_reasons(text: str) -> list[str]:
+    """The reasons of a recompile, one for each compiled version that was tried, without stacks."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        # 2.11 and later join the reasons with "\n" inside a JSON-like list, or give one alone
+        data = [text]
+    reasons = data if isinstance(data, list) else [data]
+    return [str(r).split("\nUser stack trace:", 1)[0].strip() for r in reasons if str(r).strip()]
+
+
+_WORDS = [
+    (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"),
+     "{n} had another size in dimension {i}: {a} before, {b} now"),
+    (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"),
+     "{n} had another dtype: {a} before, {b} now"),
+    (re.compile(r"tensor '(?P<n>.+?)' rank mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"),
+     "{n} had another number of dimensions: {a} before, {b} now"),
+    (re.compile(r"tensor '(?P<n>.+?)' stride mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"),
+     "{n} lay otherwise in memory (stride of dimension {i}): {a} before, {b} now"),
+    (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch\. expected requires_grad=(?P<a>\S+)"),
+     "{n} did not have requires_grad={a} any more"),
+    (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "{n} was on another device"),
+    (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"), "{n} was no tensor any more, but {b}"),
+    (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "{n} had another type"),
+    (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)"), "{n} was another object (redefined, or assigned anew)"),
+    (re.compile(r"^len\((?P<n>.+?)\) == (?P<a>\S+)"), "{n} had another length than {a}"),
+    (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "a global setting of torch changed: {n}"),
+    (re.compile(r"___check_global_state"), "a global setting of torch changed (grad mode, autocast, ...)"),
+    (re.compile(r"^(?P<n>[\w.'\[\]]+) == (?P<a>\S+)"), "{n} was {a} when it was compiled, and is not now"),
+    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+)"), "{n} was at least {a} when it was compiled, and is not now"),
+]  # fmt: skip
+
+
+def reason_words(reason: str) -> str:
+    """One reason in words; the compiler's own expression where no rule fits."""
+    text = re.sub(r"^!?\d+/\d+: ", "", reason)
+    text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
+    for pattern, words in _WORDS:
+        found = pattern.search(text)
+        if found:
+            return words.format(**{k: source(v) for k, v in found.groupdict().items()})
+    return "this no longer held: " + source(text)
