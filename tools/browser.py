@@ -1,0 +1,98 @@
+"""Find a Chromium for the browser tests, or install one, saying so.
+
+The machine's own comes first; then Playwright's; then one is installed: with apt as root, else
+Playwright's own.  Standard library only; parses on Python 3.8.
+
+    python3 -m tools.browser          # find, or install
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.preflight import has_apt
+
+#: the path of the browser, for the tests
+VARIABLE = "DYNASCOPE_CHROMIUM"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+
+
+def works(path: str) -> bool:
+    """Whether it starts: some systems have a stub that only says how to install it."""
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def find(python: str, environ: dict[str, str]) -> str | None:
+    """The path of a browser that starts, or None.  `python` is the one with Playwright in it."""
+    for name in (environ.get(VARIABLE, ""), *NAMES, MAC):
+        path = shutil.which(name, path=environ.get("PATH")) if name else None
+        if path and works(path):
+            return path
+    path = playwrights_own(python, environ)
+    return path if path and works(path) else None
+
+
+def playwrights_own(python: str, environ: dict[str, str]) -> str | None:
+    """Where Playwright keeps its Chromium, if it has one."""
+    code = (
+        "from playwright.sync_api import sync_playwright\n"
+        "with sync_playwright() as p: print(p.chromium.executable_path)"
+    )  # fmt: skip
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, env=environ)
+    path = done.stdout.strip()
+    return path if done.returncode == 0 and Path(path).is_file() else None
+
+
+def install(python: str, environ: dict[str, str]) -> str | None:
+    """Install one, saying how; None where that did not work."""
+    if has_apt():
+        print("setup: no Chromium here: installing it with apt-get (this is a root shell)", flush=True)
+        quiet = {**environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for command in (
+            ["apt-get", "update", "-qq"],
+            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"],
+        ):
+            if subprocess.call(command, env=quiet, stdout=subprocess.DEVNULL):
+                break
+        else:
+            found = find(python, environ)
+            if found:
+                return found
+        print("setup: apt-get could not; trying Playwright's own", flush=True)
+    print("setup: installing Playwright's Chromium", flush=True)
+    command = [python, "-m", "playwright", "install", *(["--with-deps"] if has_apt() else []), "chromium"]
+    if subprocess.call(command, env=environ) == 0:
+        return find(python, environ)
+    return None
+
+
+def cure() -> str:
+    """The one line for who has to do it by hand."""
+    if shutil.which("apt-get"):
+        return "sudo apt-get install chromium"
+    return "install Chromium or Chrome, or: .venv/bin/python -m playwright install --with-deps chromium"
+
+
+def ensure(python: str, environ: dict[str, str]) -> str | None:
+    """A browser's path, installing one where there is none."""
+    return find(python, environ) or install(python, environ)
+
+
+def main() -> int:
+    """Print the path, or how to get one."""
+    path = ensure(sys.executable, dict(os.environ))
+    print(path if path else f"no Chromium: {cure()}")
+    return 0 if path else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""Look at the machine before anything is installed: name each missing thing, with its one-line cure.
+
+Runs under the machine's own Python, whatever it is, so this file needs the standard library only and
+parses on Python 3.8.  `check(task)` returns Findings and changes nothing.
+
+    python3 -m tools.preflight [demo|test|lab|bench|docs]
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+OLDEST, NEWEST = (3, 10), (3, 14)
+ROOT = Path(__file__).resolve().parent.parent
+#: free space for a CPU torch and all tools; a CUDA torch needs about 6 GB more
+GIGABYTES = 4.0
+#: without a C++ compiler these still work, with a backend that generates no code
+WITHOUT_COMPILER = ("demo", "lab", "docs")
+
+
+class Finding:
+    """One missing thing.  `fatal`: the task cannot go on without it."""
+
+    def __init__(self, what: str, cure: str, fatal: bool = True) -> None:
+        self.what = what
+        self.cure = cure
+        self.fatal = fatal
+
+    def __str__(self) -> str:
+        word = "missing" if self.fatal else "note"
+        return f"preflight: {word}: {self.what}\n           cure: {self.cure}"
+
+
+def has_apt() -> bool:
+    """Whether this process may install system packages."""
+    return bool(shutil.which("apt-get")) and hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def system_cure(apt: str, brew: str, other: str) -> str:
+    """How to install something with this machine's package manager."""
+    if shutil.which("apt-get"):
+        return "{}apt-get install {}".format("" if has_apt() else "sudo ", apt)
+    if sys.platform == "darwin":
+        return brew
+    return other
+
+
+def python_finding(version: tuple[int, int]) -> Finding | None:
+    """The Python has to be one that torch is built for."""
+    if OLDEST <= version <= NEWEST:
+        return None
+    names = "{}.{} to {}.{}".format(*OLDEST, *NEWEST)
+    return Finding(
+        "Python {} (this is {}.{})".format(names, *version),
+        "install one of them, then: make PYTHON=/path/to/python3.11 ...",
+    )
+
+
+def venv_finding(python: str) -> Finding | None:
+    """`python -m venv` leaves half an environment behind where ensurepip is missing."""
+    done = subprocess.run([python, "-c", "import venv, ensurepip"], capture_output=True)
+    if done.returncode == 0:
+        return None
+    version = "{}.{}".format(*sys.version_info[:2])
+    return Finding(
+        "the venv module with ensurepip",
+        system_cure(f"python{version}-venv", "brew install python", "install the package python3-venv (or python3-pip)"),
+    )
+
+
+def disk_finding(folder: Path, needed: float = GIGABYTES) -> Finding | None:
+    """Downloads, the environment and compiled kernels all lie on the project's disk."""
+    free = shutil.disk_usage(str(folder)).free / 1e9
+    if free >= needed:
+        return None
+    return Finding(
+        f"{needed:.0f} GB of free disk space (there are {free:.1f} GB)",
+        f"free some space on the disk of {folder}",
+    )
+
+
+def compiler() -> str | None:
+    """The C++ compiler that Inductor will use, or None."""
+    names = [os.environ.get("CXX", ""), "clang++" if sys.platform == "darwin" else "g++", "clang++"]
+    for name in names:
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    return None
+
+
+def compiler_finding(fatal: bool) -> Finding | None:
+    """Inductor on the CPU compiles C++ that includes Python.h: try just that."""
+    found = compiler()
+    version = "{}.{}".format(*sys.version_info[:2])
+    cure = system_cure(f"g++ python{version}-dev", "xcode-select --install", "install g++ and the Python headers")
+    suffix = "" if fatal else " (going on with the backend aot_eager, which compiles no C++)"
+    if found is None:
+        return Finding("a C++ compiler for Inductor" + suffix, cure, fatal)
+    include = sysconfig.get_paths()["include"]
+    if not (Path(include) / "Python.h").is_file():
+        return Finding(f"Python.h for Inductor (looked in {include}){suffix}", cure, fatal)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.cpp"
+        source.write_text("#include <Python.h>\n#include <vector>\nint main() { return 0; }\n")
+        done = subprocess.run([found, "-fsyntax-only", "-I" + include, str(source)], capture_output=True, text=True)
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines() or ["no message"]
+    return Finding(f"a working C++ compiler ({found} says: {lines[0]}){suffix}", cure, fatal)
+
+
+def can_compile() -> bool:
+    """Whether Inductor will be able to build its C++ here."""
+    return compiler_finding(fatal=False) is None
+
+
+def node_finding(under_ci: bool) -> Finding | None:
+    """The front end's own tests run in node; without it they are left out, but never under CI."""
+    if shutil.which("node"):
+        return None
+    return Finding(
+        "node, for the tests in tests/frontend" + ("" if under_ci else " (left out)"),
+        system_cure("nodejs", "brew install node", "install node 20 or later"),
+        fatal=under_ci,
+    )
+
+
+def under_ci() -> bool:
+    """CI services set `CI`; there nothing may be left out."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def check(task: str, root: Path = ROOT, installed: bool = False) -> list[Finding]:
+    """What is missing for `task`; with `installed`, space and venv are no question any more.
+
+    The browser is not in here: `tools/browser.py` looks for it, because it can also install one.
+    """
+    findings = [python_finding((sys.version_info[0], sys.version_info[1]))]
+    if not installed:
+        findings += [venv_finding(sys.executable), disk_finding(root)]
+    findings.append(compiler_finding(fatal=task not in WITHOUT_COMPILER))
+    if task == "test":
+        findings.append(node_finding(under_ci()))
+    return [f for f in findings if f is not None]
+
+
+def main(arguments: list[str]) -> int:
+    """Print every finding; 1 where one of them is fatal."""
+    findings = check(arguments[0] if arguments else "test")
+    for finding in findings:
+        print(finding, flush=True)
+    if not findings:
+        print("preflight: everything is here", flush=True)
+    return 1 if any(f.fatal for f in findings) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
