@@ -33,7 +33,7 @@ def lines(kept: list[str]) -> list[str]:
         name = canonical(found.metadata["Name"])
         if name in NOT_PINNED:
             continue
-        needs = found.metadata["Requires-Python"] if "Requires-Python" in found.metadata else ""
+        needs = str(found.metadata.json.get("requires_python") or "")
         too_new = re.search(r">=?\s*3\.1[1-9]", needs) is not None
         pins[name] = "{}=={}{}".format(name, found.version.partition("+")[0], NEW_PYTHON if too_new else "")
     old = [line for line in kept if line.endswith(OLD_PYTHON)]

@@ -1,0 +1,219 @@
+"""Read and write the pages that the docs tests run: `.ipynb`, and MyST Markdown through jupytext.
+
+A Page knows its cells, their tags and time limits, and on which line of its file each code cell
+starts.  Nothing here runs code, and nothing here loads torch.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SUFFIXES = (".ipynb", ".md")
+DEFAULT_TIMEOUT = 300.0
+_FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n(?:---|\.\.\.)\s*(?:\n|\Z)", re.DOTALL)
+_MYST_FRONT = re.compile(r"^\s*(?:file_format:\s*mystnb|format_name:\s*myst)\s*$", re.MULTILINE)
+_CODE_CELL = re.compile(r"^[ \t]*(?:`{3,}|~{3,}|:{3,})\{code-cell\}", re.MULTILINE)
+
+
+class PageError(Exception):
+    """A file that cannot be read as a page; the message is one line."""
+
+
+@dataclass
+class Page:
+    """One notebook or MyST page, with its cells as nbformat has them."""
+
+    path: Path
+    notebook: Any
+    #: of each cell: the line of the file on which its source starts; None in an .ipynb
+    first_lines: list[int | None]
+    #: what a reader of the result should know, one sentence each
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def stores_outputs(self) -> bool:
+        """Whether the file keeps outputs, and has some: then they are compared."""
+        return self.path.suffix == ".ipynb" and any(
+            cell.get("outputs") or cell.get("execution_count") for _, cell in self.code_cells()
+        )
+
+    def code_cells(self) -> Iterator[tuple[int, Any]]:
+        """(index among all cells, cell) of each code cell."""
+        for index, cell in enumerate(self.notebook.cells):
+            if cell.cell_type == "code":
+                yield index, cell
+
+    def number(self, index: int) -> int:
+        """Which code cell it is, counted from 1: how messages name it."""
+        return sum(1 for i, _ in self.code_cells() if i <= index)
+
+    def option(self, name: str) -> Any:
+        """A page-wide option, from the front matter or the notebook's metadata; None where not given."""
+        return _option(self.notebook.metadata, name)
+
+    def skip_reason(self) -> str | None:
+        """Why the whole page is not to be run, or None."""
+        tags = tags_of(self.notebook)
+        if "skip-execution" in tags or self.option("execution_mode") == "off":
+            return "the page says that it is not to be run"
+        language = self.notebook.metadata.get("language_info", {}).get("name") or self.notebook.metadata.get("kernelspec", {}).get(
+            "language"
+        )
+        if language and language not in ("python", "ipython"):
+            return f"written in {language}, not in Python"
+        return None
+
+    def timeout(self, cell: Any, default: float = DEFAULT_TIMEOUT) -> float | None:
+        """Seconds that a cell may take: its own, else the page's, else `default`; None is no limit.
+
+        Zero and below mean no limit, as in MyST-NB.
+        """
+        for given in (_option(cell.metadata, "execution_timeout"), self.option("execution_timeout"), default):
+            if given is not None:
+                try:
+                    seconds = float(given)
+                except (TypeError, ValueError):
+                    raise PageError(f"{self.path}: execution_timeout is {given!r}, not a number of seconds") from None
+                return seconds if seconds > 0 else None
+        return None
+
+    def write(self) -> None:
+        """Write an .ipynb back."""
+        import nbformat
+
+        text = nbformat.writes(self.notebook)
+        self.path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+
+
+def tags_of(cell: Any) -> set[str]:
+    """A cell's tags (or a notebook's)."""
+    tags = cell.metadata.get("tags", [])
+    return set(tags.replace(",", " ").split()) if isinstance(tags, str) else set(tags)
+
+
+def _option(metadata: Any, name: str) -> Any:
+    for holder in (metadata, metadata.get("mystnb", {}), metadata.get("dynascope", {})):
+        if isinstance(holder, dict) and holder.get(name) is not None:
+            return holder[name]
+    return None
+
+
+def read(path: Path) -> Page:
+    """The page at `path`.  Raises PageError, in one line, where it is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PageError(f"{path}: cannot be read: {error}") from None
+    return _read_myst(path, text) if path.suffix == ".md" else _read_ipynb(path, text)
+
+
+def _read_ipynb(path: Path, text: str) -> Page:
+    import nbformat
+
+    with warnings.catch_warnings():
+        # missing cell ids are added; they change nothing that is tested
+        warnings.simplefilter("ignore")
+        try:
+            notebook = nbformat.reads(text, as_version=4)
+        except Exception as error:
+            message = (str(error).splitlines() or [type(error).__name__])[0]
+            raise PageError(f"{path}: not a notebook: {message}") from None
+    return Page(path, notebook, [None] * len(notebook.cells))
+
+
+def _read_myst(path: Path, text: str) -> Page:
+    try:
+        import jupytext
+        import yaml
+    except ImportError:
+        raise PageError(f"{path}: MyST pages need jupytext: pip install jupytext") from None
+    front: dict[str, Any] = {}
+    found = _FRONT_MATTER.match(text)
+    if found:
+        try:
+            front = yaml.safe_load(found.group(1)) or {}
+        except yaml.YAMLError as error:
+            raise PageError(f"{path}: front matter: {' '.join(str(error).split())}") from None
+        # Jupytext checks a front matter against the notebook format, which MyST-NB does not
+        # (`kernelspec` without a display name, say): it goes in afterwards, the lines keep their numbers.
+        text = "\n" * found.group(0).count("\n") + text[found.end() :]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            notebook = jupytext.reads(text, fmt="md:myst")
+        except Exception as error:
+            message = (str(error).splitlines() or [type(error).__name__])[0]
+            raise PageError(f"{path}: not a MyST page: {message}") from None
+    for name, value in front.items() if isinstance(front, dict) else ():
+        notebook.metadata[name] = value
+    notebook.metadata.pop("jupytext", None)
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"} | dict(
+        front.get("kernelspec") or {}
+    )
+    page = Page(path, notebook, _first_lines(notebook, text.splitlines()))
+    nested = len(_CODE_CELL.findall(text)) - sum(1 for _ in page.code_cells())
+    if nested > 0:
+        page.notes.append(f"{nested} code cells inside lists, quotes or other blocks are not run (jupytext does not read them)")
+    return page
+
+
+def _first_lines(notebook: Any, lines: list[str]) -> list[int | None]:
+    """Where each cell's source starts: cells come in the file's order, so one pass finds them."""
+    found: list[int | None] = []
+    start = 0
+    for cell in notebook.cells:
+        body = cell.source.splitlines()
+        place = None
+        for i in range(start, len(lines) - len(body) + 1) if body else ():
+            if [line.strip() for line in lines[i : i + len(body)]] == [line.strip() for line in body]:
+                place = i + 1
+                start = i + len(body)
+                break
+        found.append(place)
+    return found
+
+
+def is_page(path: Path, explicit: bool = False) -> bool:
+    """Whether a file is one that the docs tests run.
+
+    A Markdown file is one where its front matter says so; named explicitly, a code cell in it is enough.
+    """
+    if path.suffix == ".ipynb":
+        return True
+    if path.suffix != ".md":
+        return False
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return explicit
+    front = _FRONT_MATTER.match(text)
+    if front and _MYST_FRONT.search(front.group(1)):
+        return True
+    return explicit and _CODE_CELL.search(text) is not None
+
+
+def find(paths: Iterable[str | Path]) -> list[Path]:
+    """Every page in these files and folders, in order, each once.  Raises PageError for a path that holds none."""
+    found: dict[Path, None] = {}
+    for given in map(Path, paths):
+        if given.is_dir():
+            inside = [p for p in sorted(given.rglob("*")) if p.suffix in SUFFIXES and not _hidden(p, given) and is_page(p)]
+            found.update(dict.fromkeys(inside))
+        elif not given.exists():
+            raise PageError(f"{given}: no such file or folder")
+        elif is_page(given, explicit=True):
+            found[given] = None
+        else:
+            raise PageError(f"{given}: neither an .ipynb nor a MyST page with code cells")
+    return list(found)
+
+
+def _hidden(path: Path, root: Path) -> bool:
+    """In a folder that holds no sources: .ipynb_checkpoints, .git, a build."""
+    folders = path.relative_to(root).parts[:-1]
+    return any(part.startswith(".") or part in ("build", "_build", "node_modules", "__pycache__") for part in folders)
