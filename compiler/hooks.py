@@ -19,6 +19,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from dynascope.compiler.places import in_torch
+
 Sink = Callable[[dict[str, Any]], None]
 Undo = Callable[[], None]
 
@@ -227,8 +229,10 @@ def _frames(hooks: Hooks) -> Undo:
 
     def end(result: Any, error: BaseException | None) -> None:
         attempt = hooks.attempts().pop()
-        swallowed = attempt.get("error")
+        swallowed = attempt.pop("error", None)
         compiled = getattr(result, "guarded_code", None) is not None
+        if attempt["cid"] is None and not compiled and error is None and in_torch(attempt["code"]["file"]):
+            return  # torch's own plumbing, met on the way and never traced
         hooks.emit(
             "frame", cid=attempt["cid"], code=attempt["code"], stopped=attempt["stopped"], fullgraph=attempt["fullgraph"],
             error_on_graph_break=attempt["flag"],
@@ -382,13 +386,13 @@ def _resumes(hooks: Hooks) -> Undo:
     return _patch(cache, "lookup", wrap)
 
 
-def _node_stacks(hooks: Hooks) -> Undo:
-    """For each node of a captured graph the user's lines that it comes from (the trace names only the innermost)."""
+def _node_modules(hooks: Hooks) -> Undo:
+    """For each node of a captured graph the nn.Module that it ran in (the trace does not name it)."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
-        nodes = {n.name: (n.meta.get("stack_trace"), _module_path(n.meta.get("nn_module_stack"))) for n in gm.graph.nodes}
-        hooks.emit("nodes", nodes=nodes)
+        paths = {n.name: _module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
+        hooks.emit("nodes", modules={name: path for name, path in paths.items() if path})
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
@@ -420,7 +424,8 @@ def _bytecode(hooks: Hooks) -> Undo:
 
 
 def _describe(error: BaseException) -> dict[str, Any]:
-    return {"type": type(error).__name__, "module": type(error).__module__, "message": str(error)}
+    stack = summaries(getattr(error, "real_stack", None))  # outermost first, with columns
+    return {"type": type(error).__name__, "module": type(error).__module__, "message": str(error), "stack": stack}
 
 
 _HOOKS: dict[str, Callable[[Hooks], Undo]] = {
@@ -430,6 +435,6 @@ _HOOKS: dict[str, Callable[[Hooks], Undo]] = {
     "stops": _stops,
     "graph ends": _graph_ends,
     "resume functions": _resumes,
-    "node stacks": _node_stacks,
+    "node modules": _node_modules,
     "bytecode": _bytecode,
 }

@@ -1,0 +1,369 @@
+"""*Events in, Report out*: a pure function, the same for a live run and for TORCH_TRACE files.
+
+`assemble(events, ...)` groups the events by frame (`drafts`), then tells what became of each frame, which
+break stopped which graph, and how the frames hang together.  Nothing is guessed: a link, a column or a
+flag that the events do not hold stays None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynascope.compiler import graphtext, guardtext, places
+from dynascope.compiler.breaks import BreakTable
+from dynascope.compiler.drafts import Draft, Drafts, Event
+from dynascope.compiler.report import (
+    Failure,
+    Frame,
+    Graph,
+    Recompile,
+    Report,
+    Resume,
+    StackEntry,
+    Summary,
+)
+
+_PHASES = {
+    "dynamo_cumulative_compile_time_us": "dynamo",
+    "aot_autograd_cumulative_compile_time_us": "AOTAutograd",
+    "backend_compile_time_s": "backend",
+    "inductor_compile_time_s": "inductor",
+    "code_gen_time_s": "code generation",
+    "inductor_cumulative_compile_time_us": "inductor",
+    "triton_compile_time_us": "triton",
+}
+
+#: names of the function that holds a cell's statements
+STATEMENTS = "__cell__"
+
+
+def assemble(
+    events: Iterable[Event],
+    *,
+    strings: dict[int, str] | None = None,
+    cell_of: places.CellResolver = lambda file: None,
+    owner_thread: int | None = None,
+    origin: str = "live",
+) -> Report:
+    """The Report of these events, in their order.
+
+    `strings`: interned strings of the structured trace.  `owner_thread`: frames compiled by another are foreign.
+    """
+    drafts = Drafts(strings).feed(events)
+    return _Assembly(drafts, cell_of, owner_thread, origin == "trace").report()
+
+
+class _Assembly:
+    def __init__(self, drafts: Drafts, cell_of: places.CellResolver, owner: int | None, from_file: bool) -> None:
+        self.drafts = drafts
+        self.cell_of = cell_of
+        self.owner = owner
+        self.from_file = from_file
+        self.result = Report(unread=dict(drafts.unread), origin="trace" if from_file else "live")
+        self.frame_of: dict[int, Frame] = {}  # by the draft's order
+        #: code object -> its latest frame; for files, (name, file) stand for it
+        self.latest: dict[Any, Frame] = {}
+        self.resume_made: dict[int, tuple[Frame, Event]] = {}
+        self.extents: dict[str, set[tuple[int, int]]] = {}
+        self.breaks = BreakTable(cell_of)
+
+    def report(self) -> Report:
+        for draft in self.drafts.drafts:
+            if draft.code or draft.stack or draft.graph_text:
+                self.add(draft)
+        result = self.result
+        result.breaks = self.breaks.breaks
+        result.sources = places.sources(self.extents, self.cell_of)
+        result.summary = summarise(result)
+        return result
+
+    # -- one frame ------------------------------------------------------------------------------------
+
+    def add(self, draft: Draft) -> None:
+        frame = self.frame(draft)
+        self.frame_of[draft.order] = frame
+        self.result.frames.append(frame)
+        self.link(draft, frame)
+        self.graph(draft, frame)
+        self.end(draft, frame)
+        self.recompile(draft, frame)
+        for made in draft.resumes:
+            self.resume_made[made["resume"]["uid"]] = (frame, made)
+        self.latest[self.key(draft)] = frame
+        self.latest[(frame.code_name, frame.file)] = frame
+        if frame.status != "ignored":
+            self.note_place(frame.file, frame.line, frame.end_line)
+
+    def key(self, draft: Draft) -> Any:
+        code = draft.code
+        return code.get("uid") or (code.get("name"), code.get("file"), code.get("line"))
+
+    def frame(self, draft: Draft) -> Frame:
+        code = draft.code
+        if not code and draft.stack:  # cut off before the compiler told its name: the frame is the innermost entry
+            last = draft.stack[-1]
+            code = draft.code = {"name": last["function"], "file": last["file"], "line": last["line"]}
+        code_name = str(code.get("name") or "?")
+        event, metrics = draft.frame or {}, draft.metrics
+        file, line = str(code.get("file") or "?"), int(code.get("line") or 0)
+        frame = Frame(
+            id=f"f{len(self.result.frames)}",
+            compile_id=draft.cid,
+            name=places.user_name(code_name),
+            code_name=code_name,
+            file=file,
+            line=line,
+            end_line=code.get("end_line"),
+            cell=self.cell_of(file),
+            fullgraph=event.get("fullgraph"),
+            error_on_graph_break=event.get("error_on_graph_break"),
+            thread=draft.thread,
+            rank=draft.rank,
+            foreign=self.owner is not None and draft.thread is not None and draft.thread != self.owner,
+            compile_seconds=metrics.get("entire_frame_compile_time_s"),
+            phases=_phases(metrics),
+            guard_count=metrics.get("guard_count"),
+            guards=guardtext.guards(draft.guard_text) if draft.guard_text else [],
+            bytecode=draft.artifacts.get("original_bytecode"),
+            modified_bytecode=draft.artifacts.get("modified_bytecode"),
+        )
+        if draft.cid is not None and draft.cid.startswith("!"):
+            frame.kind = "autograd"
+        elif places.is_resume(code_name):
+            frame.kind = "resume"
+        elif code_name == STATEMENTS:
+            frame.kind, frame.name = "statements", "statements"
+        if frame.end_line is None:
+            extent = places.function_extent(file, line)
+            frame.end_line = extent[1] if extent else None
+        return frame
+
+    def link(self, draft: Draft, frame: Frame) -> None:
+        """Which frame called this one, or, for a resume function, which one it continues and after which break."""
+        outer = draft.stack[:-1] if draft.stack else []
+        for entry in reversed(outer):
+            caller = self.latest.get((entry["function"], entry["file"]))
+            if caller is not None and caller is not frame:
+                frame.parent, frame.called_from = caller.id, entry["line"]
+                break
+        if frame.kind != "resume":
+            return
+        made = self.resume_made.get(draft.code.get("uid", -1))
+        if made is not None:
+            frame.continues = made[0].id
+            event = made[1]
+            line, column, _, _ = event["resume_at"]
+            frame.resume = Resume(
+                line=line or frame.line,
+                column=places.character_column(frame.file, line or frame.line, column),
+                locals=[n for n in event["receives"] if not n.startswith(("__", "___"))],
+                stack=event["stack"],
+            )
+            original = event["original"]
+            frame.end_line = original["end_line"]
+            self.note_place(frame.file, original["line"], original["end_line"])
+        else:
+            frame.continues = frame.parent
+            frame.resume = Resume(line=frame.line)
+        if frame.continues is not None:
+            frame.break_ = self.breaks.resumed(frame.continues, frame.id)
+
+    # -- its graph ----------------------------------------------------------------------------------------
+
+    def graph(self, draft: Draft, frame: Frame) -> None:
+        if draft.graph_text is None:
+            return
+        graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=0, code=draft.graph_text)
+        try:
+            graph.nodes, graph.outputs = graphtext.read(draft.graph_text)
+        except ValueError:
+            self.drafts.count("dynamo_output_graph: unreadable")
+            self.result.unread = dict(self.drafts.unread)
+        for node in graph.nodes:
+            node.module = _module(draft.modules.get(node.name))
+            if node.file is not None and node.line is not None and node.op.startswith("call_"):
+                self.note_place(node.file, node.line)
+        graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
+        graph.ops = graphtext.ops(graph.nodes)
+        graph.notes = draft.notes
+        self.stages(draft, graph)
+        frame.graph = graph.id
+        frame.inlined = self.inlined(frame, graph)
+        self.result.graphs.append(graph)
+
+    def stages(self, draft: Draft, graph: Graph) -> None:
+        """AOT and backend stages; a backward that is not compiled yet is pending."""
+        graph.aot_forward = draft.aot.get("aot_forward_graph") or draft.aot.get("aot_inference_graph")
+        graph.aot_backward = draft.aot.get("aot_backward_graph")
+        graph.backend_code = "\n\n".join(draft.output_codes) or None
+        for name in draft.artifacts:
+            stage, _, verdict = name.partition("_cache_")
+            if verdict:
+                graph.caches["aot" if stage == "aotautograd" else "fx"] = verdict
+        if graph.caches:
+            graph.from_cache = "hit" in graph.caches.values()
+        if graph.aot_backward is not None:
+            compiled = bool(draft.backward_metrics) or len(draft.output_codes) > 1 or not (draft.output_codes or graph.caches)
+            graph.backward = "compiled" if compiled else "pending"
+            if graph.from_cache and graph.backward != "pending":
+                graph.backward = "from cache"
+
+    def inlined(self, frame: Frame, graph: Graph) -> list[dict[str, Any]]:
+        """Functions whose lines are in the graph beside the frame's own."""
+        found: dict[tuple[str, int], dict[str, Any]] = {}
+        for node in graph.nodes:
+            if node.file is None or node.line is None:
+                continue
+            if node.file == frame.file and frame.line <= node.line <= (frame.end_line or frame.line):
+                continue
+            extent = places.function_extent(node.file, node.line)
+            if extent and (node.file, extent[0]) not in found:
+                found[(node.file, extent[0])] = {"file": node.file, "line": extent[0], "end_line": extent[1]}
+        return list(found.values())
+
+    # -- what became of it ------------------------------------------------------------------------------------
+
+    def end(self, draft: Draft, frame: Frame) -> None:
+        """Status, reason and the break that ended or stopped the frame."""
+        outcome = self.outcome(draft)
+        graph = self.result.graphs[-1] if frame.graph else None
+        if outcome == "compiled":
+            frame.status = "compiled" if frame.graph else "empty"
+            found = self.breaks.ended(draft, frame)
+            if graph is not None:
+                graph.end = "break" if found else _end_word(draft)
+                graph.break_ = found
+        elif outcome == "raised":
+            frame.status = "failed"
+            frame.break_ = self.breaks.stopped(draft, frame, "raised")
+            frame.reason = _reason(draft)
+            self.failure(draft, frame)
+        else:
+            frame.status, frame.reason = self.skipped(draft)
+            if frame.status == "skipped":
+                frame.break_ = self.breaks.stopped(draft, frame, "skipped")
+        for entry in self.breaks.stack_of(frame.id):
+            self.note_place(entry.file, entry.line)
+
+    def outcome(self, draft: Draft) -> str:
+        if draft.frame is not None:
+            return str(draft.frame["outcome"])
+        metrics = draft.metrics
+        if metrics.get("guard_count") is not None or draft.guard_text is not None:
+            return "compiled"
+        if draft.error_text is not None and not draft.break_texts:
+            return "raised"  # what fullgraph and error_on_graph_break refuse gives an error and no break's text
+        if draft.break_texts or metrics:
+            return "skipped"
+        return "compiled" if draft.graph_text is not None else "skipped"
+
+    def skipped(self, draft: Draft) -> tuple[Any, str | None]:
+        event = draft.frame or {}
+        reason = event.get("skip_reason")
+        error = event.get("error")
+        if draft.break_texts or draft.error_text or error:
+            nothing = "no content in function call" in (draft.error_text or "") + str((error or {}).get("message", ""))
+            return ("empty" if nothing else "skipped"), _reason(draft) or reason
+        if draft.cid is None or (draft.frame is None and not draft.metrics.get("fail_type")):
+            return "ignored", reason
+        if draft.metrics.get("fail_type"):
+            return "skipped", str(draft.metrics.get("fail_reason") or draft.metrics["fail_type"]).splitlines()[0]
+        return "empty", reason or "nothing to compile in it"
+
+    def failure(self, draft: Draft, frame: Frame) -> None:
+        """The last frame that failed is what stopped the run (outer frames fail with the same error)."""
+        error = (draft.frame or {}).get("error") or {}
+        at = self.breaks.get(frame.break_)
+        message = str(error.get("message") or draft.metrics.get("fail_reason") or draft.error_text or "")
+        self.result.error = Failure(
+            type=str(error.get("type") or draft.metrics.get("fail_type") or "error"),
+            message=message.split("\n\nfrom user code:", 1)[0].split("\nSet TORCHDYNAMO_VERBOSE", 1)[0].strip(),
+            break_=frame.break_,
+            frame=frame.id,
+            file=at.file if at else frame.file,
+            line=at.line if at else frame.line,
+            cell=at.cell if at else frame.cell,
+        )
+
+    def recompile(self, draft: Draft, frame: Frame) -> None:
+        if draft.cid is None or draft.recompile_text is None:
+            return
+        before = self.latest.get(self.key(draft))
+        frame.recompile_of = before.id if before else None
+        reasons = guardtext.recompile_reasons(draft.recompile_text)
+        self.result.recompiles.append(
+            Recompile(
+                frame=frame.id,
+                of=frame.recompile_of,
+                reasons=reasons,
+                words=list(dict.fromkeys(guardtext.reason_words(r) for r in reasons)),
+            )
+        )
+
+    def note_place(self, file: str, line: int, end_line: int | None = None) -> None:
+        """Remember that the report speaks of these lines, so that their source is in it."""
+        if places.is_plumbing(file) or places.in_torch(file) or line < 1:
+            return
+        if end_line is None:
+            extent = places.function_extent(file, line)
+            line, end_line = extent if extent else (line, line)
+        self.extents.setdefault(file, set()).add((line, end_line))
+
+
+def summarise(report: Report) -> Summary:
+    """The counts of a report; `ignored` frames are in none of them."""
+    frames = [f for f in report.frames if f.status != "ignored"]
+    return Summary(
+        frames=len(frames),
+        graphs=len(report.graphs),
+        ops=sum(g.ops for g in report.graphs),
+        breaks=len(report.breaks),
+        resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
+        skipped=sum(f.status == "skipped" for f in frames),
+        recompiles=len(report.recompiles),
+        compile_seconds=round(sum(f.compile_seconds or 0.0 for f in frames), 6),
+        empty=sum(f.status == "empty" for f in frames),
+        cached=sum(f.status == "cached" for f in frames),
+        failed=sum(f.status == "failed" for f in frames),
+        unexpected=sum(b.allowed is not True for b in report.breaks),
+    )
+
+
+def _phases(metrics: dict[str, Any]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, phase in _PHASES.items():
+        value = metrics.get(name)
+        if value and phase not in found:
+            found[phase] = value / 1e6 if name.endswith("_us") else float(value)
+    return found
+
+
+def _module(path: str | None) -> str | None:
+    """`L['self'].enc.norm1` as the user would write it: `enc.norm1`."""
+    if not path:
+        return None
+    text = guardtext.source(path)
+    return text.removeprefix("self.") or None
+
+
+def _end_word(draft: Draft) -> str | None:
+    reason = (draft.graph_end or {}).get("reason")
+    return None if reason is None else "return" if reason == "return_value" else str(reason).splitlines()[0]
+
+
+def _reason(draft: Draft) -> str | None:
+    """Why Dynamo gave the frame up: the last link of the chain of breaks, which names the frame's own trouble."""
+    from dynascope.compiler import breaktext
+
+    error = (draft.frame or {}).get("error") or {}
+    text = draft.break_texts[-1] if draft.break_texts else str(error.get("message") or draft.metrics.get("fail_reason") or "")
+    parts = breaktext.read(text).parts
+    if not parts:
+        return text.strip().splitlines()[0] if text.strip() else None
+    last = parts[-1]
+    explanation = last.explanation.split("\n", 1)[0]
+    return f"{last.reason}: {explanation}" if explanation and explanation != last.reason else last.reason
+
+
+__all__ = ["STATEMENTS", "StackEntry", "assemble", "summarise"]

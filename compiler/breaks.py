@@ -1,0 +1,180 @@
+"""Graph breaks, each place once: hits of many frames come together here.
+
+A break is identified by its innermost place in the user's code (file, line, column) and its type.  The
+place comes from the hooks where they tell (with columns and the flag in force), else from the text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.compiler import breaktext, places
+from dynascope.compiler.drafts import Draft
+from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
+
+_WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
+
+
+class BreakTable:
+    """All breaks of a report, in the order in which they were first met."""
+
+    def __init__(self, cell_of: places.CellResolver) -> None:
+        self.cell_of = cell_of
+        self.breaks: list[Break] = []
+        self._by_place: dict[Any, Break] = {}
+        self._by_frame: dict[str, tuple[Break, Hit]] = {}
+
+    def get(self, id: str | None) -> Break | None:
+        return next((b for b in self.breaks if b.id == id), None) if id else None
+
+    def stack_of(self, frame: str) -> list[StackEntry]:
+        found = self._by_frame.get(frame)
+        return found[0].stack if found else []
+
+    def resumed(self, frame: str, by: str) -> str | None:
+        """A resume function `by` continues `frame`: the break between them."""
+        found = self._by_frame.get(frame)
+        if found is None:
+            return None
+        found[1].resumes.append(by)
+        return found[0].id
+
+    def ended(self, draft: Draft, frame: Frame) -> str | None:
+        """The break that ended a compiled frame's graph, or None where it returned."""
+        end = draft.graph_end
+        if end is not None and not end["graph_break"]:
+            return None
+        texts = [breaktext.read(t) for t in draft.break_texts]
+        if end is None and not texts:
+            return None
+        stack = list(end["stack"]) if end else []
+        if not stack and end is not None:
+            line, column, _, end_column = end["at"]
+            stack = [{"file": end["file"], "line": line, "function": end["function"], "column": column, "end_column": end_column}]
+        text = _matching(texts, stack) or breaktext.read(str(end["reason"]) if end else "")
+        if not stack:
+            stack = self.printed_stack(text, draft)
+        flags = (end["error_on_graph_break"], end["fullgraph"]) if end else (None, None)
+        return self.hit(frame, stack, text, "resumed", flags)
+
+    def stopped(self, draft: Draft, frame: Frame, outcome: Outcome) -> str | None:
+        """The break that made Dynamo skip the frame or fail; None where it was no graph break."""
+        event = draft.frame or {}
+        error = event.get("error") or {}
+        message = str(error.get("message") or draft.metrics.get("fail_reason") or "")
+        text = breaktext.read(draft.break_texts[-1]) if draft.break_texts else breaktext.read(message)
+        kind = str(error.get("type") or draft.metrics.get("fail_type") or "")
+        if not draft.break_texts and not any(p.gb_id for p in text.parts) and kind not in ("Unsupported", "SkipFrame", ""):
+            return None  # an error of another kind: the frame's reason tells
+        if "no content in function call" in message or (not text.parts and not error.get("stack")):
+            return None
+        stack = list(error.get("stack") or ())
+        chain = event.get("stopped") or []
+        if len(stack) < len(chain):
+            stack = [
+                {"file": c["file"], "line": c["at"][0], "function": c["function"], "column": c["at"][1], "end_column": c["at"][3]}
+                for c in reversed(chain)
+            ]
+        if not stack:
+            stack = self.printed_stack(text, draft) or self.failed_line(draft)
+        if not stack:
+            return None
+        flag = chain[0]["flag"] if chain else event.get("error_on_graph_break")
+        return self.hit(frame, stack, text, outcome, (flag, event.get("fullgraph")))
+
+    def printed_stack(self, text: breaktext.BreakText, draft: Draft) -> list[dict[str, Any]]:
+        """The stack that a text prints, from the frame's own entry on (what is outside runs, it is not traced)."""
+        name, file = draft.code.get("name"), draft.code.get("file")
+        outside = sum(e["function"] == name and e["file"] == file for e in draft.stack)
+        own = [i for i, e in enumerate(text.stack) if e["function"] == name and e["file"] == file]
+        if own:
+            return text.stack[own[min(max(outside, 1), len(own)) - 1] :]
+        if text.stack:
+            return text.stack[-1:]
+        if text.file is not None and text.line is not None:
+            return [{"file": text.file, "line": text.line, "function": str(name or "")}]
+        return []
+
+    def failed_line(self, draft: Draft) -> list[dict[str, Any]]:
+        file, line = draft.metrics.get("fail_user_frame_filename"), draft.metrics.get("fail_user_frame_lineno")
+        return [{"file": file, "line": line, "function": str(draft.code.get("name") or "")}] if file and line else []
+
+    def hit(
+        self,
+        frame: Frame,
+        stack: list[dict[str, Any]],
+        text: breaktext.BreakText,
+        outcome: Outcome,
+        flags: tuple[bool | None, bool | None],
+    ) -> str:
+        entries = [self.entry(e) for e in stack if not places.is_plumbing(e["file"])] or [self.entry(stack[-1])]
+        at = entries[-1]
+        first = text.parts[0] if text.parts else breaktext.Part(reason="unknown")
+        key = (at.file, at.line, at.column, first.gb_id or first.type)
+        found = self._by_place.get(key)
+        if found is None:
+            found = self.new(at, entries, text, first, flags)
+            self._by_place[key] = found
+        hit = Hit(frame=frame.id, line=entries[0].line, outcome=outcome)
+        found.hits.append(hit)
+        if _WORSE[outcome] > _WORSE[found.outcome]:
+            found.outcome = outcome
+        if len(entries) > len(found.stack):
+            found.stack = entries
+        self._by_frame[frame.id] = (found, hit)
+        return found.id
+
+    def entry(self, e: dict[str, Any]) -> StackEntry:
+        file, line = str(e["file"]), int(e["line"] or 0)
+        return StackEntry(
+            file=file,
+            line=line,
+            function=places.user_name(str(e["function"])),
+            column=places.character_column(file, line, e.get("column")),
+            end_column=places.character_column(file, line, e.get("end_column")),
+            cell=self.cell_of(file),
+            source=places.source_line(file, line).strip(),
+        )
+
+    def new(
+        self,
+        at: StackEntry,
+        entries: list[StackEntry],
+        text: breaktext.BreakText,
+        first: breaktext.Part,
+        flags: tuple[bool | None, bool | None],
+    ) -> Break:
+        flag, fullgraph = flags
+        found = Break(
+            id=f"b{len(self.breaks)}",
+            file=at.file,
+            line=at.line,
+            column=at.column,
+            end_line=at.line if at.end_column is not None else None,
+            end_column=at.end_column,
+            function=at.function,
+            cell=at.cell,
+            source=places.source_line(at.file, at.line),
+            gb_ids=[p.gb_id for p in text.parts if p.gb_id],
+            urls=[p.url for p in text.parts if p.url],
+            type=first.type,
+            reason=first.reason,
+            explanation=first.explanation,
+            hints=list(dict.fromkeys(h for p in text.parts for h in p.hints)),
+            error_on_graph_break=flag,
+            fullgraph=fullgraph,
+            stack=entries,
+            text=text.text,
+        )
+        self.breaks.append(found)
+        return found
+
+
+def _matching(texts: list[breaktext.BreakText], stack: list[dict[str, Any]]) -> breaktext.BreakText | None:
+    """Of a frame's texts (one for each attempt) the one that speaks of this place; the last where none does."""
+    if stack:
+        at = stack[-1]
+        for text in reversed(texts):
+            if (text.file, text.line) == (at["file"], at["line"]):
+                return text
+    return texts[-1] if texts else None

@@ -1,0 +1,208 @@
+"""Groups events by the frame they speak of: the first half of *events in, Report out*.
+
+A draft collects, for one compile id, everything that the structured trace and the hooks said of it.
+Compile ids restart when the user's code calls `torch._dynamo.reset()`, and a record for a frame can come
+long after it (a backward compiled in a later cell), so a draft is opened by the records that start a
+compile and found by its id afterwards.  Pure: no torch, no clock, no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Event = dict[str, Any]
+
+#: structured-trace records that are understood and put to use
+USED = frozenset({
+    "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics", "artifact",
+    "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph", "inductor_output_code",
+    "compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child",
+})  # fmt: skip
+#: records that are known and hold nothing that the report shows
+KNOWN = frozenset({
+    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "create_symbol", "create_unbacked_symbol",
+    "guard_added", "guard_added_fast", "propagate_real_tensors_provenance", "expression_created", "symbolic_shape_specialization",
+    "dump_file", "link", "torch_version", "exported_program", "inductor_pre_grad_graph", "inductor_post_grad_graph",
+    "graph_dump", "dynamo_side_effects", "aot_joint_graph_fw_metadata", "rank", "stack", "missing_fake_kernel",
+    "mismatched_fake_kernel", "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime", "is_pure_callback",
+    "aotautograd_cache_hit", "autotuning", "fake_kernel", "export", "ddp_splits", "inductor_runtime_and_tensor_meta",
+})  # fmt: skip
+
+
+@dataclass
+class Draft:
+    """What is known of one compile of one frame."""
+
+    cid: str | None
+    order: int
+    thread: int | None = None
+    rank: int | None = None
+    #: {"uid", "name", "qualname", "file", "line", "end_line"}; without hooks no uid and no end_line
+    code: dict[str, Any] = field(default_factory=dict)
+    #: the Python stack at the start, outermost first: {"file", "line", "function"}
+    stack: list[dict[str, Any]] = field(default_factory=list)
+    break_texts: list[str] = field(default_factory=list)
+    error_text: str | None = None
+    recompile_text: str | None = None
+    graph_text: str | None = None
+    guard_text: str | None = None
+    metrics: dict[str, Any] = field(default_factory=dict)
+    backward_metrics: dict[str, Any] = field(default_factory=dict)
+    graph_end: Event | None = None
+    frame: Event | None = None
+    #: node name -> path of the nn.Module that it ran in
+    modules: dict[str, str] = field(default_factory=dict)
+    resumes: list[Event] = field(default_factory=list)
+    aot: dict[str, str] = field(default_factory=dict)
+    output_codes: list[str] = field(default_factory=list)
+    artifacts: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    bytecode: Event | None = None
+    started: bool = False
+    closed: bool = False
+
+
+class Drafts:
+    """Feed events in order; read `drafts` (in order of their start) and `unread`."""
+
+    def __init__(self, strings: dict[int, str] | None = None) -> None:
+        self.strings = dict(strings or {})
+        self.drafts: list[Draft] = []
+        self.unread: dict[str, int] = {}
+        self.records = 0
+        self._open: dict[tuple[int | None, str], Draft] = {}
+
+    def feed(self, events: Iterable[Event]) -> Drafts:
+        for event in events:
+            self.records += 1
+            try:
+                self._event(event)
+            except Exception as error:  # a record of an unknown shape must not cost the others
+                self.count(f"{_name(event)}: {type(error).__name__}")
+        return self
+
+    def count(self, kind: str) -> None:
+        self.unread[kind] = self.unread.get(kind, 0) + 1
+
+    def draft(self, event: Event, *, opens: bool = False) -> Draft:
+        """The draft that an event belongs to; a new one where it opens a compile."""
+        metadata = event.get("metadata") or {}
+        rank = metadata.get("rank")
+        key = (rank, str(event.get("cid")))
+        draft = self._open.get(key) if event.get("cid") is not None else None
+        if draft is None or (opens and draft.closed):
+            draft = Draft(cid=event.get("cid"), order=len(self.drafts), thread=event.get("thread"), rank=rank)
+            self.drafts.append(draft)
+            if draft.cid is not None:
+                self._open[key] = draft
+        return draft
+
+    def _event(self, event: Event) -> None:
+        kind = event["kind"]
+        if kind == "trace":
+            self._trace(event)
+        elif kind == "frame":
+            draft = self.draft(event)
+            draft.frame, draft.closed = event, True
+            draft.code = event["code"]
+            draft.thread = event.get("thread", draft.thread)
+        elif kind == "graph_end":
+            self.draft(event).graph_end = event
+        elif kind == "nodes":
+            self.draft(event).modules = event["modules"]
+        elif kind == "resume":
+            self.draft(event).resumes.append(event)
+        elif kind == "bytecode":
+            self.draft(event).bytecode = event
+        else:
+            self.count(str(kind))
+
+    def _trace(self, event: Event) -> None:
+        metadata = event["metadata"]
+        name = _name(event)
+        if name == "str":
+            text, number = metadata["str"]
+            self.strings[int(number)] = str(text)
+            return
+        if name in KNOWN:
+            return
+        if name not in USED:
+            self.count(name)
+            return
+        if event.get("cid") is None:
+            return  # said of no frame: caches and settings at large
+        payload = event.get("payload")
+        if name == "artifact":
+            self._artifact(event, metadata["artifact"], payload)
+            return
+        draft = self.draft(event, opens=name == "dynamo_start" and not metadata.get("attempt"))
+        if name == "dynamo_start":
+            draft.started = True
+            draft.stack = [
+                {"file": self.string(s["filename"]), "line": s["line"], "function": s["name"]}
+                for s in metadata["dynamo_start"].get("stack") or ()
+            ]
+        elif name == "dynamo_output_graph":
+            draft.graph_text = str(payload)
+        elif name == "dynamo_cpp_guards_str":
+            draft.guard_text = str(payload)
+        elif name == "compilation_metrics":
+            self._metrics(draft, metadata[name])
+        elif name == "bwd_compilation_metrics":
+            draft.backward_metrics = dict(metadata[name])
+        elif name == "inductor_output_code":
+            draft.output_codes.append(str(payload))
+        elif name in ("optimize_ddp_split_graph", "optimize_ddp_split_child"):
+            draft.notes.append("split by DDP's optimizer")
+        elif payload is not None:
+            draft.aot[name] = str(payload)
+
+    def _metrics(self, draft: Draft, metrics: dict[str, Any]) -> None:
+        if metrics.get("is_forward") is False:
+            draft.backward_metrics = dict(metrics)
+            return
+        draft.metrics, draft.closed = dict(metrics), True
+        if not draft.code and metrics.get("co_name"):
+            draft.code = {"name": metrics["co_name"], "file": metrics["co_filename"], "line": metrics["co_firstlineno"]}
+
+    def _artifact(self, event: Event, artifact: dict[str, Any], payload: Any) -> None:
+        name = str(artifact.get("name"))
+        if name == "recompile_reasons":
+            self.draft(event, opens=True).recompile_text = _text(payload)
+            return
+        draft = self.draft(event)
+        if name == "dynamo_graph_break_reason":
+            draft.break_texts.append(_text(payload))
+        elif name == "dynamo_error":
+            draft.error_text = _text(payload)
+        elif name.startswith(("fx_graph_cache_", "aotautograd_cache_")):
+            draft.artifacts[name] = ""
+        elif name.startswith("cudagraph"):
+            draft.notes.append(_text(payload).strip().splitlines()[0] if payload else name)
+        elif name.endswith("_BYTECODE"):
+            draft.artifacts[name.rsplit("_", 2)[-2].lower() + "_bytecode"] = _text(payload)
+
+    def string(self, value: Any) -> str:
+        """An interned string; a file that was cut may lack it."""
+        if isinstance(value, int):
+            return self.strings.get(value, "?")
+        return str(value)
+
+
+def _text(payload: Any) -> str:
+    if isinstance(payload, str):
+        return payload
+    return "" if payload is None else str(payload)
+
+
+_RESERVED = frozenset({
+    "rank", "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt", "severity", "timestamp", "pathname", "thread",
+    "stack", "has_payload", "subgraph_name", "process", "lineno",
+})  # fmt: skip
+
+
+def _name(event: Event) -> str:
+    metadata = event.get("metadata") or {}
+    return next((str(k) for k in metadata if k not in _RESERVED), "?")

@@ -1,0 +1,140 @@
+"""Files, cells and lines: where code stands, what it says, and which of it is plumbing.
+
+A cell is known by its execution count; the notebook's side (which knows it) hands in a resolver.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import linecache
+import os
+import re
+from collections.abc import Callable, Iterable
+
+from dynascope.compiler.report import Source
+
+#: file name -> execution count of the cell that has it, None where it is no cell
+CellResolver = Callable[[str], "int | None"]
+
+_RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)$", re.S)
+_PLUMBING = re.compile(
+    r"(^<frozen |[/\\](ipykernel|IPython|ipykernel_launcher\.py|traitlets|tornado|asyncio|jupyter_client|nbclient|pluggy|_pytest"
+    r"|xdist|execnet|concurrent|hypothesis|runpy\.py|threading\.py|contextlib\.py|weakref\.py|functools\.py)([/\\.]|$))"
+)
+
+
+@functools.cache
+def torch_folder() -> str:
+    """torch's own folder with a separator at its end; "" where torch is not installed."""
+    spec = importlib.util.find_spec("torch")
+    roots = list(spec.submodule_search_locations or ()) if spec else []
+    return roots[0] + os.sep if roots else ""
+
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_OWN_FOLDERS = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(_OWN)), name) + os.sep for name in ("compiler", "extension", "widgets")
+) + (os.path.dirname(os.path.dirname(_OWN)) + os.sep + "dynascope" + os.sep,)
+
+
+def in_torch(file: str) -> bool:
+    """Whether the file is part of torch."""
+    folder = torch_folder()
+    return bool(folder) and file.startswith(folder)
+
+
+def is_plumbing(file: str) -> bool:
+    """Whether the file is of no interest in a user's stack: Dynamo's own, ours, the notebook's."""
+    if in_torch(file):
+        inner = file[len(torch_folder()) :]
+        return inner.startswith(("_dynamo", "_inductor", "_functorch", "_compile", "utils" + os.sep + "_contextlib"))
+    return file.startswith(_OWN_FOLDERS) or bool(_PLUMBING.search(file))
+
+
+def user_name(code_name: str) -> str:
+    """The user's name for a code object: a resume function bears the name of what it continues."""
+    while (found := _RESUME.match(code_name)) is not None:
+        code_name = found["name"]
+    return code_name
+
+
+def is_resume(code_name: str) -> bool:
+    """Whether Dynamo made this code object to go on after a break."""
+    return _RESUME.match(code_name) is not None
+
+
+def source_line(file: str, line: int | None) -> str:
+    """The text of one line without its line end; "" where it cannot be read."""
+    return linecache.getline(file, line).rstrip("\r\n") if line else ""
+
+
+def character_column(file: str, line: int, byte_column: int | None) -> int | None:
+    """Python counts columns in UTF-8 bytes; the Report counts characters."""
+    if byte_column is None:
+        return None
+    text = source_line(file, line)
+    return byte_column if text.isascii() else len(text.encode()[:byte_column].decode(errors="replace"))
+
+
+@functools.lru_cache(maxsize=256)
+def _functions(file: str, text: str) -> list[tuple[str, int, int]]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [
+        (node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)]), node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]
+
+
+def function_extent(file: str, line: int) -> tuple[int, int] | None:
+    """First and last line of the innermost function or class around a line, by the source; None where unknown."""
+    lines = linecache.getlines(file)
+    around = [(end - start, start, end) for _, start, end in _functions(file, "".join(lines)) if start <= line <= end]
+    if not around:
+        return None
+    _, start, end = min(around)
+    return start, end
+
+
+def label(file: str, cell: int | None) -> str:
+    """Short name of a file or cell, as shown: `In[3]`, `model.py`."""
+    if cell is not None:
+        return f"In[{cell}]"
+    return "cell" if re.search(r"ipykernel_\d+[/\\]|^<ipython-input", file) else os.path.basename(file) or file
+
+
+def sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> list[Source]:
+    """The text of every file that the report speaks of: cells whole, other files by the extents given."""
+    found = []
+    for file, extents in files.items():
+        lines = linecache.getlines(file)
+        if not lines:
+            continue
+        cell = cell_of(file)
+        whole = cell is not None or len(lines) <= 120
+        wanted = [(1, len(lines))] if whole else merge(extents, len(lines))
+        found.append(
+            Source(
+                file=file,
+                label=label(file, cell),
+                cell=cell,
+                excerpts=[{"line": first, "text": "".join(lines[first - 1 : last]).rstrip("\n")} for first, last in wanted],
+            )
+        )
+    return found
+
+
+def merge(extents: Iterable[tuple[int, int]], last: int, gap: int = 3) -> list[tuple[int, int]]:
+    """Ranges of lines in order, overlapping and near ones joined, clipped to the file."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((max(1, s), min(last, e)) for s, e in extents if s <= last):
+        if merged and start <= merged[-1][1] + gap:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged

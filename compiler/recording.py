@@ -1,0 +1,179 @@
+"""`observe()`: everything the compiler does while a block runs, as a Report.
+
+Recordings nest, run in several threads at once, survive any exception and a `torch._dynamo.reset()` in
+the user's code, and leave nothing behind.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from dynascope.compiler import hooks, places
+from dynascope.compiler.assemble import assemble
+from dynascope.compiler.report import Failure, Report
+from dynascope.compiler.settings import Settings
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+class Recording:
+    """One recording; `report` is the Report once it has ended, and what is known so far before.
+
+    `compiled` (names shown first) and `notes` (sentences for the user) may be added to while it runs.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        compiled: list[str] | None = None,
+        cells: places.CellResolver | None = None,
+        on_progress: Progress | None = None,
+    ) -> None:
+        self.settings = settings
+        self.compiled = list(compiled or ())
+        self.notes: list[str] = []
+        self.events: list[dict[str, Any]] = []
+        self.hooks: dict[str, bool | str] = {}
+        self._cells = cells or (lambda file: None)
+        self._on_progress = on_progress
+        self._progress = {"frames": 0, "graphs": 0, "breaks": 0, "now": "", "seconds": 0.0}
+        self._started = 0.0
+        self._thread: int | None = None
+        self._report: Report | None = None
+        self._error: BaseException | None = None
+
+    # -- on and off ------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Recording:
+        self._thread = threading.get_ident()
+        self._started = time.perf_counter()
+        self.hooks = hooks.HOOKS.attach(self._event)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        hooks.HOOKS.detach(self._event)
+        self._report = self._assemble(error)
+        self.events = []  # texts of the user's program: the report has what is needed
+
+    @property
+    def report(self) -> Report:
+        return self._report if self._report is not None else self.snapshot()
+
+    def snapshot(self) -> Report:
+        """The Report of what has been recorded so far."""
+        return self._assemble(None)
+
+    # -- events ----------------------------------------------------------------------------------------
+
+    def _event(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        if self._on_progress is not None:
+            self._tell(event)
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        """Progress: what is being compiled, and how much is done."""
+        progress, kind = self._progress, event["kind"]
+        if kind == "trace" and "dynamo_start" in event["metadata"]:
+            stack = event["metadata"]["dynamo_start"].get("stack")
+            progress["now"] = places.user_name(str(stack[-1]["name"])) if stack else ""
+        elif kind == "trace" and "dynamo_output_graph" in event["metadata"]:
+            progress["graphs"] += 1
+        elif kind == "graph_end" and event["graph_break"]:
+            progress["breaks"] += 1
+        elif kind == "frame" and event["cid"] is not None:
+            progress["frames"] += 1
+        else:
+            return
+        progress["seconds"] = time.perf_counter() - self._started
+        if self._on_progress is not None:
+            hooks.HOOKS.safely(self._on_progress, dict(progress))
+
+    def _assemble(self, error: BaseException | None) -> Report:
+        report = assemble(list(self.events), strings=interned_strings(), cell_of=self._cells, owner_thread=self._thread)
+        report.versions = versions()
+        report.compiled = list(dict.fromkeys(self.compiled)) or compiled_names(report)
+        report.settings = self.settings.to_dict() if self.settings else {}
+        report.hooks = dict(self.hooks)
+        report.notes = [*self.notes, *report.notes]
+        if error is not None:
+            note_error(report, error)
+        elif report.error is not None:
+            report.error = None  # the user's code caught it and went on; the failed frame tells of it
+        return report
+
+
+def observe(
+    settings: Settings | None = None,
+    compiled: list[str] | None = None,
+    cells: places.CellResolver | None = None,
+    on_progress: Progress | None = None,
+) -> Recording:
+    """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`.
+
+    `cells` tells the execution count of a notebook cell from its file name; `on_progress` is called with
+    {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
+    """
+    return Recording(settings, compiled, cells, on_progress)
+
+
+def note_error(report: Report, error: BaseException) -> None:
+    """Tell in the report what ended the block: the compiler's refusal, or an error of the user's own."""
+    if isinstance(error, KeyboardInterrupt):
+        report.origin = "partial"
+        report.notes.append("interrupted: the report holds what was compiled until then")
+        return
+    module = type(error).__module__
+    if report.error is not None and module.startswith("torch._dynamo") and type(error).__name__ == report.error.type:
+        return  # known with its place
+    origin = "compiler" if module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch")) else "user"
+    message = str(error).split("\n\nfrom user code:", 1)[0].strip()
+    place = _user_place(error)
+    report.error = Failure(
+        type=type(error).__name__,
+        message=message,
+        origin=origin,  # type: ignore[arg-type]
+        file=place[0] if place else None,
+        line=place[1] if place else None,
+    )
+
+
+def _user_place(error: BaseException) -> tuple[str, int] | None:
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not places.is_plumbing(file) and not places.in_torch(file):
+            found = (file, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
+
+
+def compiled_names(report: Report) -> list[str]:
+    """Names of the frames that no other frame led to: what the user's code had compiled."""
+    roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored",)]
+    return list(dict.fromkeys(roots))
+
+
+def interned_strings() -> dict[int, str]:
+    """The structured trace's table of strings (they are sent once per process, perhaps before we listened)."""
+    structured = sys.modules.get("torch._logging.structured")
+    table = getattr(structured, "INTERN_TABLE", None) or {}
+    return {number: text for text, number in table.items()}
+
+
+def versions() -> dict[str, str | None]:
+    """Of dynascope, torch (None where it is not loaded) and Python."""
+    from dynascope import __version__
+
+    torch = sys.modules.get("torch")
+    return {
+        "dynascope": __version__,
+        "torch": str(torch.__version__) if torch else None,
+        "python": platform.python_version(),
+    }
