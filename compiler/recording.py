@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from dynascope.compiler import hooks, places
+from dynascope.compiler import hooks, internals, places
 from dynascope.compiler.assemble import assemble
 from dynascope.compiler.report import Failure, Report
 from dynascope.compiler.settings import Settings
@@ -99,12 +99,12 @@ class Recording:
         report.versions = versions()
         report.compiled = list(dict.fromkeys(self.compiled)) or compiled_names(report)
         report.settings = self.settings.to_dict() if self.settings else {}
-        report.hooks = dict(self.hooks)
+        report.hooks = {**self.hooks, **internals.missing}
         report.notes = [*self.notes, *report.notes]
         if error is not None:
             note_error(report, error)
         elif report.error is not None:
-            report.error = None  # the user's code caught it and went on; the failed frame tells of it
+            report.error.caught = True
         return report
 
 

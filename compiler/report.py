@@ -221,6 +221,8 @@ class Failure:
     cell: int | None = None
     #: "compiler": what the compiler refused; "user": an error of the user's own code
     origin: Literal["compiler", "user"] = "compiler"
+    #: the user's code caught it and went on
+    caught: bool = False
 
 
 @dataclass(kw_only=True)
@@ -373,7 +375,7 @@ def headline(report: Report) -> str:
         parts.append(f"{s.cached} cached")
     if s.frames or not s.cached:
         parts.append(f"compiled in {seconds(s.compile_seconds)}")
-    if report.error is not None:
+    if report.error is not None and not report.error.caught:
         parts.append("stopped by an error")
     name = ", ".join(report.compiled) or "nothing compiled"
     return f"{name}: " + " · ".join(parts)

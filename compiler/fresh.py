@@ -1,0 +1,90 @@
+"""Every run traces afresh.
+
+Dynamo remembers, on the code object of each function: compiled code, skip marks, resume functions.  A
+second run of the same cell would silently do nothing.  `fresh()` gives the user's functions that Dynamo
+knows new, equal code objects for the duration and puts the original ones back afterwards, so the user's
+own compiled code is a cache hit again.  Never a global reset.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import types
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from dynascope.compiler import internals, places
+
+
+@contextlib.contextmanager
+def fresh() -> Iterator[Callable[[Any], None]]:
+    """Make what Dynamo knows of the user's functions new to it; yields a function that does so for one more.
+
+    The one that is yielded takes a function, a bound method, or an object whose class has a `forward`.
+    """
+    swaps = _Swaps()
+    try:
+        with internals.forgotten_shapes():
+            swaps.known()
+            yield swaps.one
+    finally:
+        swaps.undo()
+
+
+class _Swaps:
+    def __init__(self) -> None:
+        self.done: dict[int, tuple[FunctionType, CodeType]] = {}
+        self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
+
+    def known(self) -> None:
+        """Swap every function that has, or contains, a code object that Dynamo knows."""
+        known = {id(code): code for code in internals.known_codes() if not places.is_resume(code.co_name)}
+        if not known:
+            return
+        files = {code.co_filename for code in known.values()}
+        for candidate in gc.get_objects():
+            if type(candidate) is FunctionType:
+                code = candidate.__code__
+                if code.co_filename in files and _holds(code, known):
+                    self.swap(candidate)
+
+    def one(self, target: Any) -> None:
+        """Swap the code of one function, method, or of an object's own methods."""
+        target = internals.inner_function(target)
+        function = getattr(target, "__func__", target)
+        if isinstance(function, FunctionType):
+            self.swap(function)
+            return
+        for cls in type(target).__mro__:
+            for value in list(vars(cls).values()):
+                if isinstance(value, FunctionType) and not places.in_torch(value.__code__.co_filename):
+                    self.swap(value)
+
+    def swap(self, function: FunctionType) -> None:
+        if id(function) in self.done:
+            return
+        original = function.__code__
+        self.done[id(function)] = (function, original)
+        function.__code__ = self.copy(original)
+
+    def copy(self, code: CodeType) -> CodeType:
+        """An equal code object that Dynamo has never seen, and so for the functions defined in it."""
+        known = self.copies.get(id(code))
+        if known is None:
+            constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
+            known = self.copies[id(code)] = (code, code.replace(co_consts=constants))
+        return known[1]
+
+    def undo(self) -> None:
+        for function, code in self.done.values():
+            copy = self.copies[id(code)][1]
+            if function.__code__ is copy:  # else the user's code has given it another one
+                function.__code__ = code
+        self.done.clear()
+        self.copies.clear()
+
+
+def _holds(code: CodeType, known: dict[int, CodeType]) -> bool:
+    return id(code) in known or any(isinstance(c, types.CodeType) and _holds(c, known) for c in code.co_consts)

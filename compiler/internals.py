@@ -1,0 +1,118 @@
+"""The private torch APIs that dynascope uses to *steer*, beside the hooks with which it observes.
+
+These two modules are the only ones that touch private parts of torch.  What is not there in the
+installed torch is left out, and `missing` says so in words for the report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+from dynascope.compiler.places import in_torch
+
+#: what does not fit the installed torch, by name; shown in `report.hooks`
+missing: dict[str, str] = {}
+
+
+def known_codes() -> list[CodeType]:
+    """The user's code objects that Dynamo has been asked about and may hold compiled code or skip marks for."""
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    if convert_frame is None:
+        return []
+    try:
+        codes = [reference() for reference in list(convert_frame.input_codes.seen)]
+    except (AttributeError, TypeError) as error:
+        missing["codes Dynamo knows"] = str(error)
+        return []
+    return [c for c in codes if c is not None and not in_torch(c.co_filename)]
+
+
+@contextlib.contextmanager
+def forgotten_shapes() -> Iterator[None]:
+    """Automatic dynamic shapes of the user's code, forgotten for the duration and put back afterwards.
+
+    Dynamo keys them by file, line and name, so without this the third run of a cell with other sizes would
+    trace symbolically because of the first two.
+    """
+    pgo = sys.modules.get("torch._dynamo.pgo")
+    try:
+        state = None if pgo is None else pgo.get_code_state()
+    except Exception as error:
+        missing["automatic dynamic shapes"] = f"{type(error).__name__}: {error}"
+        state = None
+    if state is None:
+        yield
+        return
+    saved = {key: state.pop(key) for key in [k for k in state if not in_torch(k.filename)]}
+    try:
+        yield
+    finally:
+        # the user's code may have reset torch, which replaces the table
+        state = pgo.get_code_state() if pgo is not None else state
+        for key in [k for k in state if not in_torch(k.filename)]:
+            del state[key]
+        state.update(saved)
+
+
+def has_nested_graph_breaks() -> bool:
+    """Whether this torch can resume all callers of a break at once."""
+    import torch._dynamo
+
+    return hasattr(torch._dynamo.config, "nested_graph_breaks")
+
+
+@contextlib.contextmanager
+def dynamo_config(**values: Any) -> Iterator[None]:
+    """torch._dynamo.config with these values, restored exactly."""
+    import torch._dynamo
+
+    config: Any = torch._dynamo.config
+    with config.patch(**values):
+        yield
+
+
+@contextlib.contextmanager
+def no_caches() -> Iterator[None]:
+    """Inductor's and AOTAutograd's caches off, restored exactly."""
+    import torch._inductor.config as inductor
+
+    config: Any = inductor
+    with config.patch(force_disable_caches=True):
+        yield
+
+
+class _Quiet(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith(("WON'T CONVERT", "\nWON'T CONVERT"))
+
+
+@contextlib.contextmanager
+def suppressed_errors() -> Iterator[None]:
+    """Where compiling a frame fails, run it eagerly: the eager exception, effects and names come back.
+
+    Dynamo logs a warning for each; the report tells of it instead.
+    """
+    logger, quiet = logging.getLogger("torch._dynamo.convert_frame"), _Quiet()
+    logger.addFilter(quiet)
+    try:
+        with dynamo_config(suppress_errors=True):
+            yield
+    finally:
+        logger.removeFilter(quiet)
+
+
+def backends() -> list[str]:
+    """Names of every backend that torch.compile takes."""
+    import torch._dynamo
+
+    return sorted(torch._dynamo.list_backends(exclude_tags=()))
+
+
+def inner_function(compiled: Any) -> Any:
+    """What `torch.compile` was given to make `compiled`; `compiled` itself where it is not compiled."""
+    return getattr(compiled, "_torchdynamo_orig_callable", None) or getattr(compiled, "_orig_mod", None) or compiled

@@ -1,0 +1,178 @@
+"""Compiling and running under the real `torch.compile`, as the settings say.
+
+`compile()` and `explain()` are the Python API; `entry()`, `environment()` and `check_settings()` are what
+they and the magics are made of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynascope.compiler import internals, places
+from dynascope.compiler.fresh import fresh
+from dynascope.compiler.recording import Progress, observe
+from dynascope.compiler.report import Report
+from dynascope.compiler.settings import Settings
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise ValueError, in one line that says what to do, where the settings cannot work here."""
+    import torch
+
+    conflict = settings.conflicts()
+    if conflict:
+        raise ValueError(conflict)
+    if isinstance(settings.backend, str):
+        known = internals.backends()
+        if settings.backend not in known:
+            raise ValueError(f"unknown backend {settings.backend!r}: use one of {', '.join(known)}")
+    elif not callable(settings.backend):
+        raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
+    if (settings.mode is not None or settings.options) and settings.backend != "inductor":
+        raise ValueError(f"mode and options are Inductor's: leave them out with backend {settings.to_dict()['backend']!r}")
+    if settings.device is not None:
+        _check_device(torch, settings.device)
+    if settings.nested_graph_breaks and not internals.has_nested_graph_breaks():
+        raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
+
+
+def _check_device(torch: Any, name: str) -> None:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"unknown device {name!r}: write it as torch does, for example cpu, cuda, cuda:1, mps") from None
+    if device.type in ("cpu", "meta"):
+        return
+    module = getattr(torch, device.type, None)
+    if module is None or not getattr(module, "is_available", lambda: False)():
+        raise ValueError(f"device {name!r} is not available here: leave --device out, or use cpu")
+    count = getattr(module, "device_count", lambda: 1)()
+    if device.index is not None and device.index >= count:
+        raise ValueError(f"device {name!r} is not available here: there {'is' if count == 1 else 'are'} {count} of them")
+
+
+@contextlib.contextmanager
+def environment(settings: Settings) -> Iterator[None]:
+    """Everything around a run that is not an argument of torch.compile; restored exactly."""
+    import torch
+
+    with contextlib.ExitStack() as stack:
+        if settings.device is not None:
+            stack.enter_context(torch.device(settings.device))
+        if settings.nested_graph_breaks is not None and internals.has_nested_graph_breaks():
+            stack.enter_context(internals.dynamo_config(nested_graph_breaks=settings.nested_graph_breaks))
+        if not settings.cache:
+            stack.enter_context(internals.no_caches())
+        if not settings.fullgraph:
+            # an exception of the user's own must look, and leave things, as it does without the compiler
+            stack.enter_context(internals.suppressed_errors())
+        yield
+
+
+def compile(
+    model: Any = None,
+    *,
+    error_on_graph_break: bool | None = None,
+    **arguments: Any,
+) -> Any:
+    """What `torch.compile` returns, with the argument that it lacks: `error_on_graph_break`.
+
+    Takes everything that `torch.compile` takes; without `model` it is a decorator, too.
+    """
+    import torch
+
+    if model is None:
+        return functools.partial(compile, error_on_graph_break=error_on_graph_break, **arguments)
+    compiled = torch.compile(model, **arguments)
+    if error_on_graph_break is None:
+        return compiled
+    context = getattr(compiled, "dynamo_ctx", None)
+    if context is not None and hasattr(context, "error_on_graph_break"):
+        context.error_on_graph_break = error_on_graph_break  # a module: no call of ours in its way
+        return compiled
+    return torch._dynamo.error_on_graph_break(error_on_graph_break)(compiled)
+
+
+def entry(target: Any, settings: Settings) -> Callable[..., Any]:
+    """A callable that runs `target` (function, bound method, nn.Module) compiled as the settings say.
+
+    The target stays as it is.  What the user compiled already is compiled anew from the function inside.
+    """
+    import torch
+
+    target = internals.inner_function(target)
+    if isinstance(target, torch.nn.Module):
+        target = target._call_impl  # as nn.Module.compile does: hooks are traced, isinstance and state_dict stay
+    arguments: dict[str, Any] = {
+        "fullgraph": settings.fullgraph,
+        "dynamic": settings.dynamic,
+        "backend": settings.backend,
+        "mode": settings.mode,
+        "options": dict(settings.options) or None,
+    }
+    compiled = torch.compile(target, **arguments)
+    flag = settings.error_on_graph_break
+    if flag is None or settings.fullgraph:
+        return compiled
+
+    @functools.wraps(compiled)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch._dynamo.error_on_graph_break(flag):
+            return compiled(*args, **kwargs)
+
+    return run
+
+
+def settings_notes(settings: Settings) -> list[str]:
+    """What the user should be told about these settings."""
+    notes = []
+    if settings.fullgraph and settings.error_on_graph_break is not None:
+        notes.append("error_on_graph_break has no effect here: fullgraph=True wins over it.")
+    return notes
+
+
+def explain(
+    function: Callable[..., Any],
+    *,
+    cells: places.CellResolver | None = None,
+    on_progress: Progress | None = None,
+    **settings: Any,
+) -> Callable[..., Report]:
+    """Compile and call `function`, and report: `report = explain(f, backend="eager")(x)`.
+
+    Takes every setting of `%%compile`.  What the compiler refuses (fullgraph, error_on_graph_break) is in
+    `report.error`; an error of the user's own code propagates.
+    """
+    chosen = Settings(**settings)
+    check_settings(chosen)
+    if not callable(function):
+        raise TypeError(f"explain() takes a function, a method or a module, not {type(function).__name__}")
+
+    def call(*args: Any, **kwargs: Any) -> Report:
+        recording = observe(chosen, [target_name(function)], cells, on_progress)
+        recording.notes.extend(settings_notes(chosen))
+        with contextlib.suppress(*compiler_errors()), recording, environment(chosen), fresh() as freshen:
+            freshen(function)
+            entry(function, chosen)(*args, **kwargs)
+        return recording.report
+
+    return call
+
+
+def compiler_errors() -> tuple[type[BaseException], ...]:
+    """What the compiler raises where it refuses code; never an error of the user's own."""
+    from torch._dynamo import exc
+
+    return (exc.Unsupported, exc.UserError, exc.InternalTorchDynamoError, exc.BackendCompilerFailed)
+
+
+def target_name(target: Any) -> str:
+    """How the report names what was compiled: `f`, `model.generate`, `Net`."""
+    target = internals.inner_function(target)
+    if inspect.ismethod(target):
+        return f"{type(target.__self__).__name__}.{target.__name__}"
+    return str(getattr(target, "__name__", None) or type(target).__name__)
