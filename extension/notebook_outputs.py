@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Set
 from typing import Any
 
 from dynascope.notebook_pages import tags_of
 from dynascope.notebook_structure import MIME
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{8,16}\b")
 _SECONDS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µs|us)\b")
 _PACKAGE = re.compile(r"[^\s'\"(<>]*?[/\\](?:site-packages|dist-packages)[/\\]")
 _STANDARD = re.compile(r"[^\s'\"(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]")
@@ -35,7 +36,7 @@ def settle(notebook: Any, folder: str = "") -> None:
             cell["outputs"] = settled(cell.get("outputs", []), tags_of(cell), folder)
 
 
-def settled(outputs: list[Any], tags: set[str] = frozenset(), folder: str = "") -> list[Any]:  # type: ignore[assignment]
+def settled(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "") -> list[Any]:
     """A cell's outputs as they are stored, with what its remove-* tags take away left out."""
     if tags & {"remove-cell", "remove-output", "remove_cell", "remove_output"}:
         # what is not shown is not stored; that the cell raised stays known

@@ -61,10 +61,9 @@ class Page:
         tags = tags_of(self.notebook)
         if "skip-execution" in tags or self.option("execution_mode") == "off":
             return "the page says that it is not to be run"
-        language = self.notebook.metadata.get("language_info", {}).get("name") or self.notebook.metadata.get("kernelspec", {}).get(
-            "language"
-        )
-        if language and language not in ("python", "ipython"):
+        metadata = self.notebook.metadata
+        language = metadata.get("language_info", {}).get("name") or metadata.get("kernelspec", {}).get("language")
+        if language and language not in ("python", "ipython", "ipython3"):
             return f"written in {language}, not in Python"
         return None
 
@@ -86,7 +85,7 @@ class Page:
         """Write an .ipynb back."""
         import nbformat
 
-        text = nbformat.writes(self.notebook)
+        text: str = nbformat.writes(self.notebook)  # type: ignore[no-untyped-call, unused-ignore]
         self.path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
 
 
@@ -119,7 +118,7 @@ def _read_ipynb(path: Path, text: str) -> Page:
         # missing cell ids are added; they change nothing that is tested
         warnings.simplefilter("ignore")
         try:
-            notebook = nbformat.reads(text, as_version=4)
+            notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call, unused-ignore]
         except Exception as error:
             message = (str(error).splitlines() or [type(error).__name__])[0]
             raise PageError(f"{path}: not a notebook: {message}") from None

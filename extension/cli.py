@@ -1,0 +1,154 @@
+"""The command line: `dynascope run`, `dynascope report`, `dynascope test`.
+
+Exit status: 0 all is well; 1 a page failed, or the script did; 2 bad usage, in one line; 130 interrupted.
+`run` leaves with the script's own status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from dynascope.notebook_pages import DEFAULT_TIMEOUT
+
+USAGE, FAILED, INTERRUPTED = 2, 1, 130
+
+
+class UsageError(Exception):
+    """Bad usage; the message is one line."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Every subcommand and option."""
+    parser = argparse.ArgumentParser(prog="dynascope", description="See what torch.compile does.")
+    parser.add_argument("--version", action="store_true", help="Print the version.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    run = commands.add_parser(
+        "run", help="Run a script as python does, then report on what was compiled.",
+        description="Run a script as `python SCRIPT ARGS` does, then report on what was compiled. Works for each rank "
+        "under torchrun: torchrun --no-python ... dynascope run script.py",
+    )  # fmt: skip
+    run.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg, .dot or .txt.")
+    run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
+    run.add_argument("script", metavar="SCRIPT")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS")
+
+    report = commands.add_parser(
+        "report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json."
+    )  # fmt: skip
+    report.add_argument("trace", metavar="TRACE_DIR")
+    report.add_argument("-o", "--output", metavar="PATH", help="Save it: .html, .json, .svg, .dot or .txt. Else it is printed.")
+
+    test = commands.add_parser("test", help="Run notebooks and MyST pages as tests.")
+    test.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="Pages and folders of pages (default: here).")
+    test.add_argument("--update", action="store_true", help="Store the new outputs of notebooks instead of comparing.")
+    test.add_argument(
+        "--timeout", type=float, default=DEFAULT_TIMEOUT, metavar="SECONDS",
+        help="Limit of a cell where neither it nor its page gives one (default: %(default)g; 0: none).",
+    )  # fmt: skip
+    test.add_argument("-n", "--parallel", type=int, default=1, metavar="N", help="Pages to run at once (default: 1).")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status."""
+    parser = build_parser()
+    chosen = parser.parse_args(argv)
+    if chosen.version:
+        import dynascope
+
+        print(f"dynascope {dynascope.__version__}")
+        return 0
+    if chosen.command is None:
+        parser.print_usage(sys.stderr)
+        return USAGE
+    try:
+        if chosen.command == "run":
+            return _run(chosen)
+        if chosen.command == "report":
+            return _report(chosen)
+        from dynascope.notebook_cli import run_pages
+
+        return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout, parallel=chosen.parallel)
+    except UsageError as error:
+        print(f"dynascope: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        print("dynascope: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+# -- run ------------------------------------------------------------------------------------------
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from dynascope.script import run_script
+
+    _check_suffix(chosen.output)
+    if not chosen.module and not Path(chosen.script).is_file():
+        raise UsageError(f"{chosen.script}: no such file")
+    report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
+    _say(str(report), sys.stdout)
+    if chosen.output:
+        path = report.save(_of_rank(Path(chosen.output)))
+        _say(f"report: {path}", sys.stdout)
+    return status
+
+
+def rank() -> str | None:
+    """This process's rank under torchrun, or None."""
+    return os.environ.get("RANK") if os.environ.get("WORLD_SIZE", "1") != "1" else None
+
+
+def _of_rank(path: Path) -> Path:
+    """Each rank saves a file of its own: report.html, report.rank1.html."""
+    number = rank()
+    return path if number is None else path.with_name(f"{path.stem}.rank{number}{path.suffix}")
+
+
+def _say(text: str, stream: TextIO) -> None:
+    """Print; under torchrun with the rank before each line, and in one write, so that ranks do not mix."""
+    number = rank()
+    if number is not None:
+        text = "\n".join(f"[rank {number}] {line}".rstrip() for line in text.splitlines())
+    stream.write(text.rstrip("\n") + "\n")
+    stream.flush()
+
+
+# -- report ---------------------------------------------------------------------------------------
+
+
+def _report(chosen: argparse.Namespace) -> int:
+    import dynascope
+
+    _check_suffix(chosen.output)
+    if not Path(chosen.trace).exists():
+        raise UsageError(f"{chosen.trace}: no such file or folder")
+    try:
+        report: Any = dynascope.load(chosen.trace)
+    except (ValueError, OSError) as error:
+        raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
+    if not chosen.output:
+        print(report)
+        return 0
+    path = report.save(chosen.output)
+    print(report.headline())
+    print(f"report: {path}")
+    return 0
+
+
+def _check_suffix(path: str | None) -> None:
+    """A suffix that cannot be saved is an error before anything runs."""
+    from dynascope.compiler.settings import SAVE_SUFFIXES
+
+    if path is not None and Path(path).suffix.lower() not in SAVE_SUFFIXES:
+        raise UsageError(f"-o {path}: the suffix must be one of {', '.join(SAVE_SUFFIXES)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
