@@ -34,6 +34,12 @@ _PHASES = {
     "triton_compile_time_us": "triton",
 }
 
+_CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
+_KNOWN = (
+    "Dynamo knew this function before the recording and holds no compiled code for it, so it ran eagerly; "
+    "--fresh traces it again and tells why"
+)
+
 #: names of the function that holds a cell's statements
 STATEMENTS = "__cell__"
 
@@ -72,6 +78,9 @@ class _Assembly:
         for draft in self.drafts.drafts:
             if draft.code or draft.stack or draft.graph_text:
                 self.add(draft)
+        by_code: dict[int, Frame] = {}
+        for event in self.drafts.cached:
+            self.add_cached(event, by_code)
         result = self.result
         result.breaks = self.breaks.breaks
         result.sources = places.sources(self.extents, self.cell_of)
@@ -94,6 +103,32 @@ class _Assembly:
         self.latest[(frame.code_name, frame.file)] = frame
         if frame.status != "ignored":
             self.note_place(frame.file, frame.line, frame.end_line)
+
+    def add_cached(self, event: Event, by_code: dict[int, Frame]) -> None:
+        """A frame that ran from code compiled before the recording: its graphs are known by number, nothing else is."""
+        code, count = event["code"], len(event["graphs"])
+        before = by_code.get(event["continues"] or 0)
+        frame = Frame(
+            id=f"f{len(self.result.frames)}",
+            compile_id=event["compile_id"],
+            name=places.user_name(code["name"]),
+            code_name=code["name"],
+            file=code["file"],
+            line=code["line"],
+            end_line=code["end_line"],
+            cell=self.cell_of(code["file"]),
+            kind="resume" if places.is_resume(code["name"]) else "function",
+            status="cached",
+            reason=_CACHED if event["compile_id"] is not None else _KNOWN,
+            continues=before.id if before else None,
+        )
+        by_code.setdefault(code["uid"], frame)
+        self.result.frames.append(frame)
+        self.note_place(frame.file, frame.line, frame.end_line)
+        for _ in range(count):
+            graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=None, notes=["compiled before this recording"])
+            frame.graph = frame.graph or graph.id
+            self.result.graphs.append(graph)
 
     def key(self, draft: Draft) -> Any:
         code = draft.code
@@ -235,14 +270,15 @@ class _Assembly:
                 graph.end = "break" if found else _end_word(draft)
                 graph.break_ = found
         elif outcome == "raised":
-            frame.status = "failed"
-            frame.break_ = self.breaks.stopped(draft, frame, "raised")
-            frame.reason = _reason(draft)
-            self.failure(draft, frame)
+            cause = self.breaks.stopped(draft, frame, "raised")
+            frame.status, frame.reason = "failed", _reason(draft)
+            frame.break_ = frame.break_ or cause
+            self.failure(draft, frame, cause)
         else:
             frame.status, frame.reason = self.skipped(draft)
             if frame.status == "skipped":
-                frame.break_ = self.breaks.stopped(draft, frame, "skipped")
+                cause = self.breaks.stopped(draft, frame, "skipped")
+                frame.break_ = frame.break_ or cause
         for entry in self.breaks.stack_of(frame.id):
             self.note_place(entry.file, entry.line)
 
@@ -271,15 +307,15 @@ class _Assembly:
             return "skipped", str(draft.metrics.get("fail_reason") or draft.metrics["fail_type"]).splitlines()[0]
         return "empty", reason or "nothing to compile in it"
 
-    def failure(self, draft: Draft, frame: Frame) -> None:
+    def failure(self, draft: Draft, frame: Frame, cause: str | None) -> None:
         """The last frame that failed is what stopped the run (outer frames fail with the same error)."""
         error = (draft.frame or {}).get("error") or {}
-        at = self.breaks.get(frame.break_)
+        at = self.breaks.get(cause)
         message = str(error.get("message") or draft.metrics.get("fail_reason") or draft.error_text or "")
         self.result.error = Failure(
             type=str(error.get("type") or draft.metrics.get("fail_type") or "error"),
             message=message.split("\n\nfrom user code:", 1)[0].split("\nSet TORCHDYNAMO_VERBOSE", 1)[0].strip(),
-            break_=frame.break_,
+            break_=cause,
             frame=frame.id,
             file=at.file if at else frame.file,
             line=at.line if at else frame.line,
@@ -317,7 +353,7 @@ def summarise(report: Report) -> Summary:
     return Summary(
         frames=len(frames),
         graphs=len(report.graphs),
-        ops=sum(g.ops for g in report.graphs),
+        ops=sum(g.ops or 0 for g in report.graphs),
         breaks=len(report.breaks),
         resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
         skipped=sum(f.status == "skipped" for f in frames),

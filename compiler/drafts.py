@@ -72,6 +72,7 @@ class Drafts:
         self.drafts: list[Draft] = []
         self.unread: dict[str, int] = {}
         self.records = 0
+        self.cached: list[Event] = []
         self._open: dict[tuple[int | None, str], Draft] = {}
 
     def feed(self, events: Iterable[Event]) -> Drafts:
@@ -116,6 +117,8 @@ class Drafts:
             self.draft(event).resumes.append(event)
         elif kind == "bytecode":
             self.draft(event).bytecode = event
+        elif kind == "cached":
+            self.cached.append(event)
         else:
             self.count(str(kind))
 

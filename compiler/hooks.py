@@ -42,6 +42,8 @@ class Hooks:
         self._lock = threading.RLock()
         self._local = threading.local()
         self._codes: dict[int, tuple[CodeType, dict[str, Any]]] = {}
+        #: code objects that were called compiled while hooks were on, with their globals
+        self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
 
     def attach(self, sink: Sink) -> dict[str, bool | str]:
         """Send events to `sink` from now on; returns which hooks took."""
@@ -73,6 +75,7 @@ class Hooks:
         while self._undo:
             self._undo.pop()()
         self._codes.clear()
+        self.entered = {}
         self._local = threading.local()
 
     def emit(self, kind: str, **data: Any) -> None:
@@ -412,6 +415,31 @@ def _module_path(stack: Any) -> str | None:
     return str(path)
 
 
+def _entries(hooks: Hooks) -> Undo:
+    """Which compiled functions are called: a cache hit leaves no other trace."""
+    from torch._dynamo import eval_frame
+
+    def called(frame: Any) -> None:
+        function = frame.f_locals.get("fn")
+        module = getattr(function, "__self__", None)
+        if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl"):
+            function = module.forward  # what Dynamo traces of a module's call
+        function = getattr(function, "__func__", function)
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType) and id(code) not in hooks.entered:
+            hooks.entered[id(code)] = (code, function.__globals__)
+
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def _callback_from_stance(*args: Any, **kwargs: Any) -> Any:
+            hooks.safely(called, sys._getframe(1))
+            return original(*args, **kwargs)
+
+        return _callback_from_stance
+
+    return _patch(eval_frame, "_callback_from_stance", wrap)
+
+
 def _bytecode(hooks: Hooks) -> Undo:
     """Original and compiled code object of each frame."""
     from torch._dynamo import convert_frame
@@ -437,4 +465,5 @@ _HOOKS: dict[str, Callable[[Hooks], Undo]] = {
     "resume functions": _resumes,
     "node modules": _node_modules,
     "bytecode": _bytecode,
+    "entries": _entries,
 }

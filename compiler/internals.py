@@ -32,6 +32,25 @@ def known_codes() -> list[CodeType]:
     return [c for c in codes if c is not None and not in_torch(c.co_filename)]
 
 
+def is_known(code: CodeType) -> bool:
+    """Whether Dynamo has been asked about this code object before."""
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    return convert_frame is not None and code in convert_frame.input_codes
+
+
+def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
+    """(compile id, compiled code object) of every version that Dynamo holds for a code object."""
+    eval_frame = sys.modules.get("torch._dynamo.eval_frame")
+    if eval_frame is None:
+        return []
+    try:
+        entries = eval_frame._debug_get_cache_entry_list(code)
+        return [(str(entry.compile_id), entry.code) for entry in entries]
+    except Exception as error:
+        missing["compiled versions"] = f"{type(error).__name__}: {error}"
+        return []
+
+
 @contextlib.contextmanager
 def forgotten_shapes() -> Iterator[None]:
     """Automatic dynamic shapes of the user's code, forgotten for the duration and put back afterwards.
@@ -87,8 +106,14 @@ def no_caches() -> Iterator[None]:
 
 
 class _Quiet(logging.Filter):
+    """Drops what torch logs of a failed trial: the eager run after it raises the same error, and the report tells."""
+
     def filter(self, record: logging.LogRecord) -> bool:
-        return not str(record.msg).startswith(("WON'T CONVERT", "\nWON'T CONVERT"))
+        text = str(record.msg).lstrip()
+        return not text.startswith(("WON'T CONVERT", "failed while attempting to run meta"))
+
+
+_QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor")
 
 
 @contextlib.contextmanager
@@ -97,13 +122,15 @@ def suppressed_errors() -> Iterator[None]:
 
     Dynamo logs a warning for each; the report tells of it instead.
     """
-    logger, quiet = logging.getLogger("torch._dynamo.convert_frame"), _Quiet()
-    logger.addFilter(quiet)
+    quiet = _Quiet()
+    for name in _QUIET_LOGGERS:
+        logging.getLogger(name).addFilter(quiet)
     try:
         with dynamo_config(suppress_errors=True):
             yield
     finally:
-        logger.removeFilter(quiet)
+        for name in _QUIET_LOGGERS:
+            logging.getLogger(name).removeFilter(quiet)
 
 
 def backends() -> list[str]:

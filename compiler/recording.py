@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from dynascope.compiler import hooks, internals, places
+from dynascope.compiler import cached, hooks, internals, places
 from dynascope.compiler.assemble import assemble
 from dynascope.compiler.report import Failure, Report
 from dynascope.compiler.settings import Settings
@@ -46,7 +46,7 @@ class Recording:
         self._started = 0.0
         self._thread: int | None = None
         self._report: Report | None = None
-        self._error: BaseException | None = None
+        self._entered_before: set[int] = set()
 
     # -- on and off ------------------------------------------------------------------------------------
 
@@ -54,12 +54,22 @@ class Recording:
         self._thread = threading.get_ident()
         self._started = time.perf_counter()
         self.hooks = hooks.HOOKS.attach(self._event)
+        self._entered_before = set(hooks.HOOKS.entered)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.events.extend(self._cached())
         hooks.HOOKS.detach(self._event)
         self._report = self._assemble(error)
         self.events = []  # texts of the user's program: the report has what is needed
+
+    def _cached(self) -> list[dict[str, Any]]:
+        """What was called compiled and saw no compile in this recording."""
+        compiled = {e["code"]["uid"] for e in self.events if e["kind"] == "frame"}
+        entered = {uid: found for uid, found in hooks.HOOKS.entered.items() if uid not in self._entered_before}
+        found: list[dict[str, Any]] = []
+        hooks.HOOKS.safely(lambda: found.extend(cached.cached_events(entered, compiled)))
+        return found
 
     @property
     def report(self) -> Report:
@@ -131,13 +141,14 @@ def note_error(report: Report, error: BaseException) -> None:
     module = type(error).__module__
     if report.error is not None and module.startswith("torch._dynamo") and type(error).__name__ == report.error.type:
         return  # known with its place
-    origin = "compiler" if module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch")) else "user"
+    refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
+    refused = refused or str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
     message = str(error).split("\n\nfrom user code:", 1)[0].strip()
     place = _user_place(error)
     report.error = Failure(
         type=type(error).__name__,
         message=message,
-        origin=origin,  # type: ignore[arg-type]
+        origin="compiler" if refused else "user",
         file=place[0] if place else None,
         line=place[1] if place else None,
     )

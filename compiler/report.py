@@ -72,7 +72,7 @@ class Frame:
     kind: FrameKind = "function"
     status: FrameStatus = "compiled"
     reason: str | None = None
-    #: of a resume function: the break that it follows; of a skipped or failed frame: the break that caused it
+    #: of a resume function: the break that it follows; of another that was skipped or failed: the break that caused it
     break_: str | None = None
     #: the frame that this one continues after a break
     continues: str | None = None
@@ -129,8 +129,8 @@ class Graph:
 
     id: str
     frame: str
-    #: number of nodes that are neither placeholder, get_attr nor output
-    ops: int
+    #: number of nodes that are neither placeholder, get_attr nor output; None: compiled before the recording
+    ops: int | None
     nodes: list[Node] = field(default_factory=list)
     code: str = ""
     inputs: list[str] = field(default_factory=list)
@@ -365,7 +365,8 @@ def plural(n: int, word: str) -> str:
 def headline(report: Report) -> str:
     """`f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.8 s`."""
     s = report.summary
-    parts = [plural(s.graphs, "graph"), plural(s.breaks, "graph break")]
+    unknown = s.cached > 0 and s.breaks == 0  # a cache hit says nothing of breaks: never "no breaks"
+    parts = [plural(s.graphs, "graph"), "graph breaks unknown" if unknown else plural(s.breaks, "graph break")]
     if s.breaks and s.unexpected != s.breaks:
         parts[-1] += f" ({s.breaks - s.unexpected} allowed)"
     parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]

@@ -105,8 +105,6 @@ def entry(target: Any, settings: Settings) -> Callable[..., Any]:
     import torch
 
     target = internals.inner_function(target)
-    if isinstance(target, torch.nn.Module):
-        target = target._call_impl  # as nn.Module.compile does: hooks are traced, isinstance and state_dict stay
     arguments: dict[str, Any] = {
         "fullgraph": settings.fullgraph,
         "dynamic": settings.dynamic,
@@ -155,19 +153,26 @@ def explain(
     def call(*args: Any, **kwargs: Any) -> Report:
         recording = observe(chosen, [target_name(function)], cells, on_progress)
         recording.notes.extend(settings_notes(chosen))
-        with contextlib.suppress(*compiler_errors()), recording, environment(chosen), fresh() as freshen:
-            freshen(function)
-            entry(function, chosen)(*args, **kwargs)
+        try:
+            with recording, environment(chosen), fresh() as freshen:
+                freshen(function)
+                entry(function, chosen)(*args, **kwargs)
+        except Exception as error:
+            if not is_refusal(error):
+                raise
         return recording.report
 
     return call
 
 
-def compiler_errors() -> tuple[type[BaseException], ...]:
-    """What the compiler raises where it refuses code; never an error of the user's own."""
+def is_refusal(error: BaseException) -> bool:
+    """Whether the compiler refused the code (fullgraph, error_on_graph_break, a failing backend), not the user's own error."""
     from torch._dynamo import exc
 
-    return (exc.Unsupported, exc.UserError, exc.InternalTorchDynamoError, exc.BackendCompilerFailed)
+    if isinstance(error, (exc.Unsupported, exc.UserError, exc.InternalTorchDynamoError, exc.BackendCompilerFailed)):
+        return True
+    # fullgraph=True on code that Dynamo skips is a plain RuntimeError from 2.11 on
+    return type(error) is RuntimeError and str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
 
 
 def target_name(target: Any) -> str:

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF009
 """Every option of dynascope, declared once.
 
 The magics' flags, `%config DynascopeMagics`, the Python API, the help text and the documentation

@@ -1,0 +1,661 @@
+"""Small programs with a known truth, run through every way into dynascope.
+
+Each follows one of the situations that PyTorch's documents on graph breaks describe, in our own words.  A
+program is the text of a cell; the line `@compiled` stands where the function that is compiled begins, and
+becomes a decorator (for `observe`) or a comment (for `%%compile`), so that line numbers are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+HEADER = "import torch\n"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A cell and the truth about it."""
+
+    name: str
+    code: str
+    #: flags of %%compile; the same as keyword arguments for dynascope.compile
+    options: dict[str, object] = field(default_factory=dict)
+    #: lines (of the cell's text) in each graph, in order of capture
+    graphs: tuple[tuple[int, ...], ...] = ()
+    #: (line, outcome) of every break, in order
+    breaks: tuple[tuple[int, str], ...] = ()
+    #: hits of each break, where more than one
+    hits: tuple[int, ...] = ()
+    resumes: int = 0
+    #: names of skipped frames
+    skipped: tuple[str, ...] = ()
+    recompiles: int = 0
+    #: type of the error that the compiler raised
+    error: str | None = None
+
+    def text(self, decorator: str = "# compiled by the magic") -> str:
+        return self.code.replace("@compiled", decorator).lstrip("\n")
+
+    def flags(self) -> str:
+        words = []
+        for name, value in self.options.items():
+            flag = "--" + ("" if value else "no-") + name.replace("_", "-")
+            words.append(flag)
+        return " ".join(words)
+
+
+PROGRAMS = [
+    Program(
+        "allowed_in_a_decorated_function",
+        """
+@torch._dynamo.error_on_graph_break(False)
+def noisy(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x + 2
+
+def middle(x):
+    return noisy(x)
+
+@compiled
+def fn(x):
+    return middle(x)
+
+fn(torch.randn(3))
+""",
+        {"error_on_graph_break": True},
+        graphs=((3,), (5,), ()),  # the decorator's own resume function hands a tensor on
+        breaks=((4, "resumed"),),
+        hits=(4,),
+        resumes=2,
+    ),
+    Program(
+        "allowed_in_a_with_block",
+        """
+@compiled
+def fn(x):
+    x = x + 1
+    with torch._dynamo.error_on_graph_break(False):
+        torch._dynamo.graph_break()
+    return x + 2
+
+fn(torch.randn(3))
+""",
+        {"error_on_graph_break": True},
+        graphs=((3,), (6,)),
+        breaks=((5, "resumed"),),
+        resumes=1,
+    ),
+    Program(
+        "allowed_by_patching_a_library",
+        """
+class Foreign(torch.nn.Module):
+    def forward(self, x):
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x + 2
+
+foreign = Foreign()
+foreign.forward = torch._dynamo.error_on_graph_break(False)(foreign.forward)
+
+@compiled
+def fn(x):
+    return foreign.forward(x)
+
+fn(torch.randn(3))
+""",
+        {"error_on_graph_break": True},
+        graphs=((3,), (5,), ()),
+        breaks=((4, "resumed"),),
+        resumes=2,
+    ),
+    Program(
+        "refused_in_a_decorated_function",
+        """
+@torch._dynamo.error_on_graph_break(True)
+def strict(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x + 2
+
+def middle(x):
+    return strict(x)
+
+@compiled
+def fn(x):
+    x = x + 4
+    torch._dynamo.graph_break()
+    return middle(x)
+
+try:
+    fn(torch.randn(3))
+except Exception as error:
+    print(type(error).__name__)
+""",
+        graphs=((12,),),
+        breaks=((13, "resumed"), (4, "raised")),
+        resumes=1,
+        error="Unsupported",
+    ),
+    Program(
+        "a_with_block_reaches_into_calls",
+        """
+def inner(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x + 2
+
+def middle(x):
+    with torch._dynamo.error_on_graph_break(False):
+        return inner(x)
+
+@compiled
+def fn(x):
+    return middle(x)
+
+fn(torch.randn(3))
+""",
+        {"error_on_graph_break": True},
+        graphs=((2,), (4,), ()),
+        breaks=((3, "resumed"),),
+        hits=(3,),
+        resumes=2,
+    ),
+    Program(
+        "regions_nest",
+        """
+def inner(x):
+    x = x + 1
+    with torch._dynamo.error_on_graph_break(False):
+        torch._dynamo.graph_break()
+    return x + 2
+
+def middle(x):
+    with torch._dynamo.error_on_graph_break(True):
+        return inner(x)
+
+@compiled
+def fn(x):
+    return middle(x)
+
+fn(torch.randn(3))
+""",
+        graphs=((2,), (5,)),
+        breaks=((4, "resumed"),),
+        resumes=2,
+    ),
+    Program(
+        "fullgraph_wins_over_an_allow",
+        """
+@torch._dynamo.error_on_graph_break(False)
+def inner(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x + 2
+
+@compiled
+def fn(x):
+    return inner(x)
+
+try:
+    fn(torch.randn(3))
+except Exception as error:
+    print(type(error).__name__)
+""",
+        {"fullgraph": True},
+        breaks=((4, "raised"),),
+        error="Unsupported",
+    ),
+    Program(
+        "fullgraph_is_not_switched_off_inside",
+        """
+@torch.compile(fullgraph=False, backend="eager")
+def inner(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x + 2
+
+@compiled
+def fn(x):
+    return inner(x)
+
+try:
+    fn(torch.randn(3))
+except Exception as error:
+    print(type(error).__name__)
+""",
+        {"fullgraph": True},
+        breaks=((4, "raised"),),
+        error="Unsupported",
+    ),
+    Program(
+        "an_inner_fullgraph_refuses",
+        """
+@torch.compile(fullgraph=True, backend="eager")
+def inner(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x + 2
+
+@compiled
+def fn(x):
+    return inner(x)
+
+try:
+    fn(torch.randn(3))
+except Exception as error:
+    print(type(error).__name__)
+""",
+        breaks=((4, "raised"),),
+        error="Unsupported",
+    ),
+    Program(
+        "skipped_on_request",
+        """
+def first(x):
+    return x + 1
+
+def second(x):
+    return x + 2
+
+@compiled
+def fn(x):
+    x = first(x)
+    torch._dynamo.skip_frame()
+    return second(x)
+
+fn(torch.randn(3))
+""",
+        graphs=((2,), (5,)),
+        breaks=((10, "skipped"),),
+        skipped=("fn",),
+    ),
+    Program(
+        "skipped_by_a_break_in_a_loop",
+        """
+@compiled
+def fn(x):
+    for i in range(5):
+        x = x + 1
+        if i == 3:
+            torch._dynamo.graph_break()
+    return x
+
+fn(torch.randn(3))
+""",
+        breaks=((6, "skipped"),),
+        skipped=("fn",),
+    ),
+    Program(
+        "the_loop_unrolled_by_hand",
+        """
+@compiled
+def fn(x):
+    def step(i):
+        nonlocal x
+        x = x + 1
+        if i == 1:
+            torch._dynamo.graph_break()
+    step(0)
+    step(1)
+    step(2)
+    return x
+
+fn(torch.randn(3))
+""",
+        graphs=((5,), (5,), (5,)),
+        breaks=((7, "resumed"),),
+        hits=(2,),
+        resumes=2,
+    ),
+    Program(
+        "skipped_by_a_break_in_a_context_manager",
+        """
+class Manager:
+    def __enter__(self):
+        pass
+    def __exit__(self, kind, error, trace):
+        pass
+
+@compiled
+def fn(x):
+    with Manager():
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x + 1
+
+fn(torch.randn(3))
+""",
+        breaks=((11, "skipped"),),
+        skipped=("fn",),
+    ),
+    Program(
+        "the_break_moved_out_of_the_context_manager",
+        """
+class Manager:
+    def __enter__(self):
+        pass
+    def __exit__(self, kind, error, trace):
+        pass
+
+@compiled
+def fn(x):
+    with Manager():
+        x = x + 1
+    torch._dynamo.graph_break()
+    with Manager():
+        return x + 1
+
+fn(torch.randn(3))
+""",
+        graphs=((10,), (13,)),
+        breaks=((11, "resumed"),),
+        resumes=1,
+    ),
+    Program(
+        "a_context_manager_that_can_be_resumed",
+        """
+import contextlib
+
+@compiled
+def fn(x):
+    with contextlib.nullcontext():
+        with torch.no_grad():
+            x = x + 1
+            torch._dynamo.graph_break()
+            return x + 1
+
+fn(torch.randn(3))
+""",
+        graphs=((7,), (9,)),
+        breaks=((8, "resumed"),),
+        resumes=1,
+    ),
+    Program(
+        "skipped_by_a_break_in_a_try_block",
+        """
+@compiled
+def fn(x):
+    try:
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x + 1
+    except Exception:
+        pass
+
+fn(torch.randn(3))
+""",
+        breaks=((5, "skipped"),),
+        skipped=("fn",),
+    ),
+    Program(
+        "the_break_moved_out_of_the_try_block",
+        """
+@compiled
+def fn(x):
+    try:
+        x = x + 1
+    except Exception:
+        pass
+    torch._dynamo.graph_break()
+    try:
+        return x + 1
+    except Exception:
+        pass
+
+fn(torch.randn(3))
+""",
+        graphs=((4,), (9,)),
+        breaks=((7, "resumed"),),
+        resumes=1,
+    ),
+    Program(
+        "the_skip_isolated_in_a_function",
+        """
+def first(x):
+    return x + 1
+
+def second(x):
+    return x + 2
+
+@compiled
+def fn(x):
+    x = first(x)
+    def problem():
+        torch._dynamo.skip_frame()
+    problem()
+    return second(x)
+
+fn(torch.randn(3))
+""",
+        graphs=((2,), (5,)),
+        breaks=((11, "skipped"),),
+        hits=(2,),
+        resumes=1,
+        skipped=("problem",),
+    ),
+    Program(
+        "an_iterator_as_input",
+        """
+@compiled
+def fn(xs):
+    a = next(xs)
+    b = next(xs)
+    return a + b
+
+try:
+    fn(iter([torch.tensor(1.0), torch.tensor(2.0)]))
+except Exception as error:
+    print(type(error).__name__)
+""",
+        {"fullgraph": True},
+        breaks=((3, "raised"),),
+        error="Unsupported",
+    ),
+    Program(
+        "the_list_in_place_of_the_iterator",
+        """
+@compiled
+def fn(xs):
+    it = iter(xs)
+    a = next(it)
+    b = next(it)
+    return a + b
+
+fn([torch.tensor(1.0), torch.tensor(2.0)])
+""",
+        {"fullgraph": True},
+        graphs=((6,),),
+    ),
+    Program(
+        "nonstrict_trace_takes_what_breaks",
+        """
+def wave(x):
+    y = x.sin()
+    torch._dynamo.graph_break()
+    return y.sin()
+
+@compiled
+def fn(x):
+    return torch._dynamo.nonstrict_trace(wave)(x.cos())
+
+fn(torch.randn(3))
+""",
+        {"fullgraph": True},
+        graphs=((8,),),
+    ),
+    Program(
+        "a_break_under_fullgraph",
+        """
+def number():
+    torch._dynamo.graph_break()
+    return torch.tensor([42])
+
+@compiled
+def fn(x):
+    return x + number()
+
+try:
+    fn(torch.rand(10))
+except Exception as error:
+    print(type(error).__name__)
+""",
+        {"fullgraph": True},
+        breaks=((2, "raised"),),
+        error="Unsupported",
+    ),
+    Program(
+        "saving_a_file_under_fullgraph",
+        """
+import io
+
+@compiled
+def fn(x):
+    y = x ** 2 / 2
+    torch.save(y, io.BytesIO())
+    return y ** 3 / 6
+
+try:
+    fn(torch.randn(3))
+except Exception as error:
+    print(type(error).__name__)
+""",
+        {"fullgraph": True},
+        breaks=((6, "raised"),),
+        error="Unsupported",
+    ),
+    Program(
+        "an_opaque_custom_operator",
+        """
+@torch.library.custom_op("dynascope_tests::square", mutates_args=())
+def square(x: torch.Tensor) -> torch.Tensor:
+    return x * x
+
+@square.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+@compiled
+def fn(x):
+    return square(x) + 1
+
+fn(torch.randn(3))
+""",
+        {"fullgraph": True},
+        graphs=((11,),),
+    ),
+    # the truth table beside the documents
+    Program(
+        "one_break_four_calls_deep",
+        """
+def d(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+def c(x):
+    return d(x) + 1
+
+def b(x):
+    return c(x) + 1
+
+@compiled
+def fn(x):
+    return b(x) + 1
+
+fn(torch.ones(3))
+""",
+        graphs=((2,), (4,), (7,), (10,), (14,)),
+        breaks=((3, "resumed"),),
+        hits=(4,),
+        resumes=4,
+    ),
+    Program(
+        "a_helper_that_breaks_called_five_times",
+        """
+def helper(x):
+    torch._dynamo.graph_break()
+    return x * 2
+
+@compiled
+def fn(x):
+    x = helper(x)
+    x = helper(x)
+    x = helper(x)
+    x = helper(x)
+    return helper(x)
+
+fn(torch.ones(3))
+""",
+        graphs=((3,),),
+        breaks=((2, "resumed"),),
+        hits=(6,),
+        resumes=5,
+    ),
+    Program(
+        "a_data_dependent_branch",
+        """
+@compiled
+def fn(x):
+    x = x + 1
+    if x.sum() > 0:
+        return x * 2
+    return x * 3
+
+fn(torch.ones(3))
+""",
+        graphs=((3, 4), (5,)),
+        breaks=((4, "resumed"),),
+        resumes=1,
+    ),
+    Program(
+        "two_breaks_on_one_line",
+        """
+@compiled
+def fn(x):
+    x = x + 1
+    torch._dynamo.graph_break(); torch._dynamo.graph_break()
+    return x + 2
+
+fn(torch.ones(3))
+""",
+        graphs=((3,), (5,)),
+        breaks=((4, "resumed"), (4, "resumed")),
+        resumes=2,
+    ),
+    Program(
+        "a_callee_that_is_skipped",
+        """
+def loop(x):
+    for i in range(2):
+        x = x + i
+        torch._dynamo.graph_break()
+    return x
+
+@compiled
+def fn(x):
+    y = loop(x * 2)
+    return y + 1
+
+fn(torch.ones(3))
+""",
+        graphs=((9,), (10,)),
+        breaks=((4, "skipped"),),
+        hits=(2,),
+        resumes=1,
+        skipped=("loop",),
+    ),
+    Program(
+        "recompiled_for_another_number",
+        """
+@compiled
+def fn(x, n):
+    return x * n
+
+fn(torch.ones(3), 2)
+fn(torch.ones(3), 3)
+""",
+        graphs=((3,), (3,)),
+        recompiles=1,
+    ),
+]
