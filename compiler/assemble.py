@@ -301,7 +301,7 @@ class _Assembly:
         if draft.break_texts or draft.error_text or error:
             nothing = "no content in function call" in (draft.error_text or "") + str((error or {}).get("message", ""))
             return ("empty" if nothing else "skipped"), _reason(draft) or reason
-        if draft.cid is None or (draft.frame is None and not draft.metrics.get("fail_type")):
+        if draft.cid is None:
             return "ignored", reason
         if draft.metrics.get("fail_type"):
             return "skipped", str(draft.metrics.get("fail_reason") or draft.metrics["fail_type"]).splitlines()[0]

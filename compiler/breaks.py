@@ -50,7 +50,9 @@ class BreakTable:
         stack = list(end["stack"]) if end else []
         if not stack and end is not None:
             line, column, _, end_column = end["at"]
-            stack = [{"file": end["file"], "line": line, "function": end["function"], "column": column, "end_column": end_column}]
+            stack = [
+                {"file": end["file"], "line": line, "function": end["function"], "column": column, "end_column": end_column}
+            ]
         text = _matching(texts, stack) or breaktext.read(str(end["reason"]) if end else "")
         if not stack:
             stack = self.printed_stack(text, draft)
@@ -61,9 +63,13 @@ class BreakTable:
         """The break that made Dynamo skip the frame or fail; None where it was no graph break."""
         event = draft.frame or {}
         error = event.get("error") or {}
-        message = str(error.get("message") or draft.metrics.get("fail_reason") or "")
-        text = breaktext.read(draft.break_texts[-1]) if draft.break_texts else breaktext.read(message)
+        message = str(error.get("message") or "")
+        written = draft.break_texts[-1] if draft.break_texts else message or breaktext.message_of(draft.error_text or "")
+        text = breaktext.read(written)
+        if not text.stack and draft.error_text:
+            text.stack = breaktext.stack_of(draft.error_text)
         kind = str(error.get("type") or draft.metrics.get("fail_type") or "")
+        message = message or str(draft.metrics.get("fail_reason") or "")
         if not draft.break_texts and not any(p.gb_id for p in text.parts) and kind not in ("Unsupported", "SkipFrame", ""):
             return None  # an error of another kind: the frame's reason tells
         if "no content in function call" in message or (not text.parts and not error.get("stack")):
@@ -72,7 +78,13 @@ class BreakTable:
         chain = event.get("stopped") or []
         if len(stack) < len(chain):
             stack = [
-                {"file": c["file"], "line": c["at"][0], "function": c["function"], "column": c["at"][1], "end_column": c["at"][3]}
+                {
+                    "file": c["file"],
+                    "line": c["at"][0],
+                    "function": c["function"],
+                    "column": c["at"][1],
+                    "end_column": c["at"][3],
+                }
                 for c in reversed(chain)
             ]
         if not stack:
@@ -92,7 +104,7 @@ class BreakTable:
         if text.stack:
             return text.stack[-1:]
         if text.file is not None and text.line is not None:
-            return [{"file": text.file, "line": text.line, "function": str(name or "")}]
+            return [{"file": text.file, "line": text.line, "function": ""}]
         return []
 
     def failed_line(self, draft: Draft) -> list[dict[str, Any]]:
@@ -115,12 +127,14 @@ class BreakTable:
         if found is None:
             found = self.new(at, entries, text, first, flags)
             self._by_place[key] = found
-        hit = Hit(frame=frame.id, line=entries[0].line, outcome=outcome)
+        # a text without a stack names the innermost line only: where the frame itself stood is not known
+        own = entries[0].line if len(entries) > 1 or entries[0].function == frame.name else None
+        hit = Hit(frame=frame.id, line=own, outcome=outcome)
         found.hits.append(hit)
         if _WORSE[outcome] > _WORSE[found.outcome]:
             found.outcome = outcome
-        if len(entries) > len(found.stack):
-            found.stack = entries
+        if len(entries) > len(found.stack) or (not found.function and at.function):
+            found.stack, found.function = entries, at.function
         self._by_frame[frame.id] = (found, hit)
         return found.id
 

@@ -19,8 +19,12 @@ _HEADER = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<
 _SKIP_HEADER = re.compile(r"^Graph break: (?:torch\.compile|from user code)[^\n]*", re.M)
 _REASON = re.compile(r"^Graph Break Reason: ?", re.M)
 _CHAIN = re.compile(r"^\*\*\* While handling this graph break, another graph break occurred: \*\*\*$", re.M)
-_TAIL = re.compile(r"^(?:User code traceback:|from user code:|Traceback \(most recent call last\):|Set TORCHDYNAMO_VERBOSE)", re.M)
-_LEAD = re.compile(r"^(?:Encountered graph break when attempting to trace|Failed to handle graph break gracefully)[^\n]*:\n\n", re.M)
+_TAIL = re.compile(
+    r"^(?:User code traceback:|from user code:|Traceback \(most recent call last\):|Set TORCHDYNAMO_VERBOSE)", re.M
+)
+_LEAD = re.compile(
+    r"^(?:Encountered graph break when attempting to trace|Failed to handle graph break gracefully)[^\n]*:\n\n", re.M
+)
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
@@ -93,6 +97,15 @@ def read(text: str) -> BreakText:
     return result
 
 
+def message_of(traceback_text: str) -> str:
+    """The message of the exception that a printed traceback ends with."""
+    last = max(
+        (m.end() for m in re.finditer(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", traceback_text, re.M)),
+        default=None,
+    )
+    return "" if last is None else traceback_text[last:]
+
+
 def _part(text: str) -> Part:
     part = Part()
     current = "reason"
@@ -121,7 +134,9 @@ def _part(text: str) -> Part:
 
 def stack_of(text: str) -> list[dict[str, Any]]:
     """The user's stack printed after "User code traceback:" or "from user code:", outermost first."""
-    found = re.search(r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", text, re.M)
+    found = re.search(
+        r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", text, re.M
+    )
     if not found:
         return []
     entries: list[dict[str, Any]] = []

@@ -116,7 +116,11 @@ class _Reader:
         op, function = _operation(value, self.by_name) if pending is None else ("call_function", _in_place(pending))
         read = pending if pending is not None else value
         node = Node(
-            name=target.id, op=op, target=function, inputs=self.names(read), code=ast.unparse(pending if pending is not None else value)
+            name=target.id,
+            op=op,
+            target=function,
+            inputs=self.names(read),
+            code=ast.unparse(pending if pending is not None else value),
         )
         if place:
             node.file, node.line = place

@@ -293,7 +293,12 @@ def _stops(hooks: Hooks) -> Undo:
     """Where tracing stopped by an exception: innermost line and column, then the calls around it."""
     from torch._dynamo import symbolic_convert
 
-    restarts = ("SpeculationRestartAnalysis", "RestartAnalysis", "UnspecializeRestartAnalysis", "TensorifyScalarRestartAnalysis")
+    restarts = (
+        "SpeculationRestartAnalysis",
+        "RestartAnalysis",
+        "UnspecializeRestartAnalysis",
+        "TensorifyScalarRestartAnalysis",
+    )
 
     def stopped(translator: Any, error: BaseException) -> None:
         attempt = hooks.attempt()

@@ -102,7 +102,9 @@ class Settings:
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if callable(self.backend):
             data["backend"] = getattr(self.backend, "__qualname__", type(self.backend).__name__)
-        data["options"] = {k: v if isinstance(v, (bool, int, float, str, type(None))) else repr(v) for k, v in self.options.items()}
+        data["options"] = {
+            k: v if isinstance(v, (bool, int, float, str, type(None))) else repr(v) for k, v in self.options.items()
+        }
         return data
 
     def conflicts(self) -> str | None:
