@@ -1,8 +1,19 @@
-"""dynascope: see and steer what torch.compile does, inside the notebook."""
+"""dynascope: see and steer what torch.compile does, inside the notebook.
+
+Importing this loads neither torch nor IPython; each name is loaded on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.report import LOWERINGS
 
+if TYPE_CHECKING:
+    from dynascope.api import compile, explain, last, load, observe, region
+
 __version__ = "0.1.0"
+__all__ = ["compile", "explain", "last", "load", "observe", "region"]
 
 LOWERINGS.update(
     html="dynascope.widgets.html:to_html",
@@ -12,3 +23,29 @@ LOWERINGS.update(
     txt="dynascope.widgets.text:to_text",
     mimebundle="dynascope.widgets.static_output:to_mimebundle",
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from dynascope import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'dynascope' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext dynascope`."""
+    from dynascope.loading import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext dynascope`."""
+    from dynascope.loading import unload
+
+    unload(shell)

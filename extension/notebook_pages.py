@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.report import plural
+
 SUFFIXES = (".ipynb", ".md")
 DEFAULT_TIMEOUT = 300.0
 _FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n(?:---|\.\.\.)\s*(?:\n|\Z)", re.DOTALL)
@@ -157,7 +159,7 @@ def _read_myst(path: Path, text: str) -> Page:
     page = Page(path, notebook, _first_lines(notebook, text.splitlines()))
     nested = len(_CODE_CELL.findall(text)) - sum(1 for _ in page.code_cells())
     if nested > 0:
-        page.notes.append(f"{nested} code cells inside lists, quotes or other blocks are not run (jupytext does not read them)")
+        page.notes.append(f"{plural(nested, 'code cell')} inside lists or other blocks: not run (jupytext does not read them)")
     return page
 
 

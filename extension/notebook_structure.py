@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from dynascope.compiler.report import plural
+
 MIME = "application/vnd.dynascope.report+json"
 #: raised by `--expect`: what an author wrote down did not hold, so no tag permits it
 NEVER_PERMITTED = ("ExpectationError", "ExpectationFailed", "UsageError")
@@ -59,7 +61,11 @@ def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
     found = _compare_errors(error_name(stored), error_name(now))
     before, after = structures(stored), structures(now)
     if len(before) != len(after):
-        found.append(Difference(f"{len(after)} reports, where {len(before)} are stored"))
+        found.append(
+            Difference(
+                f"{plural(len(after), 'report')}, where {len(before) or 'none'} {'is' if len(before) < 2 else 'are'} stored"
+            )
+        )
     for index, (old, new) in enumerate(zip(before, after, strict=False)):
         place = f"report {index + 1}: " if len(before) > 1 else ""
         if _release(old) != _release(new):
@@ -117,7 +123,8 @@ def _compare_breaks(old: list[Any], new: list[Any]) -> list[Difference]:
         gone.remove(twin)
         come.remove(entry)
     found += [Difference("a new graph break", _words(e), e.get("line")) for e in come]
-    found += [Difference("a lost graph break", _words(e), e.get("line")) for e in gone]
+    # its line may hold something else now: none is marked
+    found += [Difference("a lost graph break", _words(e)) for e in gone]
     return found
 
 

@@ -63,7 +63,9 @@ class PageItem(pytest.Item):
         limit = options.dynascope_timeout
         if limit is None:
             limit = float(self.config.getini(TIMEOUT) or DEFAULT_TIMEOUT)
-        result = run_page(self.path, update=options.dynascope_update, timeout=limit)
+        here = self.config.invocation_params.dir
+        path = self.path.relative_to(here) if self.path.is_relative_to(here) and here == Path.cwd() else self.path
+        result = run_page(path, update=options.dynascope_update, timeout=limit)
         if result.skipped:
             pytest.skip(result.skipped)
         for note in result.notes:

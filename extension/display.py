@@ -1,0 +1,94 @@
+"""Where a report is shown, and when.
+
+In a notebook: first an empty slot for the static picture, then the live view, both before the code runs;
+both are filled at the end.  The static picture stays in the saved notebook, where no kernel is.  In a
+terminal and under `%%capture` there is one display, at the end, because an update would print again there.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dynascope.compiler.report import Report
+
+#: at most so many progress messages a second go to the browser
+_PER_SECOND = 10
+
+
+class Display:
+    """The display of one run."""
+
+    def __init__(self, shell: Any, view: str) -> None:
+        self.shell = shell
+        self.kind = _kind(shell, view)
+        self.view: Any = None
+        self._slot: Any = None
+        self._told = 0.0
+
+    def start(self) -> None:
+        """Before the code runs: the places that `finish` fills."""
+        if not _is_live(self.shell) or self.kind in ("none", "text"):
+            return
+        from IPython.display import display
+
+        self._slot = display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
+        if self.kind == "widget":
+            from dynascope.widgets.view import View
+
+            self.view = View()
+            display(self.view)
+
+    def progress(self, state: dict[str, Any]) -> None:
+        """What is being compiled; passed on to the browser, not too often."""
+        now = time.monotonic()
+        if self.view is not None and now - self._told >= 1 / _PER_SECOND:
+            self._told = now
+            self.view.progress(state)
+
+    def finish(self, report: Report) -> None:
+        """Show the report."""
+        if self.kind == "none":
+            return
+        if self.view is not None:
+            self.view.show(report)
+        bundle = self._bundle(report)
+        if self._slot is not None:
+            self._slot.update(bundle, raw=True)
+            return
+        from IPython.display import publish_display_data
+
+        publish_display_data(data=bundle)
+
+    def _bundle(self, report: Report) -> dict[str, Any]:
+        if self.kind == "text":
+            from dynascope.widgets.text import to_text
+
+            return {"text/plain": to_text(report)}
+        from dynascope.widgets.static_output import to_mimebundle
+
+        bundle: dict[str, Any] = to_mimebundle(report)
+        return bundle
+
+
+def _kind(shell: Any, view: str) -> str:
+    if view == "auto":
+        return "widget" if _is_live(shell) else "static" if _is_kernel(shell) or _is_captured(shell) else "text"
+    if view == "widget" and not _is_live(shell):
+        return "static" if _is_kernel(shell) or _is_captured(shell) else "text"
+    return view
+
+
+def _is_kernel(shell: Any) -> bool:
+    return getattr(shell, "kernel", None) is not None
+
+
+def _is_captured(shell: Any) -> bool:
+    from IPython.core.displaypub import CapturingDisplayPublisher
+
+    return isinstance(shell.display_pub, CapturingDisplayPublisher)
+
+
+def _is_live(shell: Any) -> bool:
+    """Whether a display can be updated: in a notebook, and not captured."""
+    return _is_kernel(shell) and not _is_captured(shell)

@@ -1,0 +1,121 @@
+"""One traceback, trimmed to the user's own frames.
+
+An exception that leaves a cell keeps its type, its message and its traceback (`%debug` walks all of it).  What
+IPython prints is another matter: the frames of the notebook, of torch and of dynascope say nothing about the user's
+code, so `show_trimmed` gives the exception IPython's own `_render_traceback_`, which leaves them out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from types import TracebackType
+from typing import Any
+
+from dynascope.compiler.assemble import STATEMENTS
+
+_PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_COLOUR = r"(?:\x1b\[[0-9;]*m)*"
+_RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
+_STATEMENTS_CALL = re.compile(rf", in {_COLOUR}{STATEMENTS}{_COLOUR}\([^)]*\)")
+_STACK_ARGUMENT = re.compile(rf"{_COLOUR}___stack\d+{_COLOUR}(?:, )?")
+
+
+def show_trimmed(shell: Any, error: BaseException) -> None:
+    """Make IPython show this exception without plumbing."""
+    if isinstance(error, SyntaxError):
+        _without_stack(shell)
+        return
+
+    def render() -> list[str]:
+        return _render(shell, error)
+
+    try:
+        error._render_traceback_ = render  # type: ignore[attr-defined]
+    except AttributeError:  # an exception with __slots__: IPython shows all of its frames
+        return
+
+
+def trimmed(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of plumbing; the whole of it where nothing would be left."""
+    entries: list[TracebackType] = []
+    inside = False
+    while trace is not None:
+        if _is_ours(trace):
+            if not inside:
+                entries.clear()  # above us: the notebook's machinery, and the cell's call of the magic
+            inside = True
+        elif not _is_plumbing(trace):
+            if entries and _continues(trace, entries[-1]):
+                entries.pop()
+            entries.append(trace)
+        trace = trace.tb_next
+    result: TracebackType | None = None
+    for entry in reversed(entries):
+        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    code = trace.tb_frame.f_code  # a jump (targets.py) has the globals of the user's function, but our file
+    return _package(trace) == "dynascope" or os.path.dirname(code.co_filename) == _FOLDER
+
+
+def _is_plumbing(trace: TracebackType) -> bool:
+    file = trace.tb_frame.f_code.co_filename
+    return _package(trace) in _PLUMBING or file.startswith("<eval_with_key>") or "torchinductor" in file
+
+
+def _package(trace: TracebackType) -> str:
+    return str(trace.tb_frame.f_globals.get("__name__") or "").partition(".")[0]
+
+
+def _continues(trace: TracebackType, before: TracebackType) -> bool:
+    """Whether this frame is a resume function called by the frame that it goes on from."""
+    name = trace.tb_frame.f_code.co_name
+    found = _RESUME_NAME.fullmatch(name)
+    return found is not None and _RESUME_NAME.sub(r"\1", before.tb_frame.f_code.co_name) == found[1]
+
+
+def _render(shell: Any, error: BaseException) -> list[str]:
+    chain = _chain(error)
+    before = [(e, e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__) for e in chain]
+    try:
+        for e in chain:
+            e.__traceback__ = trimmed(e.__traceback__) or e.__traceback__
+            if type(e).__module__.startswith("torch."):
+                e.__cause__, e.__suppress_context__ = None, True  # its causes are the compiler's own frames
+        lines = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0)
+    finally:
+        for e, trace, cause, context, suppressed in before:
+            e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed
+    return [_plain_names(line) for line in lines]
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    todo: list[BaseException | None] = [error]
+    while todo:
+        e = todo.pop()
+        if e is not None and not any(e is known for known in found):
+            found.append(e)
+            todo += [e.__cause__, e.__context__]
+    return found
+
+
+def _plain_names(text: str) -> str:
+    """A frame bears the name that it has in a plain cell."""
+    text = _RESUME_NAME.sub(r"\1", text)
+    text = _STATEMENTS_CALL.sub("", text)
+    return _STACK_ARGUMENT.sub("", text)
+
+
+def _without_stack(shell: Any) -> None:
+    """IPython shows a plain cell's syntax error without a stack; let it do so this once."""
+
+    def once(filename: str | None = None, running_compiled_code: bool = False) -> None:
+        vars(shell).pop("showsyntaxerror", None)
+        shell.showsyntaxerror(filename)
+
+    vars(shell)["showsyntaxerror"] = once

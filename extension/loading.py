@@ -1,0 +1,57 @@
+"""`%load_ext` and `%unload_ext`: what is added to the shell, and taken away again exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.completion import matcher_for
+from dynascope.magics import DynascopeMagics
+
+_MAGICS = ("compile", "observe")
+_KINDS = ("line", "cell")
+
+
+class _Loaded:
+    """One shell's additions, and what stood in their places before."""
+
+    def __init__(self, shell: Any) -> None:
+        table = shell.magics_manager.magics
+        self.shell = shell
+        self.before = {(kind, name): table[kind].get(name) for kind in _KINDS for name in _MAGICS}
+        self.magics = DynascopeMagics(shell)
+        shell.register_magics(self.magics)
+        self.matcher = matcher_for(self.magics)
+        shell.Completer.custom_matchers.append(self.matcher)
+
+    def undo(self) -> None:
+        manager = self.shell.magics_manager
+        for (kind, name), before in self.before.items():
+            ours = getattr(manager.magics[kind].get(name), "__self__", None) is self.magics
+            if not ours:
+                continue  # somebody has put another magic there since
+            if before is None:
+                del manager.magics[kind][name]
+            else:
+                manager.magics[kind][name] = before
+        if manager.registry.get(type(self.magics).__name__) is self.magics:
+            del manager.registry[type(self.magics).__name__]
+        if self.magics in self.shell.configurables:
+            self.shell.configurables.remove(self.magics)
+        if self.matcher in self.shell.Completer.custom_matchers:
+            self.shell.Completer.custom_matchers.remove(self.matcher)
+
+
+_loaded: dict[int, _Loaded] = {}
+
+
+def load(shell: Any) -> None:
+    """Add the magics, their configuration and their completion; a second time changes nothing."""
+    if id(shell) not in _loaded:
+        _loaded[id(shell)] = _Loaded(shell)
+
+
+def unload(shell: Any) -> None:
+    """Take away what `load` added."""
+    loaded = _loaded.pop(id(shell), None)
+    if loaded is not None:
+        loaded.undo()

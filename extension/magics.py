@@ -1,0 +1,106 @@
+"""`%%compile`, `%compile`, `%%observe` and `%observe`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from dynascope.cell import Cell, read_cell, read_expression
+from dynascope.compiler.settings import Settings
+from dynascope.options import OBSERVE, config_traits, settings_from, with_arguments
+from dynascope.session import Run
+
+
+@magics_class
+class DynascopeMagics(Magics):
+    """Defaults for every later %%compile: %config DynascopeMagics.backend = "eager"."""
+
+    locals().update(config_traits())  # one trait for each option of Settings
+
+    @output_can_be_silenced
+    @no_var_expand
+    @line_cell_magic("compile")
+    @magic_arguments("compile")
+    @with_arguments()
+    def run_compile(self, line: str = "", cell: str | None = None) -> Any:
+        """Run a cell under torch.compile and show what the compiler did.
+
+        %%compile [options] above a cell, or %compile [options] EXPRESSION.
+
+        Compiled is, with -f, just what it names; else the functions and nn.Module classes that the cell
+        defines, where its own statements call them; else the statements of the cell, as one function. Names,
+        values, effects, output and errors are those of the plain cell. The value of the last expression is the
+        cell's result.
+        """
+        name = "%compile" if cell is None else "%%compile"
+        arguments, expression = self._parse(self.run_compile, line, cell)
+        settings = settings_from(arguments, self.defaults())
+        parsed = self._read(cell, expression, name, line)
+        return Run(self.shell, parsed, settings, command=f"{name} {line}".rstrip())()
+
+    @output_can_be_silenced
+    @no_var_expand
+    @line_cell_magic("observe")
+    @magic_arguments("observe")
+    @with_arguments(OBSERVE)
+    @argument("--fresh", action="store_true", help="Trace again what the compiler knows already from earlier runs.")
+    def run_observe(self, line: str = "", cell: str | None = None) -> Any:
+        """Run a cell as it stands and show what happens in whatever of it is already compiled.
+
+        %%observe [options] above a cell, or %observe [options] EXPRESSION.
+
+        Code that was compiled before the recording runs from the compiler's cache: it is shown as cached, its
+        breaks unknown. --fresh traces it again.
+        """
+        name = "%observe" if cell is None else "%%observe"
+        arguments, expression = self._parse(self.run_observe, line, cell)
+        settings = settings_from(arguments, self.defaults())
+        parsed = self._read(cell, expression, name, line)
+        return Run(self.shell, parsed, settings, compiles=False, fresh=arguments.fresh)()
+
+    def defaults(self) -> Settings:
+        """The settings in force where a magic's line says nothing."""
+        return Settings(**{name: getattr(self, name) for name in config_traits()})
+
+    def _parse(self, magic: Any, line: str, cell: str | None) -> tuple[Any, str]:
+        """The parsed options, and the expression of a line magic as it was typed."""
+        options, expression = (line, "") if cell is not None else split_line(magic.parser, line)
+        try:
+            return parse_argstring(magic, options), expression
+        except ValueError as error:  # quotes that do not close
+            raise UsageError(f"cannot read the options {options!r}: {error}") from None
+
+    def _read(self, cell: str | None, expression: str, name: str, line: str) -> Cell:
+        if cell is None:
+            return read_expression(self.shell, expression, name)
+        return read_cell(self.shell, cell, name, line)
+
+
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
+
+
+def split_line(parser: Any, line: str) -> tuple[str, str]:
+    """`--backend eager f("a  b")` to `--backend eager` and `f("a  b")`; `--` ends the options."""
+    position = 0
+    while True:
+        word = _WORD.match(line, position := len(line) - len(line[position:].lstrip()))
+        if word is None or not word[0].startswith("-"):
+            return line[:position], line[position:].strip()
+        if word[0] == "--":
+            return line[:position], line[word.end() :].strip()
+        position = word.end()
+        if "=" not in word[0] and _takes_value(parser, word[0]):
+            position = len(line) - len(line[position:].lstrip())
+            value = _WORD.match(line, position)
+            position = value.end() if value else len(line)
+
+
+def _takes_value(parser: Any, flag: str) -> bool:
+    actions = [a for a in parser._actions if any(o == flag for o in a.option_strings)] or [
+        a for a in parser._actions if any(o.startswith(flag) for o in a.option_strings)
+    ]
+    return bool(actions) and actions[0].nargs is None

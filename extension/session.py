@@ -1,0 +1,231 @@
+"""Running one cell: read it, decide what is compiled, record, show, and give back its value or its error.
+
+The order of things is the promise.  Everything that can be wrong with the input is found before anything is
+displayed or run.  Then the displays, the run, and, whatever happened, everything restored, the report filled in,
+bound and saved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from dynascope import cell as cells
+from dynascope import errors, statements
+from dynascope.api import remember
+from dynascope.cell import Cell
+from dynascope.compiler.report import Report
+from dynascope.compiler.settings import SAVE_SUFFIXES as SAVED_AS
+from dynascope.compiler.settings import Settings
+from dynascope.definitions import Definition, bound_names, definitions
+from dynascope.display import Display
+from dynascope.entries import Entries
+from dynascope.targets import Targets, check_target, plain_in_compiled_code, resolve
+
+STATEMENTS = "the cell's statements"
+
+
+def execution_count(shell: Any, file: str) -> int | None:
+    """The execution count of the cell that has this file name; None where it is no cell."""
+    count = getattr(shell.compile, "_filename_map", {}).get(file)
+    return count if isinstance(count, int) else None
+
+
+@dataclass
+class Run:
+    """One run of one cell: `%%compile` with its settings, or `%%observe`."""
+
+    shell: Any
+    cell: Cell
+    settings: Settings
+    #: False: run the code as it stands (`%%observe`)
+    compiles: bool = True
+    #: `%%observe --fresh`
+    fresh: bool = True
+    #: the magic's line, as it could be typed
+    command: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def __call__(self) -> Any:
+        """Run; returns the value of the cell's last expression, raises the cell's own error."""
+        self._check()
+        from dynascope.compiler.recording import observe
+
+        display = Display(self.shell, self.settings.view)
+        display.start()
+        recording = observe(
+            self.settings if self.compiles else None,
+            cells=lambda file: execution_count(self.shell, file),
+            on_progress=display.progress,
+        )
+        try:
+            with recording:
+                return self._run(recording)
+        except BaseException as error:
+            errors.show_trimmed(self.shell, error)
+            raise
+        finally:
+            recording.notes.extend(self.notes)
+            report = recording.report
+            report.notes = [*dict.fromkeys([*self.notes, *report.notes])]
+            self._hand_over(report, display)
+
+    # -- before ---------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Find what is wrong with the input; raises UsageError, in one line."""
+        settings = self.settings
+        if settings.output is not None and not settings.output.isidentifier():
+            raise UsageError(f"--output {settings.output}: not a name")
+        if settings.save is not None:
+            suffix = Path(settings.save).suffix.lower()
+            if suffix not in SAVED_AS:
+                raise UsageError(f"--save {settings.save}: the name must end in one of {' '.join(SAVED_AS)}")
+        if not self.compiles:
+            return
+        from dynascope.compiler.run import check_settings, settings_notes
+
+        try:
+            check_settings(settings)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        self.notes.extend(settings_notes(settings))
+        if settings.region:
+            raise UsageError("--region is not there yet: use dynascope.region(error_on_graph_break=...) in the code")
+        bound = bound_names(self.cell)
+        for name in settings.function:
+            self._check_function(name, bound)
+
+    def _check_function(self, name: str, bound: set[str]) -> None:
+        if not all(part.isidentifier() or part.isdigit() for part in name.split(".")):
+            raise UsageError(f"--function {name}: not a name; write it like f, model or model.encoder.forward")
+        if name.split(".")[0] in bound:
+            return  # the cell itself may give it its meaning
+        try:
+            value = resolve(name, self.shell.user_ns)
+        except LookupError as error:
+            raise UsageError(f"cannot compile {name}: {error}") from None
+        check_target(name, value)
+
+    # -- running --------------------------------------------------------------------------------------
+
+    def _run(self, recording: Any) -> Any:
+        from dynascope.compiler.fresh import fresh
+        from dynascope.compiler.run import entry, environment
+
+        if not self.compiles:
+            with fresh() if self.fresh else contextlib.nullcontext():
+                return cells.run_statements(self.shell, self.cell)
+
+        def enter(target: Any) -> Any:
+            return entry(target, self.settings)
+
+        with environment(self.settings), fresh() as freshen:
+            if self.settings.function:
+                return self._run_targets(recording, enter, freshen)
+            found = definitions(self.cell, self.shell.user_ns)
+            if found:
+                return self._run_entries(recording, found, enter, freshen)
+            if not cells.compiles(self.shell, self.cell):
+                return cells.run_statements(self.shell, self.cell)  # which raises the plain cell's own error
+            recording.compiled.append(STATEMENTS)
+            self.notes.extend(statements.notes(self.cell))
+            return statements.run(self.shell, self.cell, enter)
+
+    def _run_targets(self, recording: Any, enter: Callable[[Any], Any], freshen: Callable[[Any], None]) -> Any:
+        """Rule 1."""
+        names = self.settings.function
+        recording.compiled.extend(names)
+        targets = Targets(enter, freshen)
+
+        def look(statement: Any = None) -> None:
+            for name in names:
+                with contextlib.suppress(LookupError, UsageError):
+                    value = resolve(name, self.shell.user_ns)
+                    check_target(name, value)
+                    targets.add(name, value)
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(targets.restore)
+            stack.enter_context(plain_in_compiled_code(targets))
+            look()
+            value = cells.run_statements(self.shell, self.cell, after=look)
+            self._explain_uncalled(names, targets)
+            if self.settings.keep:
+                self._keep(targets.entry)
+        return value
+
+    def _explain_uncalled(self, names: list[str], targets: Targets) -> None:
+        for name in names:
+            if name not in targets.found:
+                try:
+                    check_target(name, resolve(name, self.shell.user_ns))
+                except (LookupError, UsageError) as error:
+                    self.notes.append(f"{name} was not compiled: {str(error).removeprefix(f'cannot compile {name}: ')}.")
+            elif name not in targets.called:
+                self.notes.append(f"{name} was not called in this run: call it in the cell to compile it.")
+
+    def _run_entries(
+        self, recording: Any, found: list[Definition], enter: Callable[[Any], Any], freshen: Callable[[Any], None]
+    ) -> Any:
+        """Rule 2."""
+        names = list(dict.fromkeys(d.name for d in found if d.refused is None))
+        recording.compiled.extend(names)
+        for definition in found:
+            if definition.refused is not None:
+                self.notes.append(f"{definition.name} ran as it stands: it is {definition.refused}.")
+        entries = Entries(found, enter, freshen)
+        defined = {id(d.node): d.name for d in found}
+
+        def make(tree: Any, mode: str) -> CodeType:
+            code: CodeType = entries.bind(cells.compile_tree(self.shell, self.cell, entries.rewrite(tree), mode))
+            return code
+
+        def learn(statement: Any) -> None:
+            if id(statement) in defined:
+                entries.learn(self.shell.user_ns.get(defined[id(statement)]))
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(entries.close)
+            value = cells.run_statements(self.shell, self.cell, make, learn)
+            if names and not entries.called:
+                self.notes.append(
+                    f"the cell calls none of its functions, so nothing was compiled: add a call, {names[0]}(...), to the cell."
+                )
+            if self.settings.keep:
+                kept = entries.kept()
+                self._keep(lambda plain: kept.get(id(plain)))
+        if entries.called:
+            recording.compiled[:] = [n for n in names if n in entries.called]
+        return value
+
+    def _keep(self, entry_of: Callable[[Any], Any]) -> None:
+        """`--keep`: bind the compiled entry points to the names; a module is compiled in place."""
+        import torch
+
+        for name, value in list(self.shell.user_ns.items()):
+            entry = None if name.startswith("_") else entry_of(value)
+            if entry is None:
+                continue
+            if isinstance(value, torch.nn.Module):
+                value.__dict__["_compiled_call_impl"] = entry
+            else:
+                self.shell.user_ns[name] = entry
+
+    # -- after ----------------------------------------------------------------------------------------
+
+    def _hand_over(self, report: Report, display: Display) -> None:
+        remember(report)
+        if self.settings.output is not None:
+            self.shell.user_ns[self.settings.output] = report
+        if display.view is not None and self.command:
+            display.view.command = self.command
+        display.finish(report)
+        if self.settings.save is not None:
+            report.save(self.settings.save)
