@@ -1,0 +1,79 @@
+"""What every test has: settings that keep the machine's own out, and CI's rule that nothing is left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from notebook_making import Maker, make_notebook
+
+ROOT = Path(__file__).resolve().parent.parent
+UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+try:
+    from hypothesis import settings
+except ImportError:  # another torch's environment may lack it
+    pass
+else:
+    # compiling is slow and of uneven speed; CI has to fail for the same reason twice
+    settings.register_profile("dynascope", deadline=None, derandomize=UNDER_CI, print_blob=True)
+    settings.load_profile("dynascope")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_leaks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Jupyter and IPython read and write below a folder of the test run, whoever started it."""
+    place = tmp_path_factory.mktemp("jupyter")
+    chosen = {
+        "JUPYTER_CONFIG_DIR": str(place / "config"),
+        "JUPYTER_DATA_DIR": str(place / "data"),
+        "JUPYTER_RUNTIME_DIR": str(place / "runtime"),
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "IPYTHONDIR": str(place / "ipython"),
+        "JUPYTER_PATH": None,
+        "JUPYTER_CONFIG_PATH": None,
+        "PYTHONPATH": None,
+        "DYNASCOPE_BACKEND": None,
+    }
+    patch = pytest.MonkeyPatch()
+    for name, value in chosen.items():
+        if value is None:
+            patch.delenv(name, raising=False)
+        else:
+            patch.setenv(name, value)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's folder."""
+    return ROOT
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Maker:
+    """make(*cells, name=..., **metadata): an .ipynb of these cells (sources or cells) in the test's folder."""
+    return lambda *cells, name="page.ipynb", **metadata: make_notebook(tmp_path / name, *cells, **metadata)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whatever needs a GPU is skipped without one: no machine of ours has to have it."""
+    if not any(item.get_closest_marker("cuda") for item in items):
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("cuda"):
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """`make test` runs the other checks first: a failure among them must not hide above a green summary."""
+    failed = os.environ.get("DYNASCOPE_FAILED_CHECKS")
+    if failed:
+        terminalreporter.section("checks before pytest", red=True)
+        terminalreporter.write_line(f"FAILED: {failed} (see the top of the output)", red=True)

@@ -1,0 +1,88 @@
+"""`dynascope test` from the shell: what it prints and its exit status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from notebook_making import REPORT, Maker, cell, edit
+
+COMMAND = [sys.executable, "-m", "dynascope"]
+
+
+def dynascope(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def test_a_folder_of_pages(make: Maker, tmp_path: Path) -> None:
+    make("x = 1", name="a.ipynb")
+    bad = make("x = 1", "y = x +", name="b.ipynb")
+    make("1", name="c.ipynb", tags=["skip-execution"])
+    done = dynascope("test", tmp_path, "-n", "2")
+    assert done.returncode == 1
+    assert "1 failed, 1 passed, 1 skipped in " in done.stdout.splitlines()[-1]
+    assert f"{bad}, code cell 2, line 1: a new error: SyntaxError" in done.stdout
+    assert done.stderr == ""
+    assert dynascope("test", tmp_path / "a.ipynb").returncode == 0
+
+
+def test_update(make: Maker) -> None:
+    path = make(REPORT, "report([('print', 1, 'resumed')])")
+    done = dynascope("test", "--update", path)
+    assert done.returncode == 0
+    assert "1 passed, 1 updated in" in done.stdout
+    edit(path, 1, "report([])")
+    done = dynascope("test", path)
+    assert done.returncode == 1
+    assert "code cell 2: a lost graph break" in done.stdout
+    assert f"dynascope test --update {path}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["test", "nowhere.ipynb"], "dynascope: nowhere.ipynb: no such file or folder"),
+        (["run", "nowhere.py"], "dynascope: nowhere.py: no such file"),
+        (["report", "nowhere"], "dynascope: nowhere: no such file or folder"),
+        (["report", ".", "-o", "x.pdf"], "dynascope: -o x.pdf: the suffix must be one of .html, .json, .svg, .dot, .txt"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments: list[str], expected: str) -> None:
+    done = dynascope(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [expected]
+    assert done.stdout == ""
+
+
+def test_a_folder_without_pages_is_bad_usage(tmp_path: Path) -> None:
+    done = dynascope("test", tmp_path)
+    assert done.returncode == 2
+    assert "no .ipynb and no MyST page" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_interrupting_stops_everything(make: Maker, tmp_path: Path, parallel: int) -> None:
+    source = "import os, pathlib, time\npathlib.Path(f'pid{os.getpid()}').touch()\ntime.sleep(100)"
+    make(cell(source), name="a.ipynb")
+    make(cell(source), name="b.ipynb")
+    running = subprocess.Popen(
+        [*COMMAND, "test", str(tmp_path), "-n", str(parallel)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("pid*"))) < parallel:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 130, (out, err)
+    assert "dynascope: interrupted" in err
+    assert "Traceback" not in err
+    for pid in (int(p.name[3:]) for p in tmp_path.glob("pid*")):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

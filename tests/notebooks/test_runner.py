@@ -1,0 +1,195 @@
+"""The docs-test runner, in real kernels: what passes, what fails, and what the failure says."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import psutil
+import pytest
+from notebook_making import MIME, MYST, REPORT, Maker, cell, edit
+
+from dynascope import notebooks
+from dynascope.notebooks import run_page
+
+
+def only(path: Path, **options: Any) -> str:
+    """The one problem of a page, as text."""
+    result = run_page(path, **options)
+    (problem,) = result.problems
+    return str(problem)
+
+
+def test_an_error_names_notebook_cell_line_source_and_reason(make: Maker) -> None:
+    path = make("x = 1", "def f(n):\n    import json\n    return json.loads(n)\n\nf('{')\n", "never = 1")
+    text = only(path)
+    assert text.startswith(f"{path}, code cell 2, line 3: a new error: JSONDecodeError: ")
+    assert "  >   3      return json.loads(n)" in text
+    assert "frames in libraries" in text
+    assert "json/decoder.py" not in text
+    assert "never" not in text
+
+
+def test_a_syntax_error_has_its_line(make: Maker) -> None:
+    assert ", code cell 1, line 2: a new error: SyntaxError" in only(make("x = 1\ny = = 2\n"))
+
+
+def test_tags(make: Maker) -> None:
+    path = make(
+        cell("1 / 0", "raises-exception"),
+        cell("x = 1", "raises-exception"),
+        cell("1 / 0", "expect-exception"),
+        cell("1 / 0", "skip-execution"),
+        cell("y = 2", "remove-cell"),
+        "assert (x, y) == (1, 2)",
+    )
+    result = run_page(path)
+    assert not result.problems
+    assert result.cells == 5
+
+
+def test_expect_exception_must_raise(make: Maker) -> None:
+    text = only(make(cell("x = 1", "expect-exception")))
+    assert "an error is gone: the cell is tagged expect-exception and raised nothing" in text
+
+
+def test_an_expectation_is_never_permitted_to_fail(make: Maker) -> None:
+    text = only(make(cell("class ExpectationError(Exception): pass\nraise ExpectationError('graphs=2')", "raises-exception")))
+    assert "line 2: a new error: ExpectationError: graphs=2" in text
+
+
+def test_cuda_cells_are_left_out_without_cuda(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebooks, "has_cuda", lambda: False)
+    result = run_page(make("x = 1", cell("1 / 0", "requires-cuda"), "x"))
+    assert result.ok
+    assert result.cells == 2
+    assert run_page(make("1 / 0", tags=["requires-cuda"])).skipped == "needs a CUDA device"
+    monkeypatch.setattr(notebooks, "has_cuda", lambda: True)
+    assert "ZeroDivisionError" in only(make("x = 1", cell("1 / 0", "requires-cuda")))
+
+
+def test_a_hung_cell_is_killed_with_its_kernel_and_what_it_started(make: Maker, tmp_path: Path) -> None:
+    source = (
+        "import os, signal, subprocess, pathlib\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "child = subprocess.Popen(['sleep', '300'])\n"
+        "pathlib.Path('pids').write_text(f'{os.getpid()} {child.pid}')\n"
+        "while True: pass\n"
+    )
+    path = make("x = 1", cell(source, execution_timeout=2))
+    start = time.monotonic()
+    text = only(path)
+    assert time.monotonic() - start < 30
+    assert "code cell 2: timed out after 2 s; the notebook was stopped and its kernel killed" in text
+    assert "while True: pass" in text
+    pids = [int(p) for p in (tmp_path / "pids").read_text().split()]
+    deadline = time.monotonic() + 10
+    while any(_lives(p) for p in pids):
+        assert time.monotonic() < deadline, "a process was left behind"
+        time.sleep(0.05)
+
+
+def _lives(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_a_kernel_that_dies_is_named_with_its_last_words(make: Maker) -> None:
+    source = "import os, sys\nos.write(2, b'last words')\nos._exit(3)"
+    text = only(make(source))
+    assert "code cell 1: the kernel died" in text
+    assert "last words" in text
+
+
+def test_a_myst_page_runs_unchanged(tmp_path: Path) -> None:
+    (tmp_path / "header_code.py").write_text("def half(x):\n    return x / 2\n")
+    page = tmp_path / "page.md"
+    page.write_text(MYST)
+    result = run_page(page)
+    assert result.ok, result.problems[0]
+    assert result.cells == 3
+    printed = [o.text for c in result.notebook.cells for o in c.get("outputs", []) if o.output_type == "stream"]
+    assert "unsupported operand" in printed[0]
+    page.write_text(MYST.replace("tags: [raises-exception]\n", ""))
+    line = page.read_text().splitlines().index('f("two")') + 1
+    assert only(page).startswith(f"{page}, code cell 3, line 1 (page.md:{line}): a new error: TypeError")
+    assert page.read_text().startswith("---\nfile_format")
+
+
+@pytest.fixture
+def stored(make: Maker) -> Path:
+    """A page of three reports and an error, with its outputs stored."""
+    path = make(
+        REPORT,
+        "report([('graph_break()', 4, 'resumed')])",
+        "report([])",
+        cell("raise ValueError('no')", "raises-exception"),
+        cell("x = 1", "raises-exception"),
+        "x",
+    )
+    result = run_page(path, update=True)
+    assert result.ok, result.problems[0]
+    assert result.updated
+    return path
+
+
+def test_what_is_stored_holds(stored: Path) -> None:
+    before = stored.read_bytes()
+    assert run_page(stored).ok
+    assert stored.read_bytes() == before
+    assert not run_page(stored, update=True).updated, "updating twice changes nothing"
+
+
+FAULTS = {
+    "a new break": (2, "report([('print', 1, 'resumed')])", "code cell 3, line 1: a new graph break", "print (resumed)"),
+    "a lost break": (1, "report([])", "code cell 2: a lost graph break", "graph_break() (resumed) at line 4"),
+    "another place": (
+        1, "report([('graph_break()', 1, 'resumed')])",
+        "code cell 2, line 1: a graph break in another place: line 1 (stored: line 4)", "graph_break()",
+    ),
+    "an error gone": (3, "x = 0", "code cell 4: an error is gone", "stored: ValueError"),
+    "an error new": (4, "x = 1\nraise KeyError('k')", "code cell 5: a new error", "now the cell raises KeyError"),
+    "a time-out": (5, "import time; time.sleep(60)", "code cell 6: timed out after 2 s", "time.sleep(60)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_named(stored: Path, fault: str) -> None:
+    index, source, headline, detail = FAULTS[fault]
+    edit(stored, index, source)
+    result = run_page(stored, timeout=2)
+    texts = [str(p) for p in result.problems]
+    assert texts[0].startswith(f"{stored}, {headline}"), texts
+    assert detail in texts[0]
+    assert source.splitlines()[0] in texts[0]
+    assert ("dynascope test --update" in texts[0]) == (fault != "a time-out")
+
+
+def test_update_stores_the_new_structure_and_no_times_addresses_or_widgets(stored: Path) -> None:
+    edit(stored, 1, "report([('print', 1, 'resumed')], seconds=1.5)\nprint(object())")
+    edit(stored, 2, "import ipywidgets\nreport([])\nipywidgets.IntSlider()")
+    assert not run_page(stored).ok
+    assert run_page(stored, update=True).updated
+    text = stored.read_text()
+    assert "0x…" in text
+    assert "compiled in … s" in text
+    assert "1.5 s" not in text
+    assert "widget" not in text.replace("ipywidgets", "")
+    assert '"execution"' not in text
+    notebook = nbformat.read(stored, as_version=4)
+    assert notebook.cells[1].outputs[0].data[MIME]["breaks"][0]["type"] == "print"
+    assert run_page(stored).ok
+    assert not run_page(stored, update=True).updated
+
+
+def test_update_refuses_a_page_that_fails(stored: Path) -> None:
+    edit(stored, 5, "undefined_name")
+    before = stored.read_bytes()
+    result = run_page(stored, update=True)
+    assert not result.ok
+    assert stored.read_bytes() == before
+
+
+def test_a_notebook_without_outputs_has_nothing_to_compare(make: Maker) -> None:
+    assert run_page(make(REPORT, "report([('print', 1, 'resumed')])")).ok

@@ -1,0 +1,113 @@
+"""Comparing the structure of outputs: pure, no kernel."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import nbformat
+import pytest
+
+from dynascope.compiler.report import Break, Report, Summary
+from dynascope.notebook_outputs import settled, stable
+from dynascope.notebook_structure import MIME, compare, outline, structures
+
+BREAK = {"type": "graph_break()", "line": 4, "outcome": "resumed"}
+
+
+def report(*breaks: dict[str, Any], torch: str = "2.13.0", **summary: Any) -> Any:
+    counts = {"graphs": len(breaks) + 1, "breaks": len(breaks), "compile_seconds": 0.5, **summary}
+    return nbformat.v4.new_output("display_data", {MIME: {"summary": counts, "breaks": list(breaks), "torch": torch}})
+
+
+def error(name: str) -> Any:
+    return nbformat.v4.new_output("error", ename=name, evalue="no", traceback=[])
+
+
+def moved(**changes: Any) -> dict[str, Any]:
+    return {**BREAK, **changes}
+
+
+@pytest.mark.parametrize(
+    ("stored", "now", "expected"),
+    [
+        ([report(BREAK)], [report(BREAK)], []),
+        ([report(BREAK)], [report(BREAK, compile_seconds=9.0)], []),
+        ([report(BREAK)], [report(BREAK, later_addition=3)], []),
+        ([report()], [report(BREAK)], ["a new graph break", "other counts"]),
+        ([report(BREAK)], [report()], ["a lost graph break", "other counts"]),
+        ([report(BREAK)], [report(moved(line=6))], ["a graph break in another place: line 6 (stored: line 4)"]),
+        ([report(BREAK)], [report(moved(outcome="skipped"))], ["a graph break now skipped, stored as resumed"]),
+        ([report(BREAK)], [report(moved(type="print"))], ["a new graph break", "a lost graph break"]),
+        ([report(BREAK)], [report(BREAK, graphs=3)], ["other counts"]),
+        ([report(BREAK)], [report(BREAK, BREAK)], ["a new graph break", "other counts"]),
+        ([report(BREAK)], [], ["0 reports, where 1 is stored"]),
+        ([error("ValueError")], [], ["an error is gone"]),
+        ([], [error("ValueError")], ["a new error"]),
+        ([error("ValueError")], [error("KeyError")], ["another error"]),
+        ([report(BREAK)], [report(torch="2.9.1")], []),
+        ([report(BREAK)], [report(torch="2.13.1")], ["a lost graph break", "other counts"]),
+    ],
+)
+def test_compare(stored: list[Any], now: list[Any], expected: list[str]) -> None:
+    assert [d.what for d in compare(stored, now)] == expected
+
+
+def test_several_reports_are_told_apart() -> None:
+    (found, *_) = compare([report(), report()], [report(), report(BREAK)])
+    assert found.what == "report 2: a new graph break"
+    assert "graph_break()" in found.detail
+
+
+def test_outline_is_what_is_compared() -> None:
+    made = Report(summary=Summary(graphs=2, breaks=1, compile_seconds=0.8), versions={"torch": "2.13.0+cpu"})
+    made.breaks.append(Break(id="b0", file="<cell>", line=4, type="graph_break()", outcome="resumed"))
+    found = outline(made.to_dict())
+    assert found["breaks"] == [BREAK]
+    assert found["torch"] == "2.13.0"
+    assert found["summary"]["graphs"] == 2
+    assert "compile_seconds" not in found["summary"]
+
+
+def test_structure_may_lie_in_the_metadata() -> None:
+    output = nbformat.v4.new_output("display_data", {"text/plain": "x"}, metadata={MIME: {"breaks": []}})
+    assert structures([output]) == [{"breaks": []}]
+
+
+@pytest.mark.parametrize(
+    ("text", "ours", "expected"),
+    [
+        ("<function f at 0x7f00deadbeef>", False, "<function f at 0x…>"),
+        ("color 0xff00", False, "color 0xff00"),
+        ("took 3.2 s", False, "took 3.2 s"),
+        ("compiled in 0.84 s, 31 ms", True, "compiled in … s, … ms"),
+        ("/home/a/.venv/lib/python3.11/site-packages/torch/x.py:3: W", False, "torch/x.py:3: W"),
+        ("/tmp/ipykernel_77/123.py:4: UserWarning", False, "<cell>:4: UserWarning"),
+        ("In[3]:4 and shape (3, 4) s", True, "In[3]:4 and shape (3, 4) s"),
+    ],
+)
+def test_stable(text: str, ours: bool, expected: str) -> None:
+    assert stable(text, ours) == expected
+
+
+def test_times_inside_a_picture_go_too() -> None:
+    svg = "<svg><text>0.84 s</text></svg>"
+    html = f'<img src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
+    encoded = stable(html, ours=True).partition("base64,")[2].partition('"')[0]
+    assert base64.b64decode(encoded).decode() == "<svg><text>… s</text></svg>"
+
+
+def test_widgets_leave_nothing() -> None:
+    view = "application/vnd.jupyter.widget-view+json"
+    outputs = [
+        nbformat.v4.new_output("display_data", {view: {"model_id": "1"}, "text/plain": "Box()"}),
+        nbformat.v4.new_output("display_data", {view: {"model_id": "2"}, "text/plain": "B()", "text/html": "<b>kept</b>"}),
+    ]
+    assert [dict(o.data) for o in settled(outputs)] == [{"text/html": "<b>kept</b>"}]
+
+
+def test_removed_outputs_are_not_stored() -> None:
+    out = nbformat.v4.new_output("stream", name="stdout", text="out")
+    err = nbformat.v4.new_output("stream", name="stderr", text="err")
+    assert settled([out, err], {"remove-output"}) == []
+    assert settled([out, err], {"remove-stderr"}) == [out]
