@@ -72,11 +72,12 @@ def read_expression(shell: Any, expression: str, magic: str) -> Cell:
 
 def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
     # Under the raw text of the cell, a kernel's debugger finds its breakpoints too.
-    file = shell.compile.cache(text, shell.execution_count, raw_code=raw)
+    number = shell.displayhook.prompt_count  # of the running cell: execution_count is one ahead in IPython 9
+    file = shell.compile.cache(text, number, raw_code=raw)
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename=file))
     if not tree.body:
         raise UsageError(nothing)
-    cell = Cell(file=file, number=shell.execution_count, text=text, statements=tree.body)
+    cell = Cell(file=file, number=number, text=text, statements=tree.body)
     if awaits(shell, cell):
         raise UsageError("top-level await is not supported here: put it in a cell of its own, or use asyncio in a function")
     return cell

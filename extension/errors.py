@@ -19,7 +19,8 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
 _STATEMENTS_CALL = re.compile(rf", in {_COLOUR}{STATEMENTS}{_COLOUR}\([^)]*\)")
-_STACK_ARGUMENT = re.compile(rf"{_COLOUR}___stack\d+{_COLOUR}(?:, )?")
+_FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+_STACK_ARGUMENT = re.compile(rf"{_COLOUR}(?:___stack\d+|__nested_resume_fns|__nested_frame_values){_COLOUR}(?:, )?")
 
 
 def show_trimmed(shell: Any, error: BaseException) -> None:
@@ -38,7 +39,7 @@ def show_trimmed(shell: Any, error: BaseException) -> None:
 
 
 def trimmed(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of plumbing; the whole of it where nothing would be left."""
+    """The traceback without the frames of plumbing; None where nothing is left."""
     entries: list[TracebackType] = []
     inside = False
     while trace is not None:
@@ -83,14 +84,17 @@ def _render(shell: Any, error: BaseException) -> list[str]:
     before = [(e, e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__) for e in chain]
     try:
         for e in chain:
-            e.__traceback__ = trimmed(e.__traceback__) or e.__traceback__
+            e.__traceback__ = trimmed(e.__traceback__)
             if type(e).__module__.startswith("torch."):
                 e.__cause__, e.__suppress_context__ = None, True  # its causes are the compiler's own frames
-        lines = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0)
+        if error.__traceback__ is None:  # the statements themselves were refused: the message names the place
+            lines = shell.InteractiveTB.get_exception_only(type(error), error)
+        else:
+            lines = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0)
     finally:
         for e, trace, cause, context, suppressed in before:
             e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed
-    return [_plain_names(line) for line in lines]
+    return [_plain_names(shell, line) for line in lines]
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -104,10 +108,17 @@ def _chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _plain_names(text: str) -> str:
-    """A frame bears the name that it has in a plain cell."""
+def _plain_names(shell: Any, text: str) -> str:
+    """A frame bears the name that it has in a plain cell, and a cell's file is called `Cell In[3]`."""
+
+    def place(found: re.Match[str]) -> str:
+        label = shell.compile.format_code_name(found["file"])
+        return found[0] if label is None else f"{label[0]} {label[1]}, line {found['line']}"
+
+    text = _FILE.sub(place, text)
     text = _RESUME_NAME.sub(r"\1", text)
     text = _STATEMENTS_CALL.sub("", text)
+    text = text.replace(f", in {STATEMENTS}\n", "\n")
     return _STACK_ARGUMENT.sub("", text)
 
 

@@ -11,6 +11,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from dynascope.cell import Cell, read_cell, read_expression
 from dynascope.compiler.settings import Settings
+from dynascope.errors import show_trimmed
 from dynascope.options import OBSERVE, config_traits, settings_from, with_arguments
 from dynascope.session import Run
 
@@ -75,9 +76,13 @@ class DynascopeMagics(Magics):
             raise UsageError(f"cannot read the options {options!r}: {error}") from None
 
     def _read(self, cell: str | None, expression: str, name: str, line: str) -> Cell:
-        if cell is None:
-            return read_expression(self.shell, expression, name)
-        return read_cell(self.shell, cell, name, line)
+        try:
+            if cell is None:
+                return read_expression(self.shell, expression, name)
+            return read_cell(self.shell, cell, name, line)
+        except SyntaxError as error:
+            show_trimmed(self.shell, error)
+            raise
 
 
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")

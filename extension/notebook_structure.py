@@ -61,11 +61,7 @@ def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
     found = _compare_errors(error_name(stored), error_name(now))
     before, after = structures(stored), structures(now)
     if len(before) != len(after):
-        found.append(
-            Difference(
-                f"{plural(len(after), 'report')}, where {len(before) or 'none'} {'is' if len(before) < 2 else 'are'} stored"
-            )
-        )
+        found.append(Difference(f"{plural(len(after), 'report')} (stored: {len(before)})"))
     for index, (old, new) in enumerate(zip(before, after, strict=False)):
         place = f"report {index + 1}: " if len(before) > 1 else ""
         if _release(old) != _release(new):

@@ -15,7 +15,7 @@ import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -228,12 +228,18 @@ def plain_in_compiled_code(targets: Targets) -> Iterator[None]:
         yield
         return
 
+    outermost: list[FrameType] = []  # torch's own frame that entered compiled code: the same one leaves it
+
     def switch(callback: Any) -> Any:
-        if callback is None:
+        caller = sys._getframe(1)
+        if outermost and caller is outermost[0]:
+            outermost.clear()
             before = original(callback)
             targets.on()
             return before
-        targets.off()
+        if not outermost and callback is not None and caller.f_code.co_name not in ("__enter__", "__exit__"):
+            outermost.append(caller)
+            targets.off()
         return original(callback)
 
     vars(eval_frame)["_maybe_set_eval_frame"] = switch
