@@ -1,0 +1,351 @@
+"""Hand-made reports, each of one kind, for the tests of the views and for looking at them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from dynascope.compiler.report import (
+    Break,
+    Failure,
+    Frame,
+    Graph,
+    Hit,
+    Node,
+    Recompile,
+    Report,
+    Resume,
+    Source,
+    StackEntry,
+    Summary,
+)  # fmt: skip
+
+CELL = "/tmp/ipykernel_1/1234.py"
+VERSIONS: dict[str, str | None] = {"dynascope": "0.1.0", "torch": "2.13.0", "python": "3.11"}
+SETTINGS: dict[str, Any] = {
+    "fullgraph": False,
+    "error_on_graph_break": None,
+    "backend": "inductor",
+    "dynamic": None,
+    "device": None,
+}
+URL = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0025.html"
+
+
+def node(
+    name: str, op: str, target: str, inputs: list[str], line: int | None, shape: list[int | str] | None = None, **more: Any
+) -> Node:
+    """A node of f32 on the CPU, at a line of the cell."""
+    values: dict[str, Any] = {"file": CELL, "dtype": "float32", "device": "cpu", "shape": shape or [8, 16]}
+    return Node(name=name, op=op, target=target, inputs=inputs, line=line, **(values | more))
+
+
+def graph(id: str, frame: str, ops: list[tuple[str, str, int]], **more: Any) -> Graph:
+    """A graph of a chain of ops (name, target, line) on one input."""
+    nodes = [node("l_x_", "placeholder", "L_x_", [], ops[0][2] if ops else 1)]
+    for name, target, line in ops:
+        nodes.append(node(name, "call_function", target, [nodes[-1].name], line))
+    nodes.append(Node(name="output", op="output", target="output", inputs=[nodes[-1].name]))
+    code = "def forward(self, l_x_):\n" + "\n".join(f"    {n} = {t}({i})" for n, t, i in ops) + "\n    return (x,)\n"
+    return Graph(
+        id=id, frame=frame, ops=len(ops), nodes=nodes, code=code, inputs=["l_x_: f32[8, 16] cpu"], outputs=["x"], **more
+    )
+
+
+def frame(id: str, compile_id: str, name: str, line: int, **more: Any) -> Frame:
+    """A compiled frame of the cell In[3]."""
+    values: dict[str, Any] = {"code_name": name, "file": CELL, "cell": 3, "compile_seconds": 0.21, "guard_count": 4,
+                              "phases": {"dynamo": 0.08, "backend": 0.13}}  # fmt: skip
+    return Frame(id=id, compile_id=compile_id, name=name, line=line, **(values | more))
+
+
+def broken(id: str, line: int, code: str, text: str, **more: Any) -> Break:
+    """A break in the cell at `code` within the line `text`."""
+    column = text.index(code)
+    values: dict[str, Any] = {
+        "type": "Call to `torch._dynamo.graph_break()`", "gb_ids": ["GB0025"], "urls": [URL], "function": "f",
+        "reason": "Call to `torch._dynamo.graph_break()`", "explanation": "User-inserted graph break. Message: None",
+        "hints": ["Remove the `torch._dynamo.graph_break()` call."], "error_on_graph_break": False, "region": "default",
+        "fullgraph": False, "allowed": False,
+        "text": "Graph break in user code at In[3]:4\n  Explanation: User-inserted graph break.\n  Hint: Remove the call.",
+    }  # fmt: skip
+    b = Break(
+        id=id,
+        file=CELL,
+        line=line,
+        column=column,
+        end_line=line,
+        end_column=column + len(code),
+        cell=3,
+        source=text,
+        **(values | more),
+    )
+    if not b.stack:
+        b.stack = [StackEntry(file=CELL, line=line, function=b.function, cell=3, source=text, column=column)]
+    return b
+
+
+def report(source: str, name: str, **more: Any) -> Report:
+    """A report on a cell In[3], with a summary counted from what is given."""
+    r = Report(versions=VERSIONS, settings=SETTINGS, compiled=[name], **more)
+    r.sources = [Source(file=CELL, label="In[3]", cell=3, excerpts=[{"line": 1, "text": source}])] if source else []
+    drawn = [f for f in r.frames if f.status != "ignored"]
+    r.summary = Summary(
+        frames=len(drawn), graphs=len(r.graphs), ops=sum(g.ops for g in r.graphs), breaks=len(r.breaks),
+        resumes=sum(f.kind == "resume" for f in drawn), skipped=sum(f.status == "skipped" for f in drawn),
+        recompiles=len(r.recompiles), compile_seconds=0.84, empty=sum(f.status == "empty" for f in drawn),
+        failed=sum(f.status == "failed" for f in drawn), unexpected=sum(not b.allowed for b in r.breaks),
+    )  # fmt: skip
+    return r
+
+
+ONE = "def f(x):\n    x = x + 1\n    y = x.relu()\n    torch._dynamo.graph_break()\n    z = y * 2\n    return z.sum()\n\nf(torch.randn(8, 16))\n"
+
+
+def one_break() -> Report:
+    """One break, resumed."""
+    b = broken(
+        "b0",
+        4,
+        "torch._dynamo.graph_break()",
+        "    torch._dynamo.graph_break()",
+        hits=[Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])],
+    )
+    return report(ONE, "f", breaks=[b], frames=[
+        frame("f0", "0/0", "f", 1, end_line=6, graph="g0", guards=["check_tensor(L['x'], torch.float32, [8, 16])", "G['torch'] is torch"],
+              bytecode="  2  LOAD_FAST x\n", modified_bytecode="  2  LOAD_GLOBAL __compiled_fn_1\n"),
+        frame("f1", "1/0", "f", 5, kind="resume", code_name="torch_dynamo_resume_in_f_at_4", continues="f0", break_="b0",
+              resume=Resume(line=5, column=4, locals=["y"], stack=0), graph="g1", end_line=6),
+    ], graphs=[
+        graph("g0", "f0", [("x", "operator.add", 2), ("y", "torch.relu", 3)], end="break", break_="b0", backend_code="# AOT ID: ['0_inference']\nimport torch\n"),
+        graph("g1", "f1", [("z", "operator.mul", 5), ("sum_1", "torch.Tensor.sum", 6)], end="return", backward="pending"),
+    ])  # fmt: skip
+
+
+NESTED = (
+    "def k(x):\n    x = x.sin()\n    torch._dynamo.graph_break()\n    return x.cos()\n\ndef h(x):\n    return k(x + 1) * 2\n\n"
+    "def g(x):\n    return h(x.exp()) - 1\n\ndef f(x):\n    return g(x * 3).sum()\n"
+)
+
+
+def nested() -> Report:
+    """One break four calls deep: four hits, four resume functions."""
+    names = [("f", 12, 13), ("g", 9, 10), ("h", 6, 7), ("k", 1, 3)]
+    frames, graphs, hits = [], [], []
+    for i, (name, line, at) in enumerate(names):
+        frames.append(frame(f"f{i}", f"{i}/0", name, line, end_line=line + (3 if name == "k" else 1), graph=f"g{i}",
+                            parent=f"f{i - 1}" if i else None, called_from=names[i - 1][2] if i else None))  # fmt: skip
+        graphs.append(graph(f"g{i}", f"f{i}", [("a", "torch.sin", at if name != "k" else 2)], end="break", break_="b0"))
+    for i, (name, _, at) in enumerate(reversed(names)):
+        resumed = at + 1 if name == "k" else at
+        frames.append(frame(f"f{4 + i}", f"{4 + i}/0", name, resumed, kind="resume", code_name=f"torch_dynamo_resume_in_{name}_at_{at}",
+                            continues=f"f{3 - i}", break_="b0", graph=f"g{4 + i}", resume=Resume(line=resumed, locals=["x"], stack=1)))  # fmt: skip
+        graphs.append(graph(f"g{4 + i}", f"f{4 + i}", [("b", "torch.cos", resumed)]))
+    for i, (_, _, at) in enumerate(names):
+        hits.append(Hit(frame=f"f{i}", line=at, outcome="resumed", resumes=[f"f{7 - i}"]))
+    stack = [StackEntry(file=CELL, line=at, function=name, cell=3, source=NESTED.splitlines()[at - 1]) for name, _, at in names]
+    b = broken("b0", 3, "torch._dynamo.graph_break()", "    torch._dynamo.graph_break()", function="k", hits=hits, stack=stack)
+    return report(NESTED, "f", frames=frames, graphs=graphs, breaks=[b])
+
+
+LOOP = (
+    "def block(x, w):\n    h = x @ w\n    h = h.relu()\n    log(h)\n    y = h.softmax(-1)\n    return decode(y)\n\n"
+    "def decode(y):\n    for step in range(4):\n        y = mix(y)\n        print(step)\n    return y\n\ndef mix(y):\n    return y.sin() * y.cos()\n"
+)
+
+
+def loop() -> Report:
+    """A break that resumes, and one in a loop that makes Dynamo skip the frame (the code of the sketch)."""
+    log = broken(
+        "b0", 4, "log(h)", "    log(h)", function="block", type="Skip calling `torch.compiler.disable()`d function", gb_ids=["GB0098"],
+        reason="Skip calling `torch.compiler.disable()`d function", hits=[Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])],
+        explanation="Dynamo was told not to trace `log`: it is under `torch.compiler.disable` (writes a file).",
+        hints=["Remove the `torch.compiler.disable` call from `log`, or call it outside of the compiled function."],
+    )  # fmt: skip
+    prints = broken(
+        "b1", 11, "print(step)", "        print(step)", function="decode", type="Failed to trace builtin operator", gb_ids=["GB0059"],
+        reason="Failed to trace builtin operator `print`", explanation="Dynamo does not know how to trace builtin operator `print` with argument types ['int'].",
+        hints=["Avoid calling builtin `print` in the compiled region."], outcome="skipped", hits=[Hit(frame="f2", line=11, outcome="skipped")],
+    )  # fmt: skip
+    return report(LOOP, "block", breaks=[log, prints], frames=[
+        frame("f0", "0/0", "block", 1, end_line=6, graph="g0"),
+        frame("f1", "1/0", "block", 5, kind="resume", code_name="torch_dynamo_resume_in_block_at_4", continues="f0", break_="b0",
+              end_line=6, resume=Resume(line=5, locals=["h"], stack=0), graph="g1"),
+        frame("f2", "2/0", "decode", 8, end_line=12, status="skipped", reason="graph break in a for loop", break_="b1", parent="f1", called_from=6),
+        frame("f3", "3/0", "mix", 14, end_line=15, parent="f2", called_from=10, graph="g2"),
+        frame("f4", "2/1", "block", 6, kind="resume", code_name="torch_dynamo_resume_in_block_at_6", continues="f1", status="empty",
+              reason="only returns", end_line=6, resume=Resume(line=6, locals=[], stack=1)),
+        frame("f5", "4/0", "_remove", 1, status="ignored", file="/usr/lib/python3.11/weakref.py", cell=None),
+    ], graphs=[
+        graph("g0", "f0", [("h", "operator.matmul", 2), ("h_1", "torch.relu", 3)], break_="b0", end="break"),
+        graph("g1", "f1", [("y", "torch.softmax", 5)]),
+        graph("g2", "f3", [("sin", "torch.sin", 15), ("cos", "torch.cos", 15), ("mul", "operator.mul", 15)]),
+    ])  # fmt: skip
+
+
+BRANCH = (
+    "def f(x):\n    y = x * 2\n    if y.sum() > 0:\n        y = y.exp()\n    else:\n        y = y.neg()\n    return y + 1\n"
+)
+
+
+def branch() -> Report:
+    """A data-dependent `if`: one break, two resume functions."""
+    b = broken("b0", 3, "y.sum() > 0", "    if y.sum() > 0:", type="Data-dependent branching", reason="Data-dependent branching", gb_ids=["GB0170"],
+               explanation="Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). Dynamo does not support tracing dynamic control flow.",
+               hints=["Use `torch.cond` to express dynamic control flow."],
+               hits=[Hit(frame="f0", line=3, outcome="resumed", resumes=["f1", "f2"])])  # fmt: skip
+    resumed: dict[str, Any] = {
+        "kind": "resume",
+        "continues": "f0",
+        "break_": "b0",
+        "code_name": "torch_dynamo_resume_in_f_at_3",
+    }
+    return report(BRANCH, "f", breaks=[b], frames=[
+        frame("f0", "0/0", "f", 1, end_line=7, graph="g0"),
+        frame("f1", "1/0", "f", 4, end_line=7, graph="g1", resume=Resume(line=4, locals=["y"]), **resumed),
+        frame("f2", "2/0", "f", 6, end_line=7, graph="g2", resume=Resume(line=6, locals=["y"]), **resumed),
+    ], graphs=[
+        graph("g0", "f0", [("y", "operator.mul", 2), ("sum_1", "torch.sum", 3), ("gt", "operator.gt", 3)], break_="b0"),
+        graph("g1", "f1", [("y_1", "torch.exp", 4), ("add", "operator.add", 7)]),
+        graph("g2", "f2", [("y_1", "torch.neg", 6), ("add", "operator.add", 7)]),
+    ])  # fmt: skip
+
+
+def recompiled() -> Report:
+    """The same function compiled again for another shape."""
+    return report("def f(x, n):\n    return x * n\n\nf(a, 2)\nf(a, 3)\n", "f", frames=[
+        frame("f0", "0/0", "f", 1, end_line=2, graph="g0"),
+        frame("f1", "0/1", "f", 1, end_line=2, graph="g1", recompile_of="f0"),
+    ], graphs=[graph("g0", "f0", [("mul", "operator.mul", 2)]), graph("g1", "f1", [("mul", "operator.mul", 2)])],
+        recompiles=[Recompile(frame="f1", of="f0", reasons=["0/0: L['n'] == 2"], words=["n was 2 at the first compile and is 3 now"])])  # fmt: skip
+
+
+def refused() -> Report:
+    """fullgraph=True met a break."""
+    b = broken("b0", 4, "torch._dynamo.graph_break()", "    torch._dynamo.graph_break()", outcome="raised", fullgraph=True,
+               hits=[Hit(frame="f0", line=4, outcome="raised")])  # fmt: skip
+    r = report(ONE, "f", breaks=[b], frames=[
+        frame("f0", "0/0", "f", 1, end_line=6, status="failed", reason="fullgraph=True allows no graph break", break_="b0", fullgraph=True)
+    ], error=Failure(type="Unsupported", message="Call to `torch._dynamo.graph_break()`\n  Explanation: User-inserted graph break.",
+                     break_="b0", frame="f0", file=CELL, line=4, cell=3))  # fmt: skip
+    r.settings = SETTINGS | {"fullgraph": True}
+    return r
+
+
+def many(count: int = 100) -> Report:
+    """`count` breaks in a row: as many resume functions."""
+    lines, frames, graphs, breaks = ["def f(x):"], [frame("f0", "0/0", "f", 1, graph="g0", end_line=2 * count + 1)], [], []
+    for i in range(count):
+        lines += [f"    x = x + {i}", "    torch._dynamo.graph_break()"]
+        at = 2 * i + 3
+        graphs.append(graph(f"g{i}", f"f{i}", [("x", "operator.add", at - 1)], break_=f"b{i}"))
+        breaks.append(broken(f"b{i}", at, "torch._dynamo.graph_break()", lines[-1],
+                             hits=[Hit(frame=f"f{i}", line=at, outcome="resumed", resumes=[f"f{i + 1}"])]))  # fmt: skip
+        frames.append(frame(f"f{i + 1}", f"{i + 1}/0", "f", at + 1, kind="resume", continues=f"f{i}", break_=f"b{i}",
+                            code_name=f"torch_dynamo_resume_in_f_at_{at}", resume=Resume(line=at + 1, locals=["x"]),
+                            end_line=2 * count + 2, graph=f"g{i + 1}" if i + 1 < count else None,
+                            status="compiled" if i + 1 < count else "empty", reason=None if i + 1 < count else "only returns"))  # fmt: skip
+    lines.append("    return x")
+    return report("\n".join(lines), "f", frames=frames, graphs=graphs, breaks=breaks)
+
+
+EVIL = '</script><img src=x onerror="window.pwned=1">\'"&\\N\x00\u202egnp.exe\u200f<b>'
+
+
+def hostile() -> Report:
+    """Every text of `one_break` made hostile, and one of 100,000 characters."""
+    r = one_break()
+    long = "A" * 50_000 + EVIL + "Z" * 50_000
+
+    def spoil(thing: Any) -> None:
+        for f in dataclasses.fields(thing):
+            value = getattr(thing, f.name)
+            if f.name in (
+                "name",
+                "code_name",
+                "reason",
+                "type",
+                "explanation",
+                "target",
+                "function",
+                "label",
+                "text",
+                "message",
+                "code",
+                "backend_code",
+            ):
+                setattr(thing, f.name, EVIL if value is not None else None)
+            elif f.name in ("hints", "guards", "locals", "reasons", "words", "inputs", "outputs"):
+                setattr(thing, f.name, [EVIL] * 2)
+            elif dataclasses.is_dataclass(value):
+                spoil(value)
+            elif isinstance(value, list):
+                for item in value:
+                    if dataclasses.is_dataclass(item):
+                        spoil(item)
+
+    for part in (*r.frames, *r.graphs, *r.breaks):
+        spoil(part)
+    evil_line = "    evil('" + EVIL.replace("\x00", "") + "')"
+    for thing in (*r.frames, *r.breaks, *(n for g in r.graphs for n in g.nodes), *(s for b in r.breaks for s in b.stack)):
+        thing.file = EVIL
+    r.breaks[0].urls = ["javascript:window.pwned=1"]
+    r.compiled, r.notes = [long], [EVIL, long]
+    r.sources = [
+        Source(
+            file=EVIL,
+            label=EVIL,
+            excerpts=[{"line": 1, "text": "\n".join([evil_line] * 3 + ["    " + "x" * 100_000, evil_line, evil_line])}],
+        )
+    ]
+    r.error = Failure(type=EVIL, message=long, break_="b0")
+    r.settings = {"backend": EVIL, "fullgraph": False}
+    r.unread = {EVIL: 3}
+    return r
+
+
+def helper_five_times() -> Report:
+    """A helper with one break, called five times: one break, six hits."""
+    text = (
+        "def help(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\ndef f(x):\n"
+        + "    x = help(x * 2)\n" * 5
+        + "    return x\n"
+    )
+    frames = [frame("f0", "0/0", "f", 5, end_line=11, graph="g0"), frame("f1", "1/0", "help", 1, end_line=3, parent="f0", called_from=6),
+              frame("f2", "2/0", "help", 3, kind="resume", continues="f1", break_="b0", graph="g1", resume=Resume(line=3, locals=["x"]))]  # fmt: skip
+    graphs = [graph("g0", "f0", [("mul", "operator.mul", 6)], break_="b0"), graph("g1", "f2", [("add", "operator.add", 3)])]
+    hits = [Hit(frame="f1", line=2, outcome="resumed", resumes=["f2"])]
+    for i in range(5):
+        id = "f0" if i == 0 else f"f{2 + i}"
+        hits.append(Hit(frame=id, line=6 + i, outcome="resumed", resumes=[f"f{3 + i}"]))
+        frames.append(frame(f"f{3 + i}", f"{3 + i}/0", "f", 6 + i, kind="resume", continues=id, break_="b0", resume=Resume(line=6 + i, locals=[], stack=1),
+                            graph=f"g{2 + i}" if i < 4 else None, status="compiled" if i < 4 else "empty", reason=None if i < 4 else "only returns"))  # fmt: skip
+        if i < 4:
+            graphs.append(graph(f"g{2 + i}", f"f{3 + i}", [("mul", "operator.mul", 7 + i)], break_="b0"))
+    b = broken("b0", 2, "torch._dynamo.graph_break()", "    torch._dynamo.graph_break()", function="help", hits=hits)
+    return report(text, "f", frames=frames, graphs=graphs, breaks=[b])
+
+
+def big_graph(count: int = 10_000) -> Report:
+    """One FX graph of `count` nodes."""
+    ops = [(f"add_{i}", "operator.add", 2) for i in range(count - 2)]
+    return report(
+        "def f(x):\n    return deep(x)\n",
+        "f",
+        frames=[frame("f0", "0/0", "f", 1, end_line=2, graph="g0")],
+        graphs=[graph("g0", "f0", ops)],
+    )
+
+
+def empty() -> Report:
+    """Nothing was compiled."""
+    return Report(
+        versions=VERSIONS, settings=SETTINGS, notes=["The cell calls none of its functions: call f to have it compiled."]
+    )
+
+
+SAMPLES: dict[str, Callable[[], Report]] = {
+    "one": one_break, "nested": nested, "loop": loop, "branch": branch, "recompile": recompiled, "refused": refused,
+    "many": many, "hostile": hostile, "helper": helper_five_times, "big": big_graph, "empty": empty,
+}  # fmt: skip

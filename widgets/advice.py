@@ -1,0 +1,63 @@
+"""What to do about a graph break, in words, and the text to paste into an issue.
+
+Promises: advice is drawn only from what the report knows (the compiler's hints, the outcome, the flag in
+force); an issue text holds versions, place, code and reason, and no path of the user's beyond the file's name.
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.report import Break, Report
+from dynascope.widgets.words import Places, printable
+
+
+def advice(b: Break) -> list[str]:
+    """What can be done, the most promising first."""
+    steps = [printable(h, 1000) for h in b.hints if h.strip()]
+    if b.outcome == "skipped":
+        steps.append(
+            "The whole frame runs eagerly because of this break. Move the line out of the loop, `with` or `try`, or into "
+            "a function of its own, so that the rest can still be captured."
+        )
+    if b.outcome == "raised":
+        steps.append(
+            "fullgraph allows no graph break at all: mend it, or compile without fullgraph."
+            if b.fullgraph
+            else "error_on_graph_break is on here: mend it, or allow this place in a region."
+        )
+    elif b.allowed:
+        steps.append("It stands in a region that allows graph breaks, so it counts as expected.")
+    elif not b.allowed:
+        steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
+    if len(b.hits) > 1:
+        steps.append(f"It is one place, met by {len(b.hits)} frames: mend it once, and all of these go.")
+    return list(dict.fromkeys(steps))
+
+
+def flag_words(value: bool | None, region: str | None) -> str:
+    """`False (default)`, `True (region In[3]:4)`, `unknown`."""
+    if value is None and region is None:
+        return "unknown"
+    who = {None: "", "default": " (default)", "this run": " (this run)"}.get(region, f" (region {region})")
+    return f"{'unknown' if value is None else value}{who}"
+
+
+def issue_text(report: Report, b: Break, places: Places) -> str:
+    """Markdown for an issue: what, where, why, with which versions."""
+    versions = ", ".join(f"{name} {value}" for name, value in report.versions.items() if value)
+    lines = places.lines(b.file)
+    around = [f"{'>' if n == b.line else ' '} {n:4} {lines[n]}" for n in range(b.line - 3, b.line + 3) if n in lines]
+    text = [f"**Graph break: {b.type or b.reason.splitlines()[0] if b.type or b.reason else 'unknown type'}**", ""]
+    text += [f"at `{places.at(b.file, b.line, b.cell, b.column)}` in `{b.function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
+    if around or b.source:
+        text += ["", "```python", *(around or [b.source]), "```"]
+    text += ["", b.reason or b.explanation]
+    if b.explanation and b.explanation != b.reason:
+        text += ["", b.explanation]
+    if b.gb_ids:
+        text += ["", "Ids: " + ", ".join(b.gb_ids)]
+    settings = {
+        k: v for k, v in report.settings.items() if k in ("fullgraph", "error_on_graph_break", "backend", "mode", "dynamic")
+    }
+    text += ["", "Settings: " + ", ".join(f"{k}={v}" for k, v in settings.items() if v is not None)]
+    text += ["", f"Versions: {versions}"] if versions else []
+    return printable("\n".join(text), 20_000)

@@ -1,0 +1,35 @@
+// The list of breaks: what matters most stands first.
+
+import { h, reveal, roving } from "./dom.js";
+
+const OUTCOMES = { resumed: "resumed", skipped: "frame skipped", raised: "stopped here" };
+
+export function breaksView(select, open) {
+  const box = h("div", { cls: "dyn-breaks", role: "listbox", "aria-label": "graph breaks" });
+  const mark = roving(box, ".dyn-brow", { enter: (row) => { select(row.dataset.id, "list"); open(); } });
+  box.addEventListener("click", (event) => {
+    const row = event.target.closest(".dyn-brow");
+    if (row) select(row.dataset.id, "list");
+  });
+  return {
+    node: box,
+    draw(content) {
+      box.hidden = !content.breaks.length;
+      box.replaceChildren(...content.breaks.map((b) => h("div", { cls: `dyn-brow dyn-o-${b.outcome}${b.allowed ? " dyn-allowed" : ""}`, role: "option", "aria-selected": "false", tabindex: "-1", "data-id": b.id, title: b.type },
+        h("span", { cls: "dyn-cut", "aria-hidden": "true", text: "✂" }), h("span", { cls: "dyn-place", text: b.place }), h("code", { text: b.code }),
+        h("span", { cls: "dyn-pill", text: b.allowed ? "allowed" : OUTCOMES[b.outcome] }), h("span", { cls: "dyn-type", text: b.type }),
+        h("span", { cls: "dyn-hits", text: b.hits > 1 ? `${b.hits} hits` : "" }))));
+      if (box.firstChild) mark(box.firstChild);
+    },
+    light(id) {
+      for (const row of box.children) {
+        const on = row.dataset.id === id;
+        row.setAttribute("aria-selected", String(on));
+        if (on) {
+          mark(row);
+          reveal(box, row);
+        }
+      }
+    },
+  };
+}

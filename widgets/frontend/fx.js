@@ -1,0 +1,82 @@
+// An FX graph in the detail: drawn where it is small, a list that draws only what is in sight where it is not.
+
+import { h, reveal, s } from "./dom.js";
+import { rounded } from "./logic.js";
+
+const ROW = 22;
+const HEIGHT = 330;
+
+function fxRow(node, i, point) {
+  return h("div", { cls: `dyn-fxrow dyn-fx-${node.kind}`, role: "button", tabindex: "-1", title: node.full, style: `top:${i * ROW}px`, "data-i": i, onclick: () => point(node) },
+    h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
+}
+
+// Rows of fixed height; only those in sight exist.
+function fxList(nodes, point) {
+  const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
+  const box = h("div", { cls: "dyn-fxlist", tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
+  let from = -1;
+  const draw = () => {
+    const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 8);
+    if (first === from) return;
+    from = first;
+    inner.replaceChildren(...nodes.slice(first, first + Math.ceil(HEIGHT / ROW) + 18).map((n, k) => fxRow(n, first + k, point)));
+  };
+  box.addEventListener("scroll", draw);
+  draw();
+  return box;
+}
+
+function fxPicture(body, point, name) {
+  const { picture, nodes } = body;
+  const shape = (i) => {
+    const [x, y, w, height] = picture.boxes[i], n = nodes[i];
+    const act = () => {
+      point(n);
+      for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("aria-pressed", String(other === g));
+    };
+    const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", "aria-label": n.full + (n.place ? `, ${n.place}` : ""), onclick: act },
+      s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
+      s("text", { x: x + w / 2, y: y + height / 2 + 4, "text-anchor": "middle", text: picture.titles[i] }));
+    g.addEventListener("keydown", (event) => {
+      const to = { ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1 }[event.key];
+      if (event.key === "Enter" || event.key === " ") act();
+      else if (to !== undefined && shapes[to]) {
+        g.setAttribute("tabindex", "-1");
+        shapes[to].setAttribute("tabindex", "0");
+        shapes[to].focus({ preventScroll: true });
+        reveal(pane, shapes[to].querySelector("rect"));
+      } else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    return g;
+  };
+  const shapes = nodes.map((_, i) => shape(i));
+  const svg = s("svg", { width: picture.width, height: picture.height, role: "group", "aria-label": name },
+    ...picture.edges.filter((e) => e.length > 1).map((e) => s("path", { cls: "dyn-arrow", d: rounded(e, 5) })),
+    ...picture.labels.map(([x, y, text]) => s("text", { cls: "dyn-fxval", x, y, text })), ...shapes);
+  const pane = h("div", { cls: "dyn-fxpane" }, svg);
+  return pane;
+}
+
+export function fxView(body, pointAt, name) {
+  const told = h("div", { cls: "dyn-told", role: "status" });
+  const point = (node) => {
+    told.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
+    if (node.line) pointAt(node.file, node.line);
+  };
+  const pane = h("div");
+  const kinds = [...new Set(body.nodes.map((n) => n.kind))];
+  const words = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
+  const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)));
+  let drawn = Boolean(body.picture);
+  const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = !drawn; show(); } });
+  function show() {
+    pane.replaceChildren(drawn ? fxPicture(body, point, name) : fxList(body.nodes, point));
+    button.textContent = drawn ? "As a list" : "As a graph";
+  }
+  button.hidden = !body.picture;
+  show();
+  return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, key, button), pane, told);
+}

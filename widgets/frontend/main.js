@@ -1,0 +1,179 @@
+// The view put together; the same in a notebook (`render`) and in a stand-alone page (`mountPage`).
+
+import { h } from "./dom.js";
+import { followTheme } from "./theme.js";
+import { linkTo, parseLink, pending } from "./logic.js";
+import { lensView } from "./lens.js";
+import { splitView } from "./split.js";
+import { detailView } from "./detail.js";
+import { headerView } from "./header.js";
+import { breaksView } from "./breaks.js";
+
+const SCHEMA = 1;
+const PATIENCE = 3000;
+
+/** @param {import("./wire").Host} host */
+function mount(root, host) {
+  const view = h("div", { cls: "dyn" });
+  let selected = "", shown = "", drawnFor = null;
+  const ctx = {
+    host, pending: pending(), content: null, local: "",
+    select, point: (file, line) => lens.point(file, line), has: (id) => Boolean(ctx.content && ctx.content.details[id]),
+    canRun: () => Boolean(host.get("can_run_again")),
+    changed: () => { header.drawControls(); },
+    link: (id, part) => host.link(linkTo(id, part)),
+    request,
+  };
+  const open = () => detail.node.focus({ preventScroll: false });
+  const header = headerView(ctx), breaks = breaksView(select, open), lens = lensView(select), split = splitView(select, open), detail = detailView(ctx);
+  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Source" })), lens.node);
+  view.append(header.node, breaks.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
+  root.replaceChildren(view);
+  const stopTheme = followTheme(view);
+
+  function select(id, from) {
+    if (!ctx.has(id)) return;
+    selected = id;
+    light(from);
+    if (host.get("selected") !== id) host.set("selected", id);
+    host.link(linkTo(id, ""));
+  }
+  function light(from) {
+    const { content } = ctx;
+    breaks.light(selected);
+    split.light(content, selected);
+    if (from !== "lens") lens.light(content, selected);
+    else lens.light({ details: content.details }, selected);
+    if (shown !== selected || drawnFor !== content) detail.show(content, selected);
+    [shown, drawnFor] = [selected, content];
+  }
+  function request(message) {
+    ctx.local = "";
+    header.drawNotes();
+    host.ask(message, PATIENCE).then((answer) => {
+      if (answer === "done" && message.kind === "run_again") ctx.pending.clear();
+      if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : "kernel gone: run the cell again";
+      header.drawNotes();
+      header.drawControls();
+    });
+  }
+  function draw() {
+    const content = host.get("content");
+    if (!content || content.schema !== SCHEMA) {
+      view.classList.add("dyn-waiting");
+      header.drawProgress();
+      header.drawNotes();
+      header.drawControls();
+      return;
+    }
+    view.classList.remove("dyn-waiting");
+    ctx.content = content;
+    view.setAttribute("role", "region");
+    view.setAttribute("aria-label", `dynascope view: ${content.headline.slice(0, 300)}`);
+    source.querySelector("h4").textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
+    source.hidden = !content.lens.length;
+    view.querySelector(".dyn-mid").classList.toggle("dyn-alone", !content.lens.length);
+    split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
+    header.draw(content);
+    breaks.draw(content);
+    lens.draw(content);
+    split.draw(content);
+    const wanted = [selected, host.get("selected"), content.first].find((id) => id && content.details[id]);
+    selected = wanted || "";
+    light("draw");
+  }
+  view.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    const stop = split.node.querySelector('.dyn-node[tabindex="0"]');
+    if (stop && detail.node.contains(document.activeElement)) stop.focus();
+    event.stopPropagation();
+  });
+  const stops = [
+    host.on("content", draw),
+    host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light("kernel"); } }),
+    host.on("now", header.drawProgress),
+    ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") ctx.pending.clear(); header.drawControls(); header.drawNotes(); })),
+    ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
+  ];
+  const follow = (hash) => {
+    const link = parseLink(hash);
+    if (!link) return;
+    if (link.part) {
+      const content = host.get("content"), at = content && content.details[link.id];
+      if (at) detail.choose(at.kind, link.part);
+    }
+    selected = link.id;
+    shown = "";
+    if (ctx.content && ctx.has(link.id)) light("link");
+  };
+  if (host.hash) follow(host.hash(follow));
+  draw();
+  return () => {
+    stopTheme();
+    header.stop();
+    split.stop();
+    for (const stop of stops) stop();
+  };
+}
+
+// In a notebook: traits of the Python side, and messages that are answered.
+function widgetHost(model) {
+  let next = 0;
+  const waiting = new Map();
+  const heard = (message) => {
+    if (message && message.kind === "ack" && waiting.has(message.id)) waiting.get(message.id)("done");
+  };
+  model.on("msg:custom", heard);
+  return {
+    live: true,
+    get: (name) => model.get(name),
+    set(name, value) {
+      model.set(name, value);
+      try { model.save_changes(); } catch { /* no kernel: the selection goes on in the browser */ }
+    },
+    on(name, act) {
+      model.on(`change:${name}`, act);
+      return () => model.off(`change:${name}`, act);
+    },
+    link: () => {},
+    ask: (message, patience) => new Promise((resolve) => {
+      const id = `${Date.now()}-${next++}`;
+      const settle = (answer) => { waiting.delete(id); clearTimeout(timer); resolve(answer); };
+      const timer = setTimeout(() => settle("gone"), patience);
+      waiting.set(id, settle);
+      try { model.send({ ...message, id }); } catch { settle("gone"); }
+    }),
+    close: () => model.off("msg:custom", heard),
+  };
+}
+
+// In a page: the data stand in it, nobody answers, the address follows the selection.
+function pageHost(content) {
+  const values = { content, selected: "", settings: content.settings, busy: false, can_run_again: false };
+  return {
+    live: false,
+    get: (name) => values[name],
+    set: (name, value) => { values[name] = value; },
+    on: () => () => {},
+    link: (hash) => history.replaceState(null, "", hash),
+    hash: (act) => { addEventListener("hashchange", () => act(location.hash)); return location.hash; },
+    ask: async () => "gone",
+    close: () => {},
+  };
+}
+
+export function render({ model, el }) {
+  el.classList.add("dyn-widget");
+  const host = widgetHost(model);
+  const stop = mount(el, host);
+  return () => {
+    stop();
+    host.close();
+  };
+}
+
+export function mountPage(root, content) {
+  return mount(root, pageHost(content));
+}
+
+export default { render };

@@ -1,0 +1,162 @@
+// The split graph: shapes at the positions that the kernel computed, with zoom, fit, search and the keyboard.
+
+import { h, reveal, s } from "./dom.js";
+import { rounded, search, step } from "./logic.js";
+
+let serial = 0;
+
+function groupShape(g, ids) {
+  const head = 26 + 16 * (g.lines || []).length;
+  return [
+    g.badge === "recompile" && s("rect", { cls: "dyn-frame", x: g.x + 4, y: g.y - 4, width: g.w, height: g.h, rx: 8 }),
+    s("rect", { cls: "dyn-frame dyn-main", x: g.x, y: g.y, width: g.w, height: g.h, rx: 8, fill: g.kind === "skipped" ? `url(#${ids.hatch})` : null }),
+    g.kind === "skipped" && s("rect", { cls: "dyn-under", x: g.x + 5, y: g.y + 5, width: g.w - 10, height: head, rx: 5 }),
+    s("text", { x: g.x + 12, y: g.y + 22, cls: "dyn-name", text: g.title }),
+    s("text", { x: g.x + g.w - 12, y: g.y + 22, cls: "dyn-soft dyn-mono", "text-anchor": "end", text: g.note }),
+    ...(g.lines || []).map((line, i) => s("text", { x: g.x + 12, y: g.y + 40 + 16 * i, cls: "dyn-soft", text: line })),
+  ];
+}
+
+function boxShape(b) {
+  const round = b.kind === "break" ? b.h / 2 : 5, inset = b.kind === "break" ? 14 : 12, y = b.y + b.h / 2 + 4;
+  return [
+    s("rect", { cls: "dyn-main", x: b.x, y: b.y, width: b.w, height: b.h, rx: round }),
+    s("text", { x: b.x + inset, y, cls: "dyn-strong", text: b.title }),
+    s("text", { x: b.x + b.w - inset, y, cls: "dyn-soft", "text-anchor": "end", text: b.note }),
+  ];
+}
+
+function tip(id, cls) {
+  return s("marker", { id, markerWidth: 8, markerHeight: 8, refX: 7, refY: 4, orient: "auto", markerUnits: "userSpaceOnUse" }, s("path", { d: "M0 0.5L8 4L0 7.5z", cls }));
+}
+
+export function drawPicture(picture, name) {
+  const n = ++serial, ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits: `dyn-tipb-${n}` };
+  const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
+  const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}`,
+    role: "button", "aria-pressed": "false", "aria-label": shape.full, tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
+  return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
+    s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
+    ...picture.groups.map((g) => node(g, groupShape(g, ids))),
+    ...picture.arrows.map((a) => s("path", { cls: `dyn-arrow dyn-a-${a.kind}`, d: rounded(a.points), "marker-end": `url(#${a.kind === "hits" ? ids.hits : ids.soft})`, "data-s": a.source, "data-t": a.target }, s("title", { text: a.full }))),
+    ...picture.boxes.map((b) => node(b, boxShape(b))),
+    ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
+}
+
+const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["empty", "empty frame"], ["hits", "same break, met again"]];
+
+export function splitView(select, open) {
+  const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
+  const field = h("input", { cls: "dyn-search", type: "search", placeholder: "Search name or line", "aria-label": "search the split graph by name or line" });
+  const found = h("span", { cls: "dyn-found", role: "status" });
+  const foldButton = h("button", { cls: "dyn-btn", type: "button", onclick: () => { unfolded = !unfolded; draw(last); light(last, now); } });
+  const zoomer = (text, name, act) => h("button", { cls: "dyn-btn dyn-icon", type: "button", "aria-label": name, title: name, text, onclick: act });
+  const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0.2)));
+  const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
+  const folded = h("div", { cls: "dyn-folded" });
+  const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Split graph" }), tools), pane, folded, legend);
+  let last = null, picture = null, svg = null, scale = 1, now = "", unfolded = false, ids = [], touched = false;
+
+  function zoom(to) {
+    scale = Math.min(3, Math.max(0.2, to));
+    touched = true;
+    size();
+  }
+  function size() {
+    if (!svg) return;
+    svg.setAttribute("width", Math.round(picture.width * scale));
+    svg.setAttribute("height", Math.round(picture.height * scale));
+  }
+  // The whole width in sight, but never smaller than can be read unless asked for.
+  function fit(least = 0.68) {
+    const room = pane.clientWidth - 2;
+    if (!picture || room < 50) return;
+    scale = Math.min(1, Math.max(least, room / picture.width));
+    size();
+  }
+  function draw(content) {
+    last = content;
+    picture = unfolded && content.whole ? content.whole : content.split;
+    svg = drawPicture(picture, content.name.slice(0, 200));
+    pane.replaceChildren(svg);
+    if (touched) size();
+    else fit();
+    if (!svg.hasAttribute("width")) size();
+    foldButton.hidden = !content.whole;
+    foldButton.textContent = unfolded ? "Fold" : "Unfold all";
+    folded.textContent = picture.folded ? `folded: ${picture.folded}` : "";
+    const kinds = new Set([...picture.groups, ...picture.boxes].map((shape) => shape.kind));
+    if (picture.arrows.some((a) => a.kind === "hits")) kinds.add("hits");
+    legend.replaceChildren(...LEGEND.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => h("span", {}, h("i", { cls: `dyn-key dyn-key-${kind}` }), text)));
+    tabStop(now);
+    find();
+  }
+  const nodes = () => [...svg.querySelectorAll(".dyn-node")];
+  function tabStop(id) {
+    const all = nodes(), stop = all.find((n) => n.dataset.id === id) || all[0];
+    for (const n of all) n.setAttribute("tabindex", n === stop ? "0" : "-1");
+    return stop;
+  }
+  function light(content, id) {
+    now = id;
+    if (!svg) return;
+    for (const n of nodes()) n.setAttribute("aria-pressed", String(n.dataset.id === id));
+    for (const a of svg.querySelectorAll(".dyn-arrow")) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
+    const stop = tabStop(id);
+    if (stop && stop.dataset.id === id) reveal(pane, stop.querySelector(".dyn-main"));
+  }
+  function find() {
+    ids = last ? search(last, field.value) : [];
+    const on = Boolean(field.value.trim());
+    for (const n of nodes()) n.classList.toggle("dyn-dim", on && !ids.includes(n.dataset.id));
+    const hidden = ids.filter((id) => !nodes().some((n) => n.dataset.id === id)).length;
+    found.textContent = !on ? "" : ids.length ? `${ids.length} found${hidden ? `, ${hidden} folded` : ""}` : "nothing found";
+  }
+  field.addEventListener("input", find);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && ids.length) select(ids[(ids.indexOf(now) + 1) % ids.length], "search");
+    else if (event.key === "Escape") { field.value = ""; find(); }
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  const choose = (id) => {
+    if (id.startsWith("fold")) { unfolded = true; draw(last); light(last, now); } else select(id, "split");
+  };
+  let drag = null;
+  pane.addEventListener("pointerdown", (event) => { if (event.button === 0 && event.pointerType === "mouse") drag = { x: event.clientX, y: event.clientY, left: pane.scrollLeft, top: pane.scrollTop, far: false }; });
+  pane.addEventListener("pointermove", (event) => {
+    if (!drag || !(event.buttons & 1)) return;
+    const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
+    drag.far = drag.far || Math.hypot(dx, dy) > 5;
+    if (drag.far) [pane.scrollLeft, pane.scrollTop] = [drag.left - dx, drag.top - dy];
+  });
+  pane.addEventListener("click", (event) => {
+    const far = drag && drag.far;
+    drag = null;
+    const hit = event.target.closest(".dyn-node");
+    if (hit && !far) { choose(hit.dataset.id); hit.focus({ preventScroll: true }); }
+  });
+  pane.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    zoom(scale * (event.deltaY < 0 ? 1.12 : 0.89));
+  }, { passive: false });
+  pane.addEventListener("keydown", (event) => {
+    const at = event.target.closest(".dyn-node");
+    if (event.key === "+" || event.key === "-") zoom(event.key === "+" ? scale * 1.25 : scale / 1.25);
+    else if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
+    else if (event.key.startsWith("Arrow")) {
+      const stop = tabStop(step(picture, at.dataset.id, event.key));
+      stop.focus({ preventScroll: true });
+      reveal(pane, stop.querySelector(".dyn-main"));
+    } else if (event.key === "Enter" || event.key === " ") { choose(at.dataset.id); if (event.key === "Enter") open(); }
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  const watch = new ResizeObserver(() => { if (!touched) fit(); });
+  watch.observe(pane);
+  return { node, draw, light, stop: () => watch.disconnect() };
+}

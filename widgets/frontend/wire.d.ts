@@ -1,0 +1,27 @@
+// The model that comes from the kernel; the other side is widgets/wire.py (a test compares the two).
+
+export interface LensMark { id: string; start: number; end: number; outcome: string }
+export interface LensLine { line: number; text: string; gap?: number; graphs?: number[]; marks?: LensMark[]; state?: string; reason?: string; id?: string }
+export interface LensFile { file: string; label: string; lines: LensLine[] }
+export interface Shape { id: string; kind: string; x: number; y: number; w: number; h: number; title: string; note: string; full: string; tone?: number; lines?: string[]; badge?: string; group?: string }
+export interface Arrow { source: string; target: string; kind: string; points: number[][]; label?: string; at?: number[]; full: string }
+export interface Picture { width: number; height: number; groups: Shape[]; boxes: Shape[]; arrows: Arrow[]; folded: string; engine: string }
+export interface FxNode { name: string; op: string; kind: string; target: string; value: string; reads: number[]; full: string; line?: number; file?: string; place?: string }
+export interface FxPicture { width: number; height: number; boxes: number[][]; titles: string[]; edges: number[][][]; labels: unknown[][] }
+export interface FxBody { nodes: FxNode[]; picture: FxPicture | null }
+export interface Part { key: string; name: string; kind: "prose" | "code" | "stack" | "graph" | "list" | "issue"; body: unknown }
+export interface Detail { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: Part[]; links?: string[][]; target?: string; file?: string; line?: number }
+export interface Row { id: string; place: string; code: string; outcome: string; type: string; hits: number; allowed: boolean; resumes: number; target: string }
+export interface Chip { text: string; kind: string; id?: string; full?: string }
+export interface ViewModel { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; split: Picture; whole: Picture | null; lens: LensFile[]; details: Record<string, Detail>; breaks: Row[]; notes: string[]; settings: Record<string, unknown>; origin: string }
+
+export interface Host {
+  live: boolean;
+  get(name: string): any;
+  set(name: string, value: unknown): void;
+  on(name: string, act: () => void): () => void;
+  link(hash: string): void;
+  hash?(act: (hash: string) => void): string;
+  ask(message: object, patience: number): Promise<"done" | "gone">;
+  close(): void;
+}

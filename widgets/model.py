@@ -1,0 +1,126 @@
+"""`view_model(report)`: the one JSON-ready model that picture, widget and page are made from.
+
+Promises: pure data (no object of the report is shared), every text safe to show, the same for the same
+report; graphs are numbered 0, 1, 2, ... in the order in which they were captured; breaks come first.
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.report import Break, Report, headline, plural
+from dynascope.widgets.details import break_target, details
+from dynascope.widgets.lens import lens
+from dynascope.widgets.split import break_code, split_pictures
+from dynascope.widgets.wire import Chip, Row, ViewModel
+from dynascope.widgets.words import Places, frame_name, printable, shorten
+
+#: of this model; the browser's side refuses another one
+MODEL_SCHEMA = 1
+_RANK = {"raised": 0, "skipped": 1, "resumed": 2}
+
+
+def view_model(report: Report) -> ViewModel:
+    """All that a view shows of `report`, with positions."""
+    places = Places(report)
+    split, whole = split_pictures(report, places)
+    return {
+        "schema": MODEL_SCHEMA, "headline": printable(headline(report), 2000), "name": _name(report),
+        "counts": _counts(report), "chips": _chips(report), "first": first_id(report), "split": split, "whole": whole,
+        "lens": lens(report, places), "details": details(report, places), "breaks": break_rows(report, places),
+        "notes": [printable(n, 2000) for n in _notes(report)],
+        "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
+        "origin": report.origin,
+    }  # fmt: skip
+
+
+def sorted_breaks(report: Report) -> list[Break]:
+    """What matters most first: what stopped, what skips a frame, what goes on; allowed ones last."""
+    return sorted(report.breaks, key=lambda b: (bool(b.allowed), _RANK[b.outcome]))
+
+
+def first_id(report: Report) -> str:
+    """The id of what a user should look at first; empty where there is nothing."""
+    if report.error is not None and (report.error.break_ or report.error.frame):
+        return report.error.break_ or report.error.frame or ""
+    breaks = sorted_breaks(report)
+    if breaks:
+        return breaks[0].id
+    for frame in report.frames:
+        if frame.status in ("skipped", "failed") or frame.recompile_of:
+            return frame.id
+    shown = [f.id for f in report.frames if f.status != "ignored"]
+    return report.graphs[0].id if report.graphs else next(iter(shown), "")
+
+
+def break_rows(report: Report, places: Places) -> list[Row]:
+    """The list of breaks."""
+    return [{
+        "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
+        "outcome": b.outcome,
+        "type": shorten(b.type or b.reason or "", 160), "hits": len(b.hits), "allowed": bool(b.allowed),
+        "resumes": len({r for h in b.hits for r in h.resumes}), "target": break_target(b),
+    } for b in sorted_breaks(report)]  # fmt: skip
+
+
+def _name(report: Report) -> str:
+    return printable(_unnamed(report), 2000)
+
+
+def _counts(report: Report) -> list[list[str]]:
+    """The headline after the name, as [number, words] pairs; what is no count has an empty number."""
+    line = printable(headline(report))
+    parts = line[len(printable(_unnamed(report))) :].removeprefix(": ").split(" · ")
+    return [part.split(" ", 1) if part[:1].isdigit() else ["", part] for part in parts]
+
+
+def _unnamed(report: Report) -> str:
+    return ", ".join(report.compiled) or "nothing compiled"
+
+
+def _chips(report: Report) -> list[Chip]:
+    """Short facts beside the headline: error, partial, skipped frames, recompiles."""
+    chips: list[Chip] = []
+    if report.error is not None:
+        e = report.error
+        text = shorten(f"{e.type}: {e.message.strip().splitlines()[0] if e.message.strip() else ''}".rstrip(": "), 90)
+        chip: Chip = {"text": text, "kind": "error", "full": printable(f"{e.type}: {e.message}", 3000)}
+        if e.break_ or e.frame:
+            chip["id"] = e.break_ or e.frame or ""
+        chips.append(chip)
+    if report.origin == "partial":
+        chips.append({"text": "interrupted: a partial report", "kind": "note"})
+    skipped = [f for f in report.frames if f.status == "skipped"]
+    for f in skipped[:3]:
+        chips.append(
+            {
+                "text": shorten(f"skipped: {frame_name(f)}", 60),
+                "kind": "skip",
+                "id": f.id,
+                "full": printable(f.reason or "", 1000),
+            }
+        )
+    for r in report.recompiles[:2]:
+        frame = next((f for f in report.frames if f.id == r.frame), None)
+        if frame is not None:
+            why = (r.words or r.reasons or ["a guard failed"])[0]
+            chips.append(
+                {
+                    "text": shorten(f"recompiled: {frame_name(frame)}", 60),
+                    "kind": "note",
+                    "id": frame.id,
+                    "full": printable(why, 1000),
+                }
+            )
+    return chips
+
+
+def _notes(report: Report) -> list[str]:
+    """The report's notes, and what of the compiler's records could not be used."""
+    notes = list(report.notes)
+    unread = sum(report.unread.values())
+    if unread:
+        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items())[:5])
+        notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
+    broken = [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]
+    if broken:
+        notes.append("some facts may be missing, these hooks do not fit this torch: " + "; ".join(broken[:5]))
+    return notes

@@ -1,0 +1,42 @@
+"""The colours, once: told apart by the colour-blind, readable on light and on dark ground.
+
+Promises: literal colours for static pictures (which know no host variables), and the very same values for
+the style sheet (`css_variables`).  A hue is never the only sign: graphs bear numbers, states bear words.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: (line, tint) of graph 0, 1, 2, ...; after the last the first comes again
+GRAPHS_LIGHT: Final = (
+    ("#0067a8", "#e2eff9"), ("#00755a", "#dff3ec"), ("#8250b0", "#f0e8f7"),
+    ("#8a6400", "#f8efd6"), ("#a8326e", "#fae6f0"), ("#33658a", "#e6edf3"),
+)  # fmt: skip
+GRAPHS_DARK: Final = (
+    ("#5cb8f0", "#10283b"), ("#3fd0a0", "#0f2f28"), ("#c8a0ea", "#2a2037"),
+    ("#e8c15a", "#332a10"), ("#f08bbd", "#381c2b"), ("#9fc0d8", "#1d2a35"),
+)  # fmt: skip
+LIGHT: Final = {
+    "bg": "#ffffff", "panel": "#f7f8fa", "ink": "#1b1f24", "soft": "#59626d", "line": "#ccd2da", "accent": "#0757b8",
+    "break": "#a83803", "break-tint": "#fdeee6", "skip": "#5f6873", "skip-tint": "#eceef1", "good": "#1a7038",
+    "error": "#b3141f", "error-tint": "#fdeaea",
+}  # fmt: skip
+DARK: Final = {
+    "bg": "#111418", "panel": "#181c22", "ink": "#e6e9ee", "soft": "#a3adb8", "line": "#353d47", "accent": "#77b8ff",
+    "break": "#ff9a66", "break-tint": "#392014", "skip": "#a0a9b4", "skip-tint": "#242a31", "good": "#5fd38a",
+    "error": "#ff8d8d", "error-tint": "#3b191b",
+}  # fmt: skip
+
+
+def graph_tone(number: int) -> int:
+    """Which of the colours graph `number` gets."""
+    return number % len(GRAPHS_LIGHT)
+
+
+def css_variables(*, dark: bool) -> str:
+    """`--dyn-ink: #1b1f24; ...` for the style sheet."""
+    pairs = [(f"--dyn-{name}", value) for name, value in (DARK if dark else LIGHT).items()]
+    for number, (line, tint) in enumerate(GRAPHS_DARK if dark else GRAPHS_LIGHT):
+        pairs += [(f"--dyn-g{number}", line), (f"--dyn-g{number}-tint", tint)]
+    return "; ".join(f"{name}: {value}" for name, value in pairs) + ";"

@@ -1,0 +1,942 @@
+// Made from widgets/frontend by widgets/bundle.py: change it there.
+const SVG_NS = "http://www.w3.org/2000/svg";
+function fill(node, props, children) {
+for (const [name, value] of Object.entries(props || {})) {
+if (value === null || value === undefined || value === false) continue;
+if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+else if (name === "text") node.textContent = value;
+else node.setAttribute(name === "cls" ? "class" : name, value === true ? "" : String(value));
+}
+for (const child of children.flat()) if (child !== null && child !== undefined && child !== false) node.append(child);
+return node;
+}
+const h = (tag, props, ...children) => fill(document.createElement(tag), props, children);
+const s = (tag, props, ...children) => fill(document.createElementNS(SVG_NS, tag), props, children);
+function reveal(box, node, center = false) {
+if (!box || !node) return;
+const a = box.getBoundingClientRect(), b = node.getBoundingClientRect();
+const up = b.top - a.top, left = b.left - a.left;
+if (up < 0 || up + b.height > a.height) box.scrollTop += center ? up - (a.height - b.height) / 2 : up < 0 ? up - 8 : up + b.height - a.height + 8;
+if (left < 0 || left + b.width > a.width) box.scrollLeft += left < 0 || b.width > a.width ? left - 12 : left + b.width - a.width + 12;
+}
+async function copyText(text) {
+try {
+await navigator.clipboard.writeText(text);
+return true;
+} catch {
+const area = h("textarea", { style: "position:fixed;opacity:0" });
+area.value = text;
+document.body.append(area);
+area.select();
+const done = document.execCommand("copy");
+area.remove();
+return done;
+}
+}
+function roving(box, selector, { vertical = true, enter = null } = {}) {
+const items = () => [...box.querySelectorAll(selector)];
+const mark = (now) => items().forEach((item) => item.setAttribute("tabindex", item === now ? "0" : "-1"));
+box.addEventListener("keydown", (event) => {
+const all = items(), at = all.indexOf(event.target.closest(selector));
+if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
+const [back, on] = vertical ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];
+const to = { [back]: at - 1, [on]: at + 1, Home: 0, End: all.length - 1 }[event.key];
+if (to !== undefined && all[to]) {
+mark(all[to]);
+all[to].focus();
+} else if (enter && (event.key === "Enter" || event.key === " ")) enter(all[at]);
+else if (to === undefined) return;
+event.preventDefault();
+event.stopPropagation();
+});
+box.addEventListener("focusin", (event) => {
+const item = event.target.closest(selector);
+if (item) mark(item);
+});
+return mark;
+}
+function hostTheme(doc, prefersDark) {
+const body = doc.body, root = doc.documentElement;
+const lab = body && body.dataset.jpThemeLight;
+if (lab) return lab === "false" ? "dark" : "light";
+const names = `${body ? body.className : ""} ${root.className} ${(body && body.dataset.vscodeThemeKind) || ""}`;
+if (/vscode-(dark|high-contrast)(?!-light)/.test(names)) return "dark";
+if (/vscode-(light|high-contrast-light)/.test(names)) return "light";
+const said = root.getAttribute("theme") || root.dataset.theme || (body && body.dataset.theme) || "";
+if (/dark/.test(said)) return "dark";
+if (/light/.test(said)) return "light";
+if (/(^|\s)(dark|dark-theme)(\s|$)/.test(names)) return "dark";
+if (/(^|\s)(light|light-theme)(\s|$)/.test(names)) return "light";
+return prefersDark ? "dark" : "light";
+}
+function followTheme(view) {
+const system = matchMedia("(prefers-color-scheme: dark)");
+const apply = () => { view.dataset.theme = hostTheme(document, system.matches); };
+const watch = new MutationObserver(apply);
+const options = { attributes: true, attributeFilter: ["class", "theme", "data-theme", "data-jp-theme-light", "data-vscode-theme-kind"] };
+watch.observe(document.documentElement, options);
+watch.observe(document.body, options);
+system.addEventListener("change", apply);
+apply();
+return () => {
+watch.disconnect();
+system.removeEventListener("change", apply);
+};
+}
+const KEYWORDS = new Set(("False None True and as assert async await break class continue def del elif else except finally for from " +
+"global if import in is lambda match nonlocal not or pass raise return try while with yield").split(" "));
+const TOKEN = /(#.*)|([rbfuRBFU]{0,2}(?:"""|'''))|([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))|(\b\d[\w.]*)|(@[\w.]+)|([^\W\d]\w*)/uy;
+function tokenize(line, open = "") {
+const out = [];
+let at = 0, plain = "";
+const push = (text, kind) => {
+if (plain) out.push([plain, ""]);
+plain = "";
+if (text) out.push([text, kind]);
+};
+if (open) {
+const end = line.indexOf(open);
+if (end < 0) return { tokens: line ? [[line, "str"]] : [], open };
+at = end + 3;
+push(line.slice(0, at), "str");
+open = "";
+}
+let previous = "";
+while (at < line.length) {
+TOKEN.lastIndex = at;
+const match = TOKEN.exec(line);
+if (!match) {
+plain += line[at++];
+continue;
+}
+const [text, comment, triple, string, number, decorator, name] = match;
+at += text.length;
+if (triple) {
+const quote = triple.slice(-3), end = line.indexOf(quote, at);
+if (end < 0) {
+push(line.slice(at - text.length), "str");
+return { tokens: out, open: quote };
+}
+push(text + line.slice(at, end + 3), "str");
+at = end + 3;
+} else if (comment) push(text, "com");
+else if (string) push(text, "str");
+else if (number) push(text, "num");
+else if (decorator && !line.slice(0, at - text.length).trim()) push(text, "dec");
+else if (name && KEYWORDS.has(text)) push(text, "key");
+else if (name && (previous === "def" || previous === "class")) push(text, "def");
+else plain += text;
+if (name) previous = text;
+}
+push("", "");
+return { tokens: out, open };
+}
+function withMarks(tokens, marks) {
+const out = [];
+let column = 0;
+for (const [text, kind] of tokens) {
+let run = "", mark = null;
+for (const char of text) {
+const here = marks.find((m) => column >= m.start && column < m.end) || null;
+if (run && here !== mark) {
+out.push({ text: run, kind, mark });
+run = "";
+}
+mark = here;
+run += char;
+column += 1;
+}
+if (run) out.push({ text: run, kind, mark });
+}
+return out;
+}
+function search(content, query) {
+const words = query.trim().toLowerCase();
+if (!words) return [];
+const line = /^(?:line\s*|:|l)?(\d+)$/.exec(words);
+const found = [];
+for (const [id, detail] of Object.entries(content.details)) {
+if (line) {
+const number = Number(line[1]);
+const atLine = content.lens.some((f) => f.lines.some((l) => l.line === number && (l.id === id || (l.marks || []).some((m) => m.id === id))));
+if (detail.line === number || atLine) found.push(id);
+} else if (`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words)) found.push(id);
+}
+return found;
+}
+function step(picture, id, key) {
+const all = [...picture.groups, ...picture.boxes];
+const here = all.find((shape) => shape.id === id);
+if (!here) return all.length ? all[0].id : "";
+const middle = (shape) => [shape.x + shape.w / 2, shape.kind === "graph" || shape.kind === "break" || shape.kind === "fold" ? shape.y + shape.h / 2 : shape.y + 12];
+const [x, y] = middle(here);
+const linked = new Set();
+for (const arrow of picture.arrows) {
+if (arrow.source === id) linked.add(arrow.target);
+if (arrow.target === id) linked.add(arrow.source);
+}
+let best = "", least = Infinity;
+for (const shape of all) {
+if (shape.id === id) continue;
+const [a, b] = middle(shape);
+const ahead = { ArrowDown: b - y, ArrowUp: y - b, ArrowRight: a - x, ArrowLeft: x - a }[key];
+const aside = key === "ArrowDown" || key === "ArrowUp" ? Math.abs(a - x) : Math.abs(b - y);
+if (!(ahead > 1)) continue;
+const cost = (ahead + 2.5 * aside) * (linked.has(shape.id) ? 0.3 : 1);
+if (cost < least) [best, least] = [shape.id, cost];
+}
+return best || id;
+}
+function related(content, id) {
+const ids = new Set([id]);
+const detail = content.details[id];
+for (const [, , other] of detail ? detail.facts : []) if (other) ids.add(other);
+return ids;
+}
+const parseLink = (hash) => {
+const match = /^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash || "");
+return match ? { id: match[1], part: match[2] || "" } : null;
+};
+const linkTo = (id, part) => `#${id}${part ? "/" + part : ""}`;
+function pending() {
+const settings = {}, regions = new Map();
+return {
+settings, regions,
+set(name, value, now) {
+if (value === now) delete settings[name];
+else settings[name] = value;
+},
+region(target, set) {
+if (regions.get(target) === set) regions.delete(target);
+else regions.set(target, set);
+},
+get count() { return Object.keys(settings).length + regions.size; },
+request() { return { kind: "run_again", settings: { ...settings }, regions: [...regions].map(([target, set]) => ({ target, set })) }; },
+clear() {
+for (const name of Object.keys(settings)) delete settings[name];
+regions.clear();
+},
+};
+}
+function rounded(points, radius = 7) {
+let path = `M${points[0][0]} ${points[0][1]}`;
+for (let i = 1; i + 1 < points.length; i++) {
+const [[ax, ay], [x, y], [bx, by]] = points.slice(i - 1, i + 2);
+const before = Math.hypot(ax - x, ay - y), after = Math.hypot(bx - x, by - y), r = Math.min(radius, before / 2, after / 2);
+if (r < 0.5) path += `L${x} ${y}`;
+else {
+const part = (from, to, length) => (to + ((from - to) * r) / length).toFixed(1);
+path += `L${part(ax, x, before)} ${part(ay, y, before)}Q${x} ${y} ${part(bx, x, after)} ${part(by, y, after)}`;
+}
+}
+const [x, y] = points[points.length - 1];
+return path + `L${x} ${y}`;
+}
+const clock = (seconds) => (seconds < 0.1 ? `${Math.round(seconds * 1000)} ms` : seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`);
+const TONES = 6;
+const NOTES = { skipped: "skipped", failed: "failed", empty: "empty" };
+function paintCode(box, text, marks = [], open = "") {
+const painted = tokenize(text, open);
+for (const piece of withMarks(painted.tokens, marks)) {
+const cls = [piece.kind && `dyn-t-${piece.kind}`, piece.mark && `dyn-mark dyn-mark-${piece.mark.outcome}`].filter(Boolean).join(" ");
+box.append(cls ? h("span", { cls, text: piece.text, "data-id": piece.mark && piece.mark.id }) : piece.text);
+}
+return painted.open;
+}
+function badge(line) {
+const box = h("span", { cls: "dyn-badge" });
+const put = (text, cls) => box.append(h("b", { cls, text }));
+if (line.marks) put("✂", "dyn-b-break");
+const graphs = line.graphs || [];
+for (const n of graphs.slice(0, line.marks || graphs.length > 2 ? 1 : 2)) put(String(n), `dyn-b-g${n % TONES}`);
+if (graphs.length > 2) put("+" + (graphs.length - 1), "dyn-b-more");
+if (!line.marks && !graphs.length && line.state && line.state !== "empty") put("–", "dyn-b-skip");
+return box;
+}
+function row(line, previous, box) {
+const graphs = line.graphs || [];
+const state = line.marks ? "break" : line.state || "";
+const tone = state === "graph" ? `dyn-l-g${graphs[0] % TONES}` : state ? `dyn-l-${state}` : "";
+const first = !previous || previous.state !== line.state || previous.id !== line.id;
+const note = line.marks ? line.reason : first ? NOTES[state] || "" : "";
+const code = h("code");
+box.open = paintCode(code, line.text, line.marks || [], box.open);
+const words = [`line ${line.line}`, line.text.trim().slice(0, 200), line.reason].filter(Boolean).join(", ");
+return h("div", { cls: `dyn-ln ${tone}`, role: "option", "aria-selected": "false", "aria-label": words, tabindex: "-1", title: line.reason, "data-line": line.line, "data-id": line.marks ? line.marks[0].id : line.id },
+h("span", { cls: "dyn-no", text: line.line }), badge(line), code, note ? h("span", { cls: "dyn-note", text: note }) : h("span"));
+}
+function lensView(select) {
+const box = h("div", { cls: "dyn-src", role: "listbox", "aria-label": "source lines" });
+const open = (node, event) => {
+const mark = event && event.target.closest(".dyn-mark");
+const id = (mark && mark.dataset.id) || node.dataset.id;
+if (id) select(id, "lens");
+};
+const mark = roving(box, ".dyn-ln", { enter: (node) => open(node) });
+box.addEventListener("click", (event) => {
+const node = event.target.closest(".dyn-ln");
+if (node && !String(getSelection())) open(node, event);
+});
+let rows = [];
+return {
+node: box,
+draw(content) {
+rows = [];
+const parts = [];
+for (const file of content.lens) {
+const state = { open: "" };
+let previous = null;
+const lines = file.lines.map((line) => {
+if (line.gap) state.open = "";
+const node = row(line, line.gap ? null : previous, state);
+rows.push({ node, line, file: file.file });
+previous = line;
+return line.gap ? [h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }), node] : node;
+});
+parts.push(h("div", { role: "group", "aria-label": file.label }, content.lens.length > 1 ? h("div", { cls: "dyn-file", title: file.file, text: file.label, role: "presentation" }) : null, ...lines));
+}
+box.replaceChildren(...parts);
+if (rows[0]) mark(rows[0].node);
+},
+light(content, id) {
+const detail = content.details[id] || {};
+const number = detail.kind === "graph" ? Number(detail.title.replace(/\D/g, "")) : -1;
+let first = null;
+for (const { node, line, file } of rows) {
+const on = line.id === id || (line.marks || []).some((m) => m.id === id) || (line.graphs || []).includes(number) ||
+(!["break", "graph"].includes(detail.kind) && detail.line === line.line && detail.file === file);
+node.setAttribute("aria-selected", String(on));
+if (on && !first) first = node;
+}
+if (first) {
+mark(first);
+reveal(box, first, true);
+}
+},
+point(file, line) {
+const found = rows.find((r) => r.line.line === line && r.file === file);
+if (!found) return;
+for (const r of rows) r.node.classList.toggle("dyn-point", r === found);
+reveal(box, found.node, true);
+},
+};
+}
+let serial = 0;
+function groupShape(g, ids) {
+const head = 26 + 16 * (g.lines || []).length;
+return [
+g.badge === "recompile" && s("rect", { cls: "dyn-frame", x: g.x + 4, y: g.y - 4, width: g.w, height: g.h, rx: 8 }),
+s("rect", { cls: "dyn-frame dyn-main", x: g.x, y: g.y, width: g.w, height: g.h, rx: 8, fill: g.kind === "skipped" ? `url(#${ids.hatch})` : null }),
+g.kind === "skipped" && s("rect", { cls: "dyn-under", x: g.x + 5, y: g.y + 5, width: g.w - 10, height: head, rx: 5 }),
+s("text", { x: g.x + 12, y: g.y + 22, cls: "dyn-name", text: g.title }),
+s("text", { x: g.x + g.w - 12, y: g.y + 22, cls: "dyn-soft dyn-mono", "text-anchor": "end", text: g.note }),
+...(g.lines || []).map((line, i) => s("text", { x: g.x + 12, y: g.y + 40 + 16 * i, cls: "dyn-soft", text: line })),
+];
+}
+function boxShape(b) {
+const round = b.kind === "break" ? b.h / 2 : 5, inset = b.kind === "break" ? 14 : 12, y = b.y + b.h / 2 + 4;
+return [
+s("rect", { cls: "dyn-main", x: b.x, y: b.y, width: b.w, height: b.h, rx: round }),
+s("text", { x: b.x + inset, y, cls: "dyn-strong", text: b.title }),
+s("text", { x: b.x + b.w - inset, y, cls: "dyn-soft", "text-anchor": "end", text: b.note }),
+];
+}
+function tip(id, cls) {
+return s("marker", { id, markerWidth: 8, markerHeight: 8, refX: 7, refY: 4, orient: "auto", markerUnits: "userSpaceOnUse" }, s("path", { d: "M0 0.5L8 4L0 7.5z", cls }));
+}
+function drawPicture(picture, name) {
+const n = ++serial, ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits: `dyn-tipb-${n}` };
+const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
+const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}`,
+role: "button", "aria-pressed": "false", "aria-label": shape.full, tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
+return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
+s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
+...picture.groups.map((g) => node(g, groupShape(g, ids))),
+...picture.arrows.map((a) => s("path", { cls: `dyn-arrow dyn-a-${a.kind}`, d: rounded(a.points), "marker-end": `url(#${a.kind === "hits" ? ids.hits : ids.soft})`, "data-s": a.source, "data-t": a.target }, s("title", { text: a.full }))),
+...picture.boxes.map((b) => node(b, boxShape(b))),
+...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
+}
+const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["empty", "empty frame"], ["hits", "same break, met again"]];
+function splitView(select, open) {
+const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
+const field = h("input", { cls: "dyn-search", type: "search", placeholder: "Search name or line", "aria-label": "search the split graph by name or line" });
+const found = h("span", { cls: "dyn-found", role: "status" });
+const foldButton = h("button", { cls: "dyn-btn", type: "button", onclick: () => { unfolded = !unfolded; draw(last); light(last, now); } });
+const zoomer = (text, name, act) => h("button", { cls: "dyn-btn dyn-icon", type: "button", "aria-label": name, title: name, text, onclick: act });
+const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0.2)));
+const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
+const folded = h("div", { cls: "dyn-folded" });
+const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Split graph" }), tools), pane, folded, legend);
+let last = null, picture = null, svg = null, scale = 1, now = "", unfolded = false, ids = [], touched = false;
+function zoom(to) {
+scale = Math.min(3, Math.max(0.2, to));
+touched = true;
+size();
+}
+function size() {
+if (!svg) return;
+svg.setAttribute("width", Math.round(picture.width * scale));
+svg.setAttribute("height", Math.round(picture.height * scale));
+}
+function fit(least = 0.68) {
+const room = pane.clientWidth - 2;
+if (!picture || room < 50) return;
+scale = Math.min(1, Math.max(least, room / picture.width));
+size();
+}
+function draw(content) {
+last = content;
+picture = unfolded && content.whole ? content.whole : content.split;
+svg = drawPicture(picture, content.name.slice(0, 200));
+pane.replaceChildren(svg);
+if (touched) size();
+else fit();
+if (!svg.hasAttribute("width")) size();
+foldButton.hidden = !content.whole;
+foldButton.textContent = unfolded ? "Fold" : "Unfold all";
+folded.textContent = picture.folded ? `folded: ${picture.folded}` : "";
+const kinds = new Set([...picture.groups, ...picture.boxes].map((shape) => shape.kind));
+if (picture.arrows.some((a) => a.kind === "hits")) kinds.add("hits");
+legend.replaceChildren(...LEGEND.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => h("span", {}, h("i", { cls: `dyn-key dyn-key-${kind}` }), text)));
+tabStop(now);
+find();
+}
+const nodes = () => [...svg.querySelectorAll(".dyn-node")];
+function tabStop(id) {
+const all = nodes(), stop = all.find((n) => n.dataset.id === id) || all[0];
+for (const n of all) n.setAttribute("tabindex", n === stop ? "0" : "-1");
+return stop;
+}
+function light(content, id) {
+now = id;
+if (!svg) return;
+for (const n of nodes()) n.setAttribute("aria-pressed", String(n.dataset.id === id));
+for (const a of svg.querySelectorAll(".dyn-arrow")) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
+const stop = tabStop(id);
+if (stop && stop.dataset.id === id) reveal(pane, stop.querySelector(".dyn-main"));
+}
+function find() {
+ids = last ? search(last, field.value) : [];
+const on = Boolean(field.value.trim());
+for (const n of nodes()) n.classList.toggle("dyn-dim", on && !ids.includes(n.dataset.id));
+const hidden = ids.filter((id) => !nodes().some((n) => n.dataset.id === id)).length;
+found.textContent = !on ? "" : ids.length ? `${ids.length} found${hidden ? `, ${hidden} folded` : ""}` : "nothing found";
+}
+field.addEventListener("input", find);
+field.addEventListener("keydown", (event) => {
+if (event.key === "Enter" && ids.length) select(ids[(ids.indexOf(now) + 1) % ids.length], "search");
+else if (event.key === "Escape") { field.value = ""; find(); }
+else return;
+event.preventDefault();
+event.stopPropagation();
+});
+const choose = (id) => {
+if (id.startsWith("fold")) { unfolded = true; draw(last); light(last, now); } else select(id, "split");
+};
+let drag = null;
+pane.addEventListener("pointerdown", (event) => { if (event.button === 0 && event.pointerType === "mouse") drag = { x: event.clientX, y: event.clientY, left: pane.scrollLeft, top: pane.scrollTop, far: false }; });
+pane.addEventListener("pointermove", (event) => {
+if (!drag || !(event.buttons & 1)) return;
+const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
+drag.far = drag.far || Math.hypot(dx, dy) > 5;
+if (drag.far) [pane.scrollLeft, pane.scrollTop] = [drag.left - dx, drag.top - dy];
+});
+pane.addEventListener("click", (event) => {
+const far = drag && drag.far;
+drag = null;
+const hit = event.target.closest(".dyn-node");
+if (hit && !far) { choose(hit.dataset.id); hit.focus({ preventScroll: true }); }
+});
+pane.addEventListener("wheel", (event) => {
+if (!event.ctrlKey && !event.metaKey) return;
+event.preventDefault();
+zoom(scale * (event.deltaY < 0 ? 1.12 : 0.89));
+}, { passive: false });
+pane.addEventListener("keydown", (event) => {
+const at = event.target.closest(".dyn-node");
+if (event.key === "+" || event.key === "-") zoom(event.key === "+" ? scale * 1.25 : scale / 1.25);
+else if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
+else if (event.key.startsWith("Arrow")) {
+const stop = tabStop(step(picture, at.dataset.id, event.key));
+stop.focus({ preventScroll: true });
+reveal(pane, stop.querySelector(".dyn-main"));
+} else if (event.key === "Enter" || event.key === " ") { choose(at.dataset.id); if (event.key === "Enter") open(); }
+else return;
+event.preventDefault();
+event.stopPropagation();
+});
+const watch = new ResizeObserver(() => { if (!touched) fit(); });
+watch.observe(pane);
+return { node, draw, light, stop: () => watch.disconnect() };
+}
+const ROW = 22;
+const HEIGHT = 330;
+function fxRow(node, i, point) {
+return h("div", { cls: `dyn-fxrow dyn-fx-${node.kind}`, role: "button", tabindex: "-1", title: node.full, style: `top:${i * ROW}px`, "data-i": i, onclick: () => point(node) },
+h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
+}
+function fxList(nodes, point) {
+const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
+const box = h("div", { cls: "dyn-fxlist", tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
+let from = -1;
+const draw = () => {
+const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 8);
+if (first === from) return;
+from = first;
+inner.replaceChildren(...nodes.slice(first, first + Math.ceil(HEIGHT / ROW) + 18).map((n, k) => fxRow(n, first + k, point)));
+};
+box.addEventListener("scroll", draw);
+draw();
+return box;
+}
+function fxPicture(body, point, name) {
+const { picture, nodes } = body;
+const shape = (i) => {
+const [x, y, w, height] = picture.boxes[i], n = nodes[i];
+const act = () => {
+point(n);
+for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("aria-pressed", String(other === g));
+};
+const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", "aria-label": n.full + (n.place ? `, ${n.place}` : ""), onclick: act },
+s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
+s("text", { x: x + w / 2, y: y + height / 2 + 4, "text-anchor": "middle", text: picture.titles[i] }));
+g.addEventListener("keydown", (event) => {
+const to = { ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1 }[event.key];
+if (event.key === "Enter" || event.key === " ") act();
+else if (to !== undefined && shapes[to]) {
+g.setAttribute("tabindex", "-1");
+shapes[to].setAttribute("tabindex", "0");
+shapes[to].focus({ preventScroll: true });
+reveal(pane, shapes[to].querySelector("rect"));
+} else return;
+event.preventDefault();
+event.stopPropagation();
+});
+return g;
+};
+const shapes = nodes.map((_, i) => shape(i));
+const svg = s("svg", { width: picture.width, height: picture.height, role: "group", "aria-label": name },
+...picture.edges.filter((e) => e.length > 1).map((e) => s("path", { cls: "dyn-arrow", d: rounded(e, 5) })),
+...picture.labels.map(([x, y, text]) => s("text", { cls: "dyn-fxval", x, y, text })), ...shapes);
+const pane = h("div", { cls: "dyn-fxpane" }, svg);
+return pane;
+}
+function fxView(body, pointAt, name) {
+const told = h("div", { cls: "dyn-told", role: "status" });
+const point = (node) => {
+told.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
+if (node.line) pointAt(node.file, node.line);
+};
+const pane = h("div");
+const kinds = [...new Set(body.nodes.map((n) => n.kind))];
+const words = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
+const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)));
+let drawn = Boolean(body.picture);
+const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = !drawn; show(); } });
+function show() {
+pane.replaceChildren(drawn ? fxPicture(body, point, name) : fxList(body.nodes, point));
+button.textContent = drawn ? "As a list" : "As a graph";
+}
+button.hidden = !body.picture;
+show();
+return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, key, button), pane, told);
+}
+function prose(text) {
+return text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
+}
+const PAINTED = 40_000;
+function codePart({ text, lang, start }) {
+const pre = h("pre", { cls: "dyn-code", tabindex: "0" });
+if (lang !== "python" || text.length > PAINTED) pre.textContent = text;
+else {
+let open = "";
+const lines = text.split("\n");
+lines.forEach((line, i) => {
+const box = h("span", start ? { "data-n": start + i, cls: "dyn-cl" } : {});
+open = paintCode(box, line, [], open);
+pre.append(box, i + 1 < lines.length ? "\n" : "");
+});
+}
+return pre;
+}
+function copyButton(text, label) {
+const button = h("button", { cls: "dyn-btn", type: "button", text: label });
+button.addEventListener("click", async () => {
+button.textContent = (await copyText(text)) ? "copied" : "could not copy";
+setTimeout(() => { button.textContent = label; }, 1500);
+});
+return button;
+}
+function partBody(part, ctx, name) {
+const { body } = part;
+if (part.kind === "code") return codePart(body);
+if (part.kind === "graph") return fxView(body, ctx.point, name);
+if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
+if (part.kind === "prose") {
+return h("div", { cls: "dyn-prose" }, ...body.text.map((t) => h("p", {}, ...prose(t))),
+body.todo.length ? [h("h5", { text: "What to do" }), h("ul", {}, ...body.todo.map((t) => h("li", {}, ...prose(t))))] : null,
+...body.code.map((t) => h("pre", { cls: "dyn-code dyn-wrap", text: t })));
+}
+if (part.kind === "stack") {
+return h("ol", { cls: "dyn-stack" }, ...body.map((e) => h("li", {},
+h("button", { cls: "dyn-link", type: "button", text: e.place, onclick: () => ctx.point(e.file, e.line) }), ` in ${e.function}`, e.source ? h("code", { text: e.source }) : null)));
+}
+return h("table", { cls: "dyn-table" }, h("tbody", {}, ...body.map(([a, b, c, id]) => h("tr", {},
+h("td", {}, id && ctx.has(id) ? h("button", { cls: "dyn-link", type: "button", text: a, onclick: () => ctx.select(id, "detail") }) : h("span", { cls: "dyn-monot", text: a })),
+h("td", { cls: "dyn-monot", text: b }), h("td", { text: c })))));
+}
+const MARKS = { break: "✂", graph: "▦", skipped: "–", failed: "✗", empty: "∅", resume: "↳", autograd: "↶" };
+function detailView(ctx) {
+const node = h("section", { cls: "dyn-detail", "aria-label": "detail", tabindex: "-1" });
+const chosen = new Map();
+let id = "", content = null;
+function tabs(detail) {
+const list = h("div", { cls: "dyn-tabs", role: "tablist", "aria-label": "parts" });
+const panel = h("div", { cls: "dyn-panel", role: "tabpanel" });
+const want = chosen.get(detail.kind);
+const show = (part, focus) => {
+for (const tab of list.children) {
+const on = tab.dataset.key === part.key;
+tab.setAttribute("aria-selected", String(on));
+tab.setAttribute("tabindex", on ? "0" : "-1");
+if (on && focus) tab.focus();
+}
+panel.setAttribute("aria-label", part.name);
+panel.replaceChildren(partBody(part, ctx, `${detail.title} ${detail.code}`));
+};
+for (const part of detail.parts) {
+list.append(h("a", { cls: "dyn-tab", role: "tab", "data-key": part.key, href: linkTo(id, part.key), text: part.name, onclick: (event) => {
+event.preventDefault();
+chosen.set(detail.kind, part.key);
+ctx.link(id, part.key);
+show(part, true);
+} }));
+}
+roving(list, ".dyn-tab", { vertical: false, enter: (tab) => tab.click() });
+const first = detail.parts.find((p) => p.key === want) || detail.parts[0];
+if (first) show(first);
+return [list, panel];
+}
+function switches(detail) {
+if (!ctx.canRun() || !detail.target || !["break", "function", "skipped", "failed", "statements"].includes(detail.kind)) return null;
+const where = detail.kind === "break" ? "here" : "in this function";
+const box = h("div", { cls: "dyn-row dyn-switches", role: "group", "aria-label": `error_on_graph_break ${where}` });
+for (const [set, word] of [["allow", "Allow"], ["error", "Error"]]) {
+const on = ctx.pending.regions.get(detail.target) === set;
+box.append(h("button", { cls: "dyn-btn", type: "button", "aria-pressed": String(on), text: `${word} ${where}`, title: `${set === "allow" ? "allow graph breaks" : "fail at a graph break"} ${where}, at the next run`,
+onclick: () => { ctx.pending.region(detail.target, set); ctx.changed(); show(content, id); } }));
+}
+return box;
+}
+function show(model, which) {
+[content, id] = [model, which];
+const detail = content.details[id];
+node.hidden = false;
+if (!detail) {
+node.replaceChildren(h("p", { cls: "dyn-hint", text: Object.keys(content.details).length ? "Select a line of the source or a part of the split graph." : "Nothing was compiled yet." }));
+return;
+}
+const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other]) => [h("dt", { text: label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),
+h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "button", text: value, onclick: () => ctx.select(other, "detail") }) : value)]));
+const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out", href: url, target: "_blank", rel: "noopener noreferrer", text: `${name} ↗` }));
+node.replaceChildren(
+h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
+h("h3", {}, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
+h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), copyButton(detail.copy, "Copy place"), ...links)),
+h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, switches(detail), ...tabs(detail)), facts));
+}
+return { node, show, choose: (kind, part) => chosen.set(kind, part) };
+}
+const BACKENDS = ["inductor", "aot_eager", "eager", "cudagraphs"];
+function headerView(ctx) {
+const { host, pending } = ctx;
+const title = h("div", { cls: "dyn-title" });
+const chips = h("div", { cls: "dyn-chips" });
+const progress = h("div", { cls: "dyn-progress", role: "status" });
+const controls = h("div", { cls: "dyn-controls", role: "group", "aria-label": "controls" });
+const note = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
+const changes = h("div", { cls: "dyn-diff" });
+const printed = h("div", { cls: "dyn-printed" });
+const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress), chips, controls, note, changes, printed);
+let started = 0, timer = 0, saving = false;
+const value = (name) => (name in pending.settings ? pending.settings[name] : (host.get("settings") || {})[name]);
+const change = (name, to) => { pending.set(name, to, (host.get("settings") || {})[name]); ctx.changed(); };
+function toggle(name) {
+const on = value(name) === true, moot = name === "error_on_graph_break" && value("fullgraph") === true;
+return h("button", { cls: `dyn-switch${name in pending.settings ? " dyn-changed" : ""}${moot ? " dyn-moot" : ""}`, type: "button", role: "switch", "aria-checked": String(on), text: name,
+title: moot ? "has no effect: fullgraph wins" : null, onclick: () => change(name, !on) });
+}
+function choice(name, options) {
+const now = value(name), list = h("select", { "aria-label": name, cls: `dyn-select${name in pending.settings ? " dyn-changed" : ""}` });
+if (!options.some(([v]) => v === now)) options = [[now, String(now)], ...options];
+for (const [v, text] of options) {
+const option = h("option", { text });
+option.selected = v === now;
+list.append(option);
+}
+list.addEventListener("change", () => change(name, options[list.selectedIndex][0]));
+return h("label", { cls: "dyn-choice" }, h("span", { text: name }), list);
+}
+function drawControls() {
+const busy = host.get("busy"), can = host.get("can_run_again"), parts = [];
+const within = controls.contains(document.activeElement) ? [...controls.querySelectorAll("button,select,input")].indexOf(document.activeElement) : -1;
+if (can) {
+parts.push(toggle("fullgraph"), toggle("error_on_graph_break"), choice("backend", BACKENDS.map((b) => [b, b])),
+choice("dynamic", [[null, "auto"], [true, "true"], [false, "false"]]),
+choice("device", [[null, "default"], ["cpu", "cpu"], ["cuda", "cuda"]]), h("span", { cls: "dyn-spacer" }));
+const count = pending.count;
+const run = h("button", { cls: "dyn-btn dyn-primary", type: "button", text: count ? `Run again (${count} change${count > 1 ? "s" : ""})` : "Run again", onclick: () => ctx.request(pending.request()) });
+run.disabled = Boolean(busy);
+parts.push(run);
+if (busy) parts.push(h("button", { cls: "dyn-btn", type: "button", text: "Stop", onclick: () => ctx.request({ kind: "stop" }) }));
+}
+if (host.live) {
+const path = h("input", { cls: "dyn-search", "aria-label": "path of the report", type: "text" });
+path.value = "report.html";
+const save = () => { saving = false; ctx.request({ kind: "save", path: path.value }); drawControls(); };
+path.addEventListener("keydown", (event) => { if (event.key === "Enter") save(); event.stopPropagation(); });
+if (saving) parts.push(path);
+parts.push(h("button", { cls: "dyn-btn", type: "button", text: "Save", title: "save as .html, .json, .svg, .dot or .txt", onclick: () => { if (saving) save(); else { saving = true; drawControls(); path.focus(); } } }));
+}
+const command = host.get("command");
+const regions = [...pending.regions].map(([target, set]) => h("button", { cls: "dyn-chip dyn-changed", type: "button", text: `${target}: ${set} ×`, title: "take this change back", onclick: () => { pending.region(target, set); ctx.changed(); } }));
+if (command && can) parts.push(h("div", { cls: "dyn-command" }, ...regions, h("code", { text: command }), copyButton(command, "Copy")));
+else parts.push(...regions);
+controls.replaceChildren(...parts);
+controls.hidden = !parts.length;
+if (within >= 0) (controls.querySelectorAll("button,select,input")[within] || controls.querySelector("button") || controls).focus();
+}
+function drawProgress() {
+const now = host.get("now") || {};
+clearInterval(timer);
+progress.hidden = !("frames" in now);
+if (progress.hidden) return;
+started = Date.now() - 1000 * (now.seconds || 0);
+const tell = () => {
+const n = (count, word) => `${count || 0} ${word}${count === 1 ? "" : "s"}`;
+progress.replaceChildren(h("i", { cls: "dyn-spin" }), `compiling ${now.now || "…"} · ${n(now.frames, "frame")} · ${n(now.graphs, "graph")} · ${n(now.breaks, "break")} · ${clock((Date.now() - started) / 1000)}`);
+};
+tell();
+timer = setInterval(() => { if (host.get("busy")) tell(); else clearInterval(timer); }, 500);
+}
+function drawNotes() {
+const status = host.get("status") || {};
+const lines = [];
+if (ctx.local) lines.push([ctx.local, "warning"]);
+else if (status.text) lines.push([status.text, status.kind]);
+if (host.get("edited")) lines.push(["the cell was edited since this run", "warning"]);
+for (const text of ctx.content ? ctx.content.notes : []) lines.push([text, "note"]);
+note.replaceChildren(...lines.map(([text, kind]) => h("div", { cls: `dyn-say dyn-say-${/^\w+$/.test(kind || "") ? kind : "note"}`, text })));
+const diff = host.get("diff");
+const words = diff ? ["fixed", "new", "moved"].filter((k) => (diff[k] || []).length).map((k) => `${diff[k].length} ${k}`).join(" · ") : "";
+changes.replaceChildren(diff ? h("details", {}, h("summary", { text: `since the run before: ${words || "nothing changed"}` }), h("ul", {}, ...(diff.lines || []).map((text) => h("li", { text })))) : "");
+const out = host.get("printed") || [];
+printed.replaceChildren(...(out.length ? [h("details", { open: true }, h("summary", { text: "output of the run" }), ...out.map((o) => h("pre", { cls: `dyn-o dyn-o-${o.type === "error" ? "error" : "stream"}`, text: o.text })))] : []));
+}
+function draw(content) {
+title.replaceChildren(h("b", { text: content.name.length > 90 ? content.name.slice(0, 60) + "…" + content.name.slice(-28) : content.name, title: content.name }), " ",
+h("span", { cls: "dyn-counts" }, ...content.counts.flatMap(([number, words], i) => [i ? " · " : "", number ? h("strong", { text: number }) : "", number && words ? " " : "", words])));
+const settings = content.settings, fixed = [];
+if (!host.get("can_run_again")) {
+for (const name of ["backend", "mode", "device"]) if (settings[name]) fixed.push({ text: String(settings[name]).slice(0, 60), kind: "plain" });
+for (const name of ["fullgraph", "error_on_graph_break"]) if (settings[name]) fixed.push({ text: name, kind: "plain" });
+}
+chips.replaceChildren(...[...content.chips, ...fixed].map((c) => (c.id
+? h("button", { cls: `dyn-chip dyn-c-${c.kind}`, type: "button", text: c.text, title: c.full, onclick: () => ctx.select(c.id, "chip") })
+: h("span", { cls: `dyn-chip dyn-c-${c.kind}`, text: c.text, title: c.full }))));
+chips.hidden = !chips.children.length;
+drawControls();
+drawProgress();
+drawNotes();
+}
+return { node, draw, drawControls, drawProgress, drawNotes, stop: () => clearInterval(timer) };
+}
+const OUTCOMES = { resumed: "resumed", skipped: "frame skipped", raised: "stopped here" };
+function breaksView(select, open) {
+const box = h("div", { cls: "dyn-breaks", role: "listbox", "aria-label": "graph breaks" });
+const mark = roving(box, ".dyn-brow", { enter: (row) => { select(row.dataset.id, "list"); open(); } });
+box.addEventListener("click", (event) => {
+const row = event.target.closest(".dyn-brow");
+if (row) select(row.dataset.id, "list");
+});
+return {
+node: box,
+draw(content) {
+box.hidden = !content.breaks.length;
+box.replaceChildren(...content.breaks.map((b) => h("div", { cls: `dyn-brow dyn-o-${b.outcome}${b.allowed ? " dyn-allowed" : ""}`, role: "option", "aria-selected": "false", tabindex: "-1", "data-id": b.id, title: b.type },
+h("span", { cls: "dyn-cut", "aria-hidden": "true", text: "✂" }), h("span", { cls: "dyn-place", text: b.place }), h("code", { text: b.code }),
+h("span", { cls: "dyn-pill", text: b.allowed ? "allowed" : OUTCOMES[b.outcome] }), h("span", { cls: "dyn-type", text: b.type }),
+h("span", { cls: "dyn-hits", text: b.hits > 1 ? `${b.hits} hits` : "" }))));
+if (box.firstChild) mark(box.firstChild);
+},
+light(id) {
+for (const row of box.children) {
+const on = row.dataset.id === id;
+row.setAttribute("aria-selected", String(on));
+if (on) {
+mark(row);
+reveal(box, row);
+}
+}
+},
+};
+}
+const SCHEMA = 1;
+const PATIENCE = 3000;
+function mount(root, host) {
+const view = h("div", { cls: "dyn" });
+let selected = "", shown = "", drawnFor = null;
+const ctx = {
+host, pending: pending(), content: null, local: "",
+select, point: (file, line) => lens.point(file, line), has: (id) => Boolean(ctx.content && ctx.content.details[id]),
+canRun: () => Boolean(host.get("can_run_again")),
+changed: () => { header.drawControls(); },
+link: (id, part) => host.link(linkTo(id, part)),
+request,
+};
+const open = () => detail.node.focus({ preventScroll: false });
+const header = headerView(ctx), breaks = breaksView(select, open), lens = lensView(select), split = splitView(select, open), detail = detailView(ctx);
+const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Source" })), lens.node);
+view.append(header.node, breaks.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
+root.replaceChildren(view);
+const stopTheme = followTheme(view);
+function select(id, from) {
+if (!ctx.has(id)) return;
+selected = id;
+light(from);
+if (host.get("selected") !== id) host.set("selected", id);
+host.link(linkTo(id, ""));
+}
+function light(from) {
+const { content } = ctx;
+breaks.light(selected);
+split.light(content, selected);
+if (from !== "lens") lens.light(content, selected);
+else lens.light({ details: content.details }, selected);
+if (shown !== selected || drawnFor !== content) detail.show(content, selected);
+[shown, drawnFor] = [selected, content];
+}
+function request(message) {
+ctx.local = "";
+header.drawNotes();
+host.ask(message, PATIENCE).then((answer) => {
+if (answer === "done" && message.kind === "run_again") ctx.pending.clear();
+if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : "kernel gone: run the cell again";
+header.drawNotes();
+header.drawControls();
+});
+}
+function draw() {
+const content = host.get("content");
+if (!content || content.schema !== SCHEMA) {
+view.classList.add("dyn-waiting");
+header.drawProgress();
+header.drawNotes();
+header.drawControls();
+return;
+}
+view.classList.remove("dyn-waiting");
+ctx.content = content;
+view.setAttribute("role", "region");
+view.setAttribute("aria-label", `dynascope view: ${content.headline.slice(0, 300)}`);
+source.querySelector("h4").textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
+source.hidden = !content.lens.length;
+view.querySelector(".dyn-mid").classList.toggle("dyn-alone", !content.lens.length);
+split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
+header.draw(content);
+breaks.draw(content);
+lens.draw(content);
+split.draw(content);
+const wanted = [selected, host.get("selected"), content.first].find((id) => id && content.details[id]);
+selected = wanted || "";
+light("draw");
+}
+view.addEventListener("keydown", (event) => {
+if (event.key !== "Escape") return;
+const stop = split.node.querySelector('.dyn-node[tabindex="0"]');
+if (stop && detail.node.contains(document.activeElement)) stop.focus();
+event.stopPropagation();
+});
+const stops = [
+host.on("content", draw),
+host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light("kernel"); } }),
+host.on("now", header.drawProgress),
+...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") ctx.pending.clear(); header.drawControls(); header.drawNotes(); })),
+...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
+];
+const follow = (hash) => {
+const link = parseLink(hash);
+if (!link) return;
+if (link.part) {
+const content = host.get("content"), at = content && content.details[link.id];
+if (at) detail.choose(at.kind, link.part);
+}
+selected = link.id;
+shown = "";
+if (ctx.content && ctx.has(link.id)) light("link");
+};
+if (host.hash) follow(host.hash(follow));
+draw();
+return () => {
+stopTheme();
+header.stop();
+split.stop();
+for (const stop of stops) stop();
+};
+}
+function widgetHost(model) {
+let next = 0;
+const waiting = new Map();
+const heard = (message) => {
+if (message && message.kind === "ack" && waiting.has(message.id)) waiting.get(message.id)("done");
+};
+model.on("msg:custom", heard);
+return {
+live: true,
+get: (name) => model.get(name),
+set(name, value) {
+model.set(name, value);
+try { model.save_changes(); } catch { /* no kernel: the selection goes on in the browser */ }
+},
+on(name, act) {
+model.on(`change:${name}`, act);
+return () => model.off(`change:${name}`, act);
+},
+link: () => {},
+ask: (message, patience) => new Promise((resolve) => {
+const id = `${Date.now()}-${next++}`;
+const settle = (answer) => { waiting.delete(id); clearTimeout(timer); resolve(answer); };
+const timer = setTimeout(() => settle("gone"), patience);
+waiting.set(id, settle);
+try { model.send({ ...message, id }); } catch { settle("gone"); }
+}),
+close: () => model.off("msg:custom", heard),
+};
+}
+function pageHost(content) {
+const values = { content, selected: "", settings: content.settings, busy: false, can_run_again: false };
+return {
+live: false,
+get: (name) => values[name],
+set: (name, value) => { values[name] = value; },
+on: () => () => {},
+link: (hash) => history.replaceState(null, "", hash),
+hash: (act) => { addEventListener("hashchange", () => act(location.hash)); return location.hash; },
+ask: async () => "gone",
+close: () => {},
+};
+}
+export function render({ model, el }) {
+el.classList.add("dyn-widget");
+const host = widgetHost(model);
+const stop = mount(el, host);
+return () => {
+stop();
+host.close();
+};
+}
+export function mountPage(root, content) {
+return mount(root, pageHost(content));
+}
+export default { render };

@@ -1,0 +1,80 @@
+"""The static twin: what a saved notebook, nbconvert, GitHub and an untrusted page show.
+
+Promises: no script, no `id`, no inline SVG, no outside reference (all that survives sanitisers); the picture is
+an `<img>` with a data URI; every text escaped; it hides itself while the live view stands below it, and hides
+the dead view's error line otherwise.
+"""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+
+from dynascope.compiler.report import Report
+from dynascope.widgets.model import view_model
+from dynascope.widgets.palette import LIGHT
+from dynascope.widgets.picture import svg
+from dynascope.widgets.text import to_text
+from dynascope.widgets.wire import ViewModel
+
+#: rows of the table of breaks
+ROWS = 40
+#: first rule: hidden while the live view stands below; second: hides what a dead view leaves behind
+HIDE_CSS = (
+    ".jp-OutputArea-child:has(.dyn-static):has(+ .jp-OutputArea-child .dyn-widget){display:none}"
+    ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(.jupyter-widgets):not(:has(.jupyter-widgets *)){display:none}"
+)
+_OUTCOMES = {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}
+
+
+def to_mimebundle(report: Report) -> dict[str, str]:
+    """`text/html` (the static twin) and `text/plain` of a report."""
+    return {"text/html": static_html(report), "text/plain": to_text(report, colour=False, width=100)}
+
+
+def static_html(report: Report) -> str:
+    """The static twin as an HTML fragment."""
+    model = view_model(report)
+    return f'<style>{HIDE_CSS}</style><div class="dyn-static">{static_body(model)}</div>'
+
+
+def empty_html() -> str:
+    """The same slot before there is a report: nothing to see, but the rules are in force."""
+    return f'<style>{HIDE_CSS}</style><div class="dyn-static"></div>'
+
+
+def static_body(model: ViewModel) -> str:
+    """Headline, error, breaks and picture of a model, without style rules."""
+    out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["name"])}</strong>: {_counts(model)}</p>']
+    for chip in model["chips"]:
+        colour = LIGHT["error"] if chip["kind"] == "error" else LIGHT["skip"]
+        out.append(f'<p style="margin:2px 0;color:{colour}">{escape(chip["text"])}</p>')
+    if model["breaks"]:
+        out.append(_table(model))
+    data = base64.b64encode(svg(model).encode("utf-8", "replace")).decode("ascii")
+    alt = escape("split graph: " + model["headline"], quote=True)
+    out.append(f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>')
+    out += [f'<p style="margin:2px 0">{escape(note)}</p>' for note in model["notes"]]
+    return "".join(out)
+
+
+def _counts(model: ViewModel) -> str:
+    pairs = [(escape(number), escape(words)) for number, words in model["counts"]]
+    return " · ".join(f"<strong>{number}</strong> {words}" if number else words for number, words in pairs)
+
+
+def _table(model: ViewModel) -> str:
+    cell = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0"'
+    head = "".join(f"<th {cell}>{name}</th>" for name in ("place", "graph break", "outcome", "why"))
+    rows = []
+    for row in model["breaks"][:ROWS]:
+        outcome = _OUTCOMES.get(row["outcome"], row["outcome"]) + (" (allowed)" if row["allowed"] else "")
+        if row["hits"] > 1:
+            outcome += f", {row['hits']} hits"
+        rows.append(
+            f"<tr><td {cell}><code>{escape(row['place'])}</code></td><td {cell}><code>{escape(row['code'])}</code></td>"
+            f"<td {cell}>{escape(outcome)}</td><td {cell}>{escape(row['type'])}</td></tr>"
+        )
+    more = len(model["breaks"]) - ROWS
+    rest = f"<p>… and {more} more graph breaks</p>" if more > 0 else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"

@@ -1,0 +1,149 @@
+"""The report for a terminal: what matters, first, in few lines.
+
+Promises: plain text where the output is no terminal (or `NO_COLOR` is set); no control character of the
+report's own gets through; a break takes at most eight lines, and only the first `MOST` breaks are told whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+
+from dynascope.compiler.report import Break, Report, headline
+from dynascope.widgets.advice import advice
+from dynascope.widgets.model import sorted_breaks
+from dynascope.widgets.words import Places, frame_name, printable, shorten
+
+MOST = 12
+_CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_OUTCOMES = {"resumed": "resumed", "skipped": "the whole frame runs eagerly", "raised": "stopped here"}
+
+
+def to_text(report: Report, colour: bool | None = None, width: int | None = None) -> str:
+    """`report` as text for a terminal.
+
+    `colour`: None asks whether stdout is a terminal that wants colours.  `width`: columns; None asks the terminal.
+    """
+    if colour is None:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    if width is None:
+        width = min(110, shutil.get_terminal_size((100, 24)).columns)
+    return "\n".join(_Terminal(report, colour, max(48, width)).lines())
+
+
+class _Terminal:
+    def __init__(self, report: Report, colour: bool, width: int) -> None:
+        self.report, self.colour, self.width = report, colour, width
+        self.places = Places(report)
+        self.frames = {f.id: f for f in report.frames}
+
+    def paint(self, text: str, *styles: str) -> str:
+        codes = ";".join(_CODES[s] for s in styles)
+        return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
+
+    def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
+        """`text` in at most `most` lines."""
+        text = " ".join(printable(text, 2000).split())
+        return textwrap.wrap(
+            text, self.width, initial_indent=indent, subsequent_indent=indent, max_lines=most, placeholder=" …"
+        )
+
+    def lines(self) -> list[str]:
+        head, _, rest = printable(headline(self.report), 500).partition(": ")
+        out = [self.paint(head, "bold") + ": " + rest]
+        if self.report.error is not None:
+            out += self.error()
+        breaks = sorted_breaks(self.report)
+        for b in breaks[:MOST]:
+            out += ["", *self.break_(b)]
+        if len(breaks) > MOST:
+            out += ["", self.paint(f"{len(breaks) - MOST} more graph breaks:", "bold")]
+            out += [
+                f"  {self.places.at(b.file, b.line, b.cell)}  {shorten(b.source, self.width - 30)}"
+                for b in breaks[MOST : MOST + 20]
+            ]
+            if len(breaks) > MOST + 20:
+                out.append(f"  … and {len(breaks) - MOST - 20} more")
+        out += self.skipped() + self.recompiles()
+        if self.report.notes:
+            out += ["", *[line for note in self.report.notes[:8] for line in self.wrap("note: " + note, "", 3)]]
+        return out
+
+    def error(self) -> list[str]:
+        e = self.report.error
+        assert e is not None
+        at = f" at {self.places.at(e.file, e.line, e.cell)}" if e.file else ""
+        message = next((line for line in e.message.splitlines() if line.strip()), "")
+        return self.paint_all(self.wrap(f"✗ {e.type}{at}: {message}", "", 3), "red")
+
+    def paint_all(self, lines: list[str], *styles: str) -> list[str]:
+        return [self.paint(line, *styles) for line in lines]
+
+    def break_(self, b: Break) -> list[str]:
+        place = self.places.at(b.file, b.line, b.cell, b.column)
+        outcome = _OUTCOMES[b.outcome] + (", allowed here" if b.allowed else "")
+        hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
+        colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
+        function = f" in {shorten(b.function, 40)}" if b.function else ""
+        out = [
+            self.paint("✂ graph break", colour, "bold")
+            + f" at {self.paint(place, 'bold')}{function} "
+            + self.paint(f"({outcome}{hits})", "soft")
+        ]
+        out += self.source(b, colour)
+        why = b.explanation or b.reason or b.type
+        if b.type and b.type not in why:
+            why = f"{b.type.rstrip('.')}. {why}" if why else b.type
+        out += self.wrap(why, "    ")
+        steps = advice(b)
+        if steps:
+            first = self.wrap(steps[0], "      ")
+            out += [self.paint("    → ", "green") + first[0].lstrip(), *first[1:]] if first else []
+        return out
+
+    def source(self, b: Break, colour: str) -> list[str]:
+        """The line of the break, with a caret line under its columns."""
+        raw = self.places.lines(b.file).get(b.line, b.source)
+        text = printable(raw, 4000).expandtabs(1).rstrip()
+        if not text.strip():
+            return []
+        indent = len(text) - len(text.lstrip())
+        start = b.column if b.column is not None and b.column < len(text) else indent
+        end = (
+            b.end_column
+            if b.end_column is not None and b.end_line in (None, b.line) and start < b.end_column <= len(text)
+            else len(text)
+        )
+        gutter = f"{b.line:>7} │ "
+        room = self.width - len(gutter)
+        shown, start, end = text[indent:], max(0, start - indent), max(1, end - indent)
+        if len(shown) > room:
+            shown = shown[: room - 1] + "…"
+        start, end = min(start, room - 1), min(max(end, start + 1), room)
+        return [
+            self.paint(gutter, "soft") + shown,
+            self.paint(" " * 7 + " │ ", "soft") + " " * start + self.paint("^" * max(1, end - start), colour),
+        ]
+
+    def skipped(self) -> list[str]:
+        out: list[str] = []
+        for f in [f for f in self.report.frames if f.status in ("skipped", "failed")][:MOST]:
+            word = "skipped frame" if f.status == "skipped" else "failed frame"
+            cause = next((b for b in self.report.breaks if b.id == f.break_), None)
+            why = (
+                f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
+                if cause
+                else (f.reason or "reason unknown")
+            )
+            out += self.wrap(f"– {word} {frame_name(f)} at {self.places.frame(f)}: {why}", "")
+        return ["", *self.paint_all(out, "soft")] if out else []
+
+    def recompiles(self) -> list[str]:
+        out: list[str] = []
+        for r in self.report.recompiles[:MOST]:
+            f = self.frames.get(r.frame)
+            reason = next(iter(r.words or r.reasons), "a guard failed")
+            out += self.wrap(f"↻ recompile of {frame_name(f) if f else r.frame}: {reason}", "")
+        return ["", *self.paint_all(out, "cyan")] if out else []

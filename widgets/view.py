@@ -1,0 +1,141 @@
+"""The live view: an anywidget whose whole content is one model of plain data.
+
+Promises: all that a click shows is in the browser already; a click that asks for something sends one message,
+which is acknowledged at once and handed to the callbacks (these should only queue: they may be called on
+another thread, even during a cell); the view's `text/plain` is its headline, never an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from dynascope.compiler.report import Report
+from dynascope.widgets.model import view_model
+from dynascope.widgets.words import printable, shorten
+
+STATIC = Path(__file__).parent / "static"
+Request = Callable[[dict[str, Any]], None]
+#: characters of output of a rerun that are kept
+OUTPUT_LIMIT = 50_000
+
+
+class View(anywidget.AnyWidget):  # type: ignore[misc]
+    """A clickable view of one report, which may still be growing.
+
+    Traits the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls
+    show), `busy`, `can_run_again` (no controls where False), `edited`, `command` (the equivalent magic line) and
+    `diff` (`{"fixed": [...], "new": [...], "moved": [...], "lines": [str]}` or None).
+    """
+
+    _esm = (STATIC / "view.js").read_text("utf-8")
+    _css = (STATIC / "view.css").read_text("utf-8")
+
+    content = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    selected = traitlets.Unicode("").tag(sync=True)
+    settings = traitlets.Dict().tag(sync=True)
+    busy = traitlets.Bool(False).tag(sync=True)
+    can_run_again = traitlets.Bool(False).tag(sync=True)
+    edited = traitlets.Bool(False).tag(sync=True)
+    command = traitlets.Unicode("").tag(sync=True)
+    diff = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    now = traitlets.Dict().tag(sync=True)
+    status = traitlets.Dict().tag(sync=True)
+    printed = traitlets.List().tag(sync=True)
+
+    def __init__(self, report: Report | None = None, **traits: Any) -> None:
+        self._callbacks: list[Request] = []
+        super().__init__(**traits)
+        self.on_msg(self._heard)
+        if report is not None:
+            self.show(report)
+
+    def show(self, report: Report) -> None:
+        """Show `report`, whole or still growing; what is selected stays so where it is still there."""
+        content = view_model(report)
+        with self.hold_sync():
+            self.content = content
+            if not self.settings:
+                self.settings = content["settings"]
+            if self.selected not in content["details"]:
+                self.selected = content["first"]
+            if not self.busy:
+                self.now = {}
+
+    def progress(self, state: Mapping[str, Any]) -> None:
+        """What is being compiled now: `frames`, `graphs`, `breaks` so far, `now` (a name), `seconds`; {} ends it."""
+        known = {k: state[k] for k in ("frames", "graphs", "breaks", "seconds") if k in state}
+        self.now = known | ({"now": shorten(str(state["now"]), 80)} if state.get("now") else {})
+
+    def message(self, text: str, kind: str = "note") -> None:
+        """Show one status line; `kind`: "note", "success", "warning" or "error"; an empty text takes it away."""
+        self.status = {"text": printable(text, 4000), "kind": kind}
+
+    def output(self, parts: list[dict[str, str]]) -> None:
+        """Show what a rerun printed: [{"type": "stream" | "error" | "data", "text": str}]; [] takes it away."""
+        self.printed = [{"type": str(p.get("type", "stream")), "text": printable(p.get("text", ""), OUTPUT_LIMIT)} for p in parts]
+
+    def on_request(self, callback: Request, remove: bool = False) -> None:
+        """Call `callback` with each request of the user's.
+
+        `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" | "allow"}]}`,
+        `{"kind": "stop"}` or `{"kind": "save", "path": ...}`.
+        """
+        if remove:
+            self._callbacks = [c for c in self._callbacks if c is not callback]
+        else:
+            self._callbacks.append(callback)
+
+    def _heard(self, _: Any, content: Any, buffers: Any) -> None:
+        request = checked_request(content)
+        if request is None:
+            return
+        self.send({"kind": "ack", "id": content.get("id")})
+        for callback in list(self._callbacks):
+            callback(request)
+
+    @traitlets.observe("busy")
+    def _busy_changed(self, change: Any) -> None:
+        if not change["new"]:
+            self.now = {}
+
+    def headline(self) -> str:
+        """The one line of the report shown, or what is being waited for."""
+        return str(self.content["headline"]) if self.content else "waiting for the compiler"
+
+    def __repr__(self) -> str:
+        return f"dynascope view: {self.headline()}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        if data is not None:
+            data["text/plain"] = repr(self)
+        return bundle
+
+
+def checked_request(content: Any) -> dict[str, Any] | None:
+    """The request that a message from the browser holds, with nothing in it but what is expected; else None."""
+    if not isinstance(content, dict):
+        return None
+    kind = content.get("kind")
+    if kind == "stop":
+        return {"kind": "stop"}
+    if kind == "save" and isinstance(content.get("path"), str):
+        return {"kind": "save", "path": content["path"]}
+    if kind != "run_again":
+        return None
+    settings, regions = content.get("settings"), content.get("regions")
+    return {
+        "kind": "run_again",
+        "settings": {str(k): v for k, v in settings.items()} if isinstance(settings, dict) else {},
+        "regions": [
+            {"target": str(r["target"]), "set": r["set"]}
+            for r in (regions if isinstance(regions, list) else [])
+            if isinstance(r, dict) and r.get("set") in ("error", "allow") and "target" in r
+        ],
+    }

@@ -1,0 +1,184 @@
+"""The types of the one model that travels to the browser; `frontend/wire.d.ts` is its other side.
+
+Promises: JSON-ready (strings, numbers, booleans, lists, dicts); every text in it is already safe to show
+(`words.printable`) and belongs into a text node; a test compares the two sides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
+    from typing_extensions import NotRequired
+
+
+class LensMark(TypedDict):
+    """A break on a line: from column `start` to before `end`."""
+
+    id: str
+    start: int
+    end: int
+    outcome: str
+
+
+class LensLine(TypedDict):
+    """One line of source; `gap`: lines left out before it."""
+
+    line: int
+    text: str
+    gap: NotRequired[int]
+    graphs: NotRequired[list[int]]
+    marks: NotRequired[list[LensMark]]
+    state: NotRequired[str]
+    reason: NotRequired[str]
+    id: NotRequired[str]
+
+
+class LensFile(TypedDict):
+    """One file or cell."""
+
+    file: str
+    label: str
+    lines: list[LensLine]
+
+
+class Shape(TypedDict):
+    """A box or a group of the split graph, placed."""
+
+    id: str
+    kind: str
+    x: float
+    y: float
+    w: float
+    h: float
+    title: str
+    note: str
+    full: str
+    tone: NotRequired[int]
+    lines: NotRequired[list[str]]
+    badge: NotRequired[str]
+    group: NotRequired[str]
+
+
+class Arrow(TypedDict):
+    """An edge of the split graph, routed."""
+
+    source: str
+    target: str
+    kind: str
+    points: list[list[float]]
+    label: NotRequired[str]
+    at: NotRequired[list[float]]
+    full: str
+
+
+class Picture(TypedDict):
+    """The split graph: groups first, then boxes, then arrows; `folded` says what is not drawn."""
+
+    width: float
+    height: float
+    groups: list[Shape]
+    boxes: list[Shape]
+    arrows: list[Arrow]
+    folded: str
+    engine: str
+
+
+class FxNode(TypedDict):
+    """One node of an FX graph; `reads` are positions in the list of nodes."""
+
+    name: str
+    op: str
+    kind: str
+    target: str
+    value: str
+    reads: list[int]
+    full: str
+    line: NotRequired[int]
+    file: NotRequired[str]
+    place: NotRequired[str]
+
+
+class FxPicture(TypedDict):
+    """Where the nodes of a small FX graph stand: (x, y, width, height) each; one polyline per edge."""
+
+    width: float
+    height: float
+    boxes: list[list[float]]
+    titles: list[str]
+    edges: list[list[list[float]]]
+    labels: list[list[Any]]
+
+
+class FxBody(TypedDict):
+    """An FX graph; `picture` is None where it is too large to draw, then it is a list."""
+
+    nodes: list[FxNode]
+    picture: FxPicture | None
+
+
+class Part(TypedDict):
+    """One tab of a detail; what `body` holds depends on `kind`."""
+
+    key: str
+    name: str
+    kind: Literal["prose", "code", "stack", "graph", "list", "issue"]
+    body: Any
+
+
+class Detail(TypedDict):
+    """What is told of one selected thing."""
+
+    kind: str
+    title: str
+    code: str
+    place: str
+    copy: str
+    facts: list[list[str]]
+    parts: list[Part]
+    links: NotRequired[list[list[str]]]
+    target: NotRequired[str]
+    file: NotRequired[str]
+    line: NotRequired[int]
+
+
+class Row(TypedDict):
+    """One break in the list of breaks."""
+
+    id: str
+    place: str
+    code: str
+    outcome: str
+    type: str
+    hits: int
+    allowed: bool
+    resumes: int
+    target: str
+
+
+class Chip(TypedDict):
+    """A short fact in the header; `id` is what a click selects."""
+
+    text: str
+    kind: str
+    id: NotRequired[str]
+    full: NotRequired[str]
+
+
+class ViewModel(TypedDict):
+    """All that a view shows of one report."""
+
+    schema: int
+    headline: str
+    name: str
+    counts: list[list[str]]
+    chips: list[Chip]
+    first: str
+    split: Picture
+    whole: Picture | None
+    lens: list[LensFile]
+    details: dict[str, Detail]
+    breaks: list[Row]
+    notes: list[str]
+    settings: dict[str, Any]
+    origin: str

@@ -1,0 +1,173 @@
+"""Text that is safe and fits: printable characters, names cut in the middle, places, counts.
+
+Promises: `printable` keeps the number of characters, so columns stay right, and what it returns is
+legal in XML and cannot turn the reading direction; `cut` never returns a text wider than asked for.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from dynascope.compiler.report import Frame, Report, Source
+
+#: C1 controls, surrogates, non-characters, and the marks that reorder or hide text
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+)
+
+#: widths in em of a wide common interface font, so that what fits here fits in narrower ones
+_NARROW = set("ijl.,:;'|!()[]/\\ ftr-I")
+_WIDE = set("mwMW@%…—✂")
+
+
+def printable(text: object, limit: int | None = None) -> str:
+    """`text` with each unsafe character replaced by one visible one, and at most `limit` characters of it.
+
+    What is left out is counted at the end.
+    """
+    plain = str(text)
+    left = 0
+    if limit is not None and len(plain) > limit:
+        left = len(plain) - limit
+        plain = plain[:limit]
+    safe = _UNSAFE.sub(_visible, plain)
+    return f"{safe}… ({left:,} more characters)" if left else safe
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
+
+
+def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = False) -> float:
+    """How wide `text` is drawn, in pixels; a careful estimate, no font is asked."""
+    if text.isascii() and mono:
+        return len(text) * size * 0.605
+    total = 0.0
+    for char in text:
+        if not char.isascii() and unicodedata.east_asian_width(char) in "WF":
+            total += 1.05
+        elif mono:
+            total += 0.605
+        elif char in _NARROW:
+            total += 0.41
+        elif char in _WIDE or char.isupper():
+            total += 0.86 if char in _WIDE else 0.74
+        else:
+            total += 0.635
+    return total * size * (1.09 if bold and not mono else 1.0)
+
+
+def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: bool = False) -> str:
+    """`text` in at most `width` pixels, its middle replaced by an ellipsis where it is longer."""
+    text = " ".join(printable(text[:4000]).split())
+    if text_width(text, size, mono=mono, bold=bold) <= width:
+        return text
+    low, high = 0, min(len(text), 400)
+    while low < high:
+        keep = (low + high + 1) // 2
+        if text_width(_middle(text, keep), size, mono=mono, bold=bold) <= width:
+            low = keep
+        else:
+            high = keep - 1
+    return _middle(text, low) if low else "…"
+
+
+def shorten(text: str, length: int) -> str:
+    """`text` in at most `length` characters, cut in the middle."""
+    text = " ".join(printable(text[: 4 * length + 4000]).split())
+    return text if len(text) <= length else _middle(text, length - 1)
+
+
+def _middle(text: str, keep: int) -> str:
+    tail = keep // 2
+    return text[: keep - tail].rstrip() + "…" + (text[-tail:].lstrip() if tail else "")
+
+
+def line_ranges(lines: Iterable[int]) -> str:
+    """`line 4`, `lines 2–3`, `lines 2–3, 7`; empty where there are none."""
+    ordered = sorted(set(lines))
+    if not ordered:
+        return ""
+    runs: list[list[int]] = []
+    for line in ordered:
+        if runs and line == runs[-1][1] + 1:
+            runs[-1][1] = line
+        else:
+            runs.append([line, line])
+    shown = [str(a) if a == b else f"{a}–{b}" for a, b in runs[:3]]
+    more = ", …" if len(runs) > 3 else ""
+    return ("line " if len(ordered) == 1 else "lines ") + ", ".join(shown) + more
+
+
+def indent_of(text: str) -> int:
+    """Columns of white space at the start of a line."""
+    return len(text) - len(text.lstrip())
+
+
+class Places:
+    """Short names of the files and cells of one report: `In[3]:4`, `model.py:12`."""
+
+    def __init__(self, report: Report) -> None:
+        self._sources: dict[str, Source] = {s.file: s for s in report.sources}
+        self._lines: dict[str, dict[int, str]] = {}
+
+    def label(self, file: str, cell: int | None = None) -> str:
+        """The short name of a file or cell."""
+        source = self._sources.get(file)
+        if source is not None and source.label:
+            return printable(source.label, 200)
+        if cell is not None:
+            return f"In[{cell}]"
+        return printable(re.split(r"[\\/]", file)[-1] or file or "?", 200)
+
+    def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
+        """`In[3]:4:5`; the column is shown 1-based, as editors do."""
+        text = self.label(file, cell)
+        if line is not None:
+            text += f":{line}"
+            if column is not None:
+                text += f":{column + 1}"
+        return text
+
+    def frame(self, frame: Frame) -> str:
+        """The place of a frame's first line."""
+        return self.at(frame.file, frame.line, frame.cell)
+
+    def lines(self, file: str) -> dict[int, str]:
+        """The known text of a file, by line number."""
+        if file not in self._lines:
+            known: dict[int, str] = {}
+            source = self._sources.get(file)
+            for excerpt in source.excerpts if source else []:
+                for offset, text in enumerate(str(excerpt.get("text", "")).splitlines()):
+                    known[int(excerpt.get("line", 1)) + offset] = text
+            self._lines[file] = known
+        return self._lines[file]
+
+    def end_of(self, frame: Frame) -> int:
+        """The last line of a frame's code; where the report does not know it, the indentation tells."""
+        if frame.end_line is not None:
+            return max(frame.line, frame.end_line)
+        lines = self.lines(frame.file)
+        if frame.line not in lines or frame.kind == "statements":
+            return max([frame.line, *lines]) if frame.kind == "statements" else frame.line
+        first = indent_of(lines[frame.line])
+        last, number = frame.line, frame.line + 1
+        while number in lines:
+            text = lines[number]
+            deeper = indent_of(text) > first or (frame.kind == "resume" and indent_of(text) == first)
+            if text.strip() and not deeper:
+                break
+            if text.strip():
+                last = number
+            number += 1
+        return last
+
+
+def frame_name(frame: Frame) -> str:
+    """`f`, `resume in f`, `statements`."""
+    name = printable(frame.name or frame.code_name or "?")
+    return f"resume in {name}" if frame.kind == "resume" else f"{name} (backward)" if frame.kind == "autograd" else name
