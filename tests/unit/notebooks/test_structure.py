@@ -41,7 +41,7 @@ def moved(**changes: Any) -> dict[str, Any]:
         ([report(BREAK)], [report(moved(type="print"))], ["a new graph break", "a lost graph break"]),
         ([report(BREAK)], [report(BREAK, graphs=3)], ["other counts"]),
         ([report(BREAK)], [report(BREAK, BREAK)], ["a new graph break", "other counts"]),
-        ([report(BREAK)], [], ["0 reports, where 1 is stored"]),
+        ([report(BREAK)], [], ["0 reports (stored: 1)"]),
         ([error("ValueError")], [], ["an error is gone"]),
         ([], [error("ValueError")], ["a new error"]),
         ([error("ValueError")], [error("KeyError")], ["another error"]),

@@ -1,0 +1,77 @@
+"""Fixtures for tests in a browser: one server and one browser for all, a page for each test.
+
+A test asks for `open_lab`: `lab = open_lab(["1 + 1"])` opens a new notebook of these cells, `lab.run(0)`
+runs the first one to its end, and `lab.text(0)` is what it shows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright", reason="the browser tests need playwright: pip install playwright")
+
+from playwright.sync_api import Browser, sync_playwright
+
+from browser.lab import CHROMIUM_FLAGS, LabPage, Server, find_chromium
+
+UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+OpenLab = Callable[..., LabPage]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """One process runs them all (`--dist loadgroup`), so that they share the server."""
+    item.add_marker("browser")
+    item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """The browser.  Without one the tests are skipped, saying how to get it; never under CI."""
+    path = find_chromium()
+    with sync_playwright() as playwright:
+        if path is None and not Path(playwright.chromium.executable_path).exists():
+            message = "no Chromium: apt-get install chromium, or: python -m playwright install --with-deps chromium"
+            if UNDER_CI:
+                pytest.fail(message)
+            pytest.skip(message)
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")
+def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One JupyterLab for all tests; `write` puts a notebook into its folder."""
+    server = Server(tmp_path_factory.mktemp("lab"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def open_lab(chromium: Browser, lab_server: Server, request: pytest.FixtureRequest) -> Iterator[OpenLab]:
+    """open_lab(cells or path, width=1200, height=900): a notebook, open, its kernel idle.
+
+    Given cells it is a new notebook; given a path inside the server's folder it is opened as it is.
+    """
+    opened: list[LabPage] = []
+    numbers = itertools.count(1)
+
+    def opener(what: Any, *, width: int = 1200, height: int = 900, **metadata: Any) -> LabPage:
+        if isinstance(what, Path):
+            name = what.relative_to(lab_server.root).as_posix()
+        else:
+            stem = "".join(c if c.isalnum() else "-" for c in request.node.name)
+            name = lab_server.write(f"{stem}-{next(numbers)}.ipynb", what, **metadata).name
+        page = LabPage(lab_server, chromium, name, width, height)
+        opened.append(page)
+        return page
+
+    yield opener
+    for page in opened:
+        page.close()
