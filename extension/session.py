@@ -55,6 +55,8 @@ class Run:
     def __call__(self) -> Any:
         """Run; returns the value of the cell's last expression, raises the cell's own error."""
         self._check()
+        if not cells.compiles(self.shell, self.cell):
+            return self._run_plainly()
         from dynascope.compiler.recording import observe
 
         display = Display(self.shell, self.settings.view)
@@ -113,6 +115,14 @@ class Run:
             raise UsageError(f"cannot compile {name}: {error}") from None
         check_target(name, value)
 
+    def _run_plainly(self) -> Any:
+        """Run a cell that Python refuses to compile (`return` outside a function): it fails where, and as, the plain cell does."""
+        try:
+            return cells.run_statements(self.shell, self.cell)
+        except BaseException as error:
+            errors.show_trimmed(self.shell, error)
+            raise
+
     # -- running --------------------------------------------------------------------------------------
 
     def _run(self, recording: Any) -> Any:
@@ -132,8 +142,6 @@ class Run:
             found = definitions(self.cell, self.shell.user_ns)
             if found:
                 return self._run_entries(recording, found, enter, freshen)
-            if not cells.compiles(self.shell, self.cell):
-                return cells.run_statements(self.shell, self.cell)  # which raises the plain cell's own error
             recording.compiled.append(STATEMENTS)
             self.notes.extend(statements.notes(self.cell))
             return statements.run(self.shell, self.cell, enter)

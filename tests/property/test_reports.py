@@ -1,0 +1,82 @@
+"""The report against independent witnesses, on generated programs.
+
+The witnesses, in the same run: eager values, a counting backend with the captured GraphModules, and the model
+of `made_programs`, which knows where it put the breaks.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import types
+from typing import Any
+
+import torch
+from hypothesis import HealthCheck, given, settings
+from made_programs import Function, Model, programs, text
+
+from dynascope.compiler.run import explain
+
+EXAMPLES = 500
+
+
+def loaded(source: str) -> Any:
+    name = "made_program"
+    module = types.ModuleType(name)
+    sys.modules[name] = module
+    linecache.cache["<made>"] = (len(source), None, source.splitlines(keepends=True), "<made>")
+    exec(compile(source, "<made>", "exec"), vars(module))
+    return module
+
+
+@settings(max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
+@given(programs())
+def test_report_agrees_with_every_witness(functions: list[Function]) -> None:
+    source = text(functions)
+    module = loaded(source)
+    target = getattr(module, functions[-1].name)
+    captured: list[Any] = []
+
+    def witness(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        captured.append([(n.op, n.name) for n in gm.graph.nodes])
+        return gm
+
+    torch._dynamo.reset()
+    x = torch.arange(4.0)
+    report = explain(target, backend=witness)(x.clone())
+    model = Model(functions).run()
+    told = {b.line: b.outcome for b in report.breaks}
+    assert told == model.breaks, source
+    assert {f.name for f in report.frames if f.status == "skipped"} == model.skipped, source
+    assert (report.error.line if report.error else None) == model.refused, source
+
+    # graphs: as many as the backend was given, in its order, with the same nodes
+    given_graphs = [g for g in report.graphs if g.ops]
+    compiled = [nodes for nodes in captured if any(op.startswith("call_") for op, _ in nodes)]
+    assert [[(n.op, n.name) for n in g.nodes] for g in given_graphs] == compiled, source
+
+    # the user's world: the value is that of eager code
+    if model.refused is None:
+        torch._dynamo.reset()
+        assert torch.equal(torch.compile(target, backend="eager")(x.clone()), target(x.clone()))
+    structure(report)
+
+
+def structure(report: Any) -> None:
+    """What holds of every report, whatever the program."""
+    frames = {f.id: f for f in report.frames}
+    graphs = {g.id: g for g in report.graphs}
+    for frame in report.frames:
+        assert frame.graph is None or graphs[frame.graph].frame == frame.id
+        assert frame.continues is None or frames[frame.continues].name == frame.name
+        assert frame.kind != "resume" or frame.break_ is not None
+        assert frame.status != "skipped" or frame.reason
+    for found in report.breaks:
+        assert found.hits
+        assert found.column is not None
+        assert found.stack[-1].line == found.line
+        assert found.error_on_graph_break is (found.outcome == "raised")
+        assert all(hit.frame in frames for hit in found.hits)
+    assert report.unread == {}
+    assert all(took is True for took in report.hooks.values())
+    assert type(report).from_dict(report.to_dict()) == report
