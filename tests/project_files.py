@@ -1,0 +1,22 @@
+"""Which files belong to the project: what git tracks or, in an unpacked archive, what lies there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+NOT_OURS = {".git", ".venv", "build", "dist", "__pycache__", "node_modules", ".ipynb_checkpoints", ".hypothesis"}
+
+
+def project_files(root: Path) -> list[str]:
+    """Paths relative to `root`, with forward slashes, of files that exist."""
+    if (root / ".git").exists():
+        done = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True)
+        if done.returncode == 0:
+            return [name for name in done.stdout.split("\0") if name and (root / name).is_file()]
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [f for f in folders if f not in NOT_OURS and not f.endswith((".egg-info", "_cache"))]
+        found += [(Path(folder) / f).relative_to(root).as_posix() for f in files]
+    return found
