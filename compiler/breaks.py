@@ -10,6 +10,7 @@ from typing import Any
 
 from dynascope.compiler import breaktext, places
 from dynascope.compiler.drafts import Draft
+from dynascope.compiler.flags import Flags, at_end, at_stop
 from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
 
 _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
@@ -21,7 +22,7 @@ class BreakTable:
     def __init__(self, cell_of: places.CellResolver) -> None:
         self.cell_of = cell_of
         self.breaks: list[Break] = []
-        self._by_place: dict[Any, Break] = {}
+        self._by_place: dict[Any, list[Break]] = {}
         self._by_frame: dict[str, tuple[Break, Hit]] = {}
 
     def get(self, id: str | None) -> Break | None:
@@ -53,11 +54,19 @@ class BreakTable:
             stack = [
                 {"file": end["file"], "line": line, "function": end["function"], "column": column, "end_column": end_column}
             ]
-        text = _matching(texts, stack) or breaktext.read(str(end["reason"]) if end else "")
-        if not stack:
-            stack = self.printed_stack(text, draft)
-        flags = (end["error_on_graph_break"], end["fullgraph"]) if end else (None, None)
-        return self.hit(frame, stack, text, "resumed", flags)
+        # 2.9 to 2.13: "step" ends the graph at the last statement before a block that cannot be resumed; the break is
+        # deeper, where the text says, and the rest of the function runs eagerly
+        stepped = end is not None and end["reason"] == "step_unsupported"
+        text = (texts[-1] if stepped and texts else _matching(texts, stack)) or breaktext.read(
+            str(end["reason"]) if end else ""
+        )
+        if stepped or not stack:
+            stack = self.printed_stack(text, draft) or stack
+        rest_is_eager = stepped or "skipping the rest of the function" in text.text
+        outcome: Outcome = "skipped" if rest_is_eager else "resumed"
+        if rest_is_eager:
+            frame.reason = "Dynamo could not resume after the break: the rest of the function runs eagerly"
+        return self.hit(frame, stack, text, outcome, at_end(end, self.cell_of))
 
     def stopped(self, draft: Draft, frame: Frame, outcome: Outcome) -> str | None:
         """The break that made Dynamo skip the frame or fail; None where it was no graph break."""
@@ -91,8 +100,7 @@ class BreakTable:
             stack = self.printed_stack(text, draft) or self.failed_line(draft)
         if not stack:
             return None
-        flag = chain[0]["flag"] if chain else event.get("error_on_graph_break")
-        return self.hit(frame, stack, text, outcome, (flag, event.get("fullgraph")))
+        return self.hit(frame, stack, text, outcome, at_stop(event, self.cell_of))
 
     def printed_stack(self, text: breaktext.BreakText, draft: Draft) -> list[dict[str, Any]]:
         """The stack that a text prints, from the frame's own entry on (what is outside runs, it is not traced)."""
@@ -117,37 +125,59 @@ class BreakTable:
         stack: list[dict[str, Any]],
         text: breaktext.BreakText,
         outcome: Outcome,
-        flags: tuple[bool | None, bool | None],
+        flags: Flags,
     ) -> str:
         entries = [self.entry(e) for e in stack if not places.is_plumbing(e["file"])] or [self.entry(stack[-1])]
         at = entries[-1]
         first = text.parts[0] if text.parts else breaktext.Part(reason="unknown")
-        key = (at.file, at.line, at.column, first.gb_id or first.type)
-        found = self._by_place.get(key)
+        found = self.known(at, first)
         if found is None:
-            found = self.new(at, entries, text, first, flags)
-            self._by_place[key] = found
+            found = self.new(at, entries, text, first)
+            self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(found)
         # a text without a stack names the innermost line only: where the frame itself stood is not known
         own = entries[0].line if len(entries) > 1 or entries[0].function == frame.name else None
         hit = Hit(frame=frame.id, line=own, outcome=outcome)
         found.hits.append(hit)
-        if _WORSE[outcome] > _WORSE[found.outcome]:
+        worse = _WORSE[outcome] > _WORSE[found.outcome]
+        if worse or len(found.hits) == 1 or (found.region is None and flags.region is not None):
+            found.error_on_graph_break, found.fullgraph = flags.error_on_graph_break, flags.fullgraph
+            found.region, found.allowed = flags.region, flags.allowed
+        if worse:
             found.outcome = outcome
         if len(entries) > len(found.stack) or (not found.function and at.function):
             found.stack, found.function = entries, at.function
         self._by_frame[frame.id] = (found, hit)
         return found.id
 
+    def known(self, at: StackEntry, first: breaktext.Part) -> Break | None:
+        """The break at this place, if it was met before; a place whose column is unknown joins the only one of its line."""
+        candidates = self._by_place.get((at.file, at.line, first.gb_id or first.type), [])
+        for found in candidates:
+            if found.column == at.column:
+                return found
+        if len(candidates) != 1 or (at.column is not None and candidates[0].column is not None):
+            return None
+        found = candidates[0]
+        if found.column is None and at.column is not None:
+            found.column, found.end_column, found.end_line = at.column, at.end_column, at.line
+        return found
+
     def entry(self, e: dict[str, Any]) -> StackEntry:
         file, line = str(e["file"]), int(e["line"] or 0)
+        source = places.source_line(file, line)
+        column = places.character_column(file, line, e.get("column"))
+        end_column = places.character_column(file, line, e.get("end_column"))
+        if column is None and "carets" in e and source.strip():
+            indent = len(source) - len(source.lstrip())
+            column, end_column = (indent + c for c in e["carets"])
         return StackEntry(
             file=file,
             line=line,
             function=places.user_name(str(e["function"])),
-            column=places.character_column(file, line, e.get("column")),
-            end_column=places.character_column(file, line, e.get("end_column")),
+            column=column,
+            end_column=end_column,
             cell=self.cell_of(file),
-            source=places.source_line(file, line).strip(),
+            source=source.strip(),
         )
 
     def new(
@@ -156,9 +186,7 @@ class BreakTable:
         entries: list[StackEntry],
         text: breaktext.BreakText,
         first: breaktext.Part,
-        flags: tuple[bool | None, bool | None],
     ) -> Break:
-        flag, fullgraph = flags
         found = Break(
             id=f"b{len(self.breaks)}",
             file=at.file,
@@ -175,8 +203,6 @@ class BreakTable:
             reason=first.reason,
             explanation=first.explanation,
             hints=list(dict.fromkeys(h for p in text.parts for h in p.hints)),
-            error_on_graph_break=flag,
-            fullgraph=fullgraph,
             stack=entries,
             text=text.text,
         )

@@ -27,6 +27,7 @@ _LEAD = re.compile(
 )
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
+_CARETS = re.compile(r"^    [ ~]*\^[\^~]*\s*$")
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 
@@ -144,6 +145,18 @@ def stack_of(text: str) -> list[dict[str, Any]]:
         match = _ENTRY.match(line)
         if match:
             entries.append({"file": match["file"], "line": int(match["line"]), "function": match["function"]})
+        elif entries and _CARETS.match(line):
+            entries[-1]["carets"] = [line.index("^") - 4, len(line.rstrip()) - 4]
         elif entries and not line.startswith("    "):
             break
+        elif entries:
+            entries[-1].setdefault("text", line.strip())
+    _whole_lines(entries)
     return entries
+
+
+def _whole_lines(entries: list[dict[str, Any]]) -> None:
+    """Python prints no carets where they would mark the whole line; torch before 2.13 prints none at all."""
+    if any("carets" in e for e in entries):
+        for e in entries:
+            e.setdefault("carets", [0, len(e.get("text", ""))])

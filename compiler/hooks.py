@@ -159,6 +159,33 @@ def offset_positions(code: CodeType, offset: int) -> list[int | None]:
     return [line, None, None, None]
 
 
+def region_of(translator: Any) -> dict[str, Any] | None:
+    """The `with error_on_graph_break(...)` that a translator stands in, innermost; None where there is none.
+
+    The decorator is a `with` too, in a wrapper of torch's: `line` is then not the user's.
+    """
+    lines = {block.stack_index: positions(block.inst)[0] for block in getattr(translator, "block_stack", ())}
+    stack = getattr(translator, "stack", ())
+    for index in reversed(range(len(stack))):
+        context = getattr(stack[index], "ctx", None)  # of the WithExitFunctionVariable that an entered `with` leaves there
+        if hasattr(context, "is_realized"):
+            context = context.unwrap() if context.is_realized() else None
+        if type(context).__name__ == "ErrorOnGraphBreakVariable":
+            code = translator.f_code
+            flag, line = context.target_values[0], lines.get(index + 1)
+            return {"flag": flag, "file": code.co_filename, "line": line, "function": code.co_name}
+    return None
+
+
+def regions_around(translator: Any) -> list[dict[str, Any]]:
+    """The translator and its callers, innermost first, each with the region that it stands in."""
+    chain = []
+    while translator is not None:
+        chain.append({"function": translator.f_code.co_name, "region": region_of(translator)})
+        translator = getattr(translator, "parent", None)
+    return chain
+
+
 def summaries(stack: Any) -> list[dict[str, Any]]:
     """traceback.FrameSummary objects as plain stack entries, outermost first."""
     return [
@@ -311,6 +338,7 @@ def _stops(hooks: Hooks) -> Undo:
         chain.append({
             "error": id(error), "type": name, "function": translator.f_code.co_name, "file": translator.f_code.co_filename,
             "at": positions(translator.current_instruction), "flag": getattr(translator, "error_on_graph_break", None),
+            "region": region_of(translator),
         })  # fmt: skip
 
     def wrap(original: Any) -> Any:
@@ -344,6 +372,8 @@ def _graph_ends(hooks: Hooks) -> Undo:
             file=translator.f_code.co_filename,
             error_on_graph_break=getattr(translator, "error_on_graph_break", None),
             fullgraph=getattr(translator, "one_graph", None),
+            around=regions_around(translator),
+            stopped=list((hooks.attempt() or {}).get("stopped", ())),
         )
 
     def wrap(original: Any) -> Any:

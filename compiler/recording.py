@@ -111,6 +111,8 @@ class Recording:
         report.settings = self.settings.to_dict() if self.settings else {}
         report.hooks = {**self.hooks, **internals.missing}
         report.notes = [*self.notes, *report.notes]
+        if self.settings is not None:
+            name_default_region(report, self.settings)
         if error is not None:
             note_error(report, error)
         elif report.error is not None:
@@ -130,6 +132,13 @@ def observe(
     {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
     """
     return Recording(settings, compiled, cells, on_progress)
+
+
+def name_default_region(report: Report, settings: Settings) -> None:
+    """Where no region was traced, the run's own setting, or torch's default, was in force."""
+    for found in report.breaks:
+        if found.region is None and found.error_on_graph_break == (settings.error_on_graph_break or False):
+            found.region = "default" if settings.error_on_graph_break is None else "this run"
 
 
 def note_error(report: Report, error: BaseException) -> None:

@@ -5,7 +5,8 @@ tells, knowing nothing of dynascope, which breaks are met, which frames are give
 
 The rules: a break ends a frame's graph and the frame goes on after it, unless it stands (itself, or the call
 that leads to it) in a `for`, a `try` or a `with` of the user's own: then the whole frame runs eagerly, and what
-it calls is compiled on its own.  A call whose callee breaks is a break of the caller at the same place.
+it calls is compiled on its own.  Where a `try` or `with` comes after two or more operations, these are compiled
+and only the rest runs eagerly.  A call whose callee breaks is a break of the caller at the same place.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 OPS = ("x = x + 1", "x = x * 2", "x = x.sin()", "x = torch.relu(x)", "x = x - x.mean()")
+CALLS = (1, 1, 1, 1, 2)  # operations of each
 
 
 @dataclass
@@ -157,10 +159,12 @@ class Model:
     def frame(self, function: Function, body: list[Statement], flag: bool) -> None:
         """Compile and run the rest of a frame; `body` may hold the rest of blocks that a resume function re-enters."""
         rest = list(body)
+        traced, first = 0, True
         while rest:
             s = rest.pop(0)
             try:
                 self.trace_one(s, flag)
+                traced += self.operations(s)
                 continue
             except _Stop as stop:
                 if stop.flag:
@@ -169,10 +173,14 @@ class Model:
                 if not self.resumable(s):
                     # the frame, or what is left of it after the last break, runs eagerly
                     self.hit(stop.line, "skipped")
-                    self.skipped.add(function.name)
-                    self.eager([s, *rest], flag)
+                    if s.kind == "for" or traced < 2:
+                        self.skipped.add(function.name)
+                        self.eager([*body[: len(body) - len(rest) - 1], s, *rest] if first else [s, *rest], flag)
+                    else:
+                        self.eager([s, *rest], flag)
                     return
                 self.hit(stop.line, "resumed")
+            traced, first = 0, False
             if s.kind == "call":
                 self.frame(self.functions[s.value], self.functions[s.value].body, flag)
             elif s.kind in ("allow", "forbid", "no_grad"):
@@ -196,6 +204,14 @@ class Model:
             if part.kind == "call":
                 self.frame(self.functions[part.value], self.functions[part.value].body, inner)
         return True
+
+    def operations(self, s: Statement) -> int:
+        """How many nodes a statement that traces through adds to the graph."""
+        if s.kind == "op":
+            return CALLS[s.value]
+        body = self.functions[s.value].body if s.kind == "call" else s.body
+        times = 2 if s.kind == "for" else 1
+        return times * sum(map(self.operations, body)) + (2 if s.kind == "no_grad" else 0)
 
     def resumable(self, s: Statement) -> bool:
         return s.kind in ("break", "branch", "call", "no_grad", "allow", "forbid")
