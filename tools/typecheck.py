@@ -45,22 +45,25 @@ def assemble(root: Path, target: Path) -> dict[str, str]:
 def main() -> int:
     """mypy's exit status."""
     real = assemble(ROOT, COPY)
-    mypy = [sys.executable, "-m", "mypy", "--no-error-summary"]
-    environ = {**os.environ, "MYPYPATH": str(COPY), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}
+    up = os.path.relpath(ROOT, COPY) + os.sep  # the tools are checked where they lie
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--config-file", str(ROOT / "pyproject.toml")]
+    environ = {
+        **os.environ,
+        "MYPYPATH": os.pathsep.join([str(COPY), str(ROOT)]),
+        "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache"),
+    }
     done = subprocess.run(
-        [*mypy, "--config-file", str(ROOT / "pyproject.toml"), "-p", "dynascope"],
-        cwd=str(COPY), env=environ, capture_output=True, text=True,
-    )  # fmt: skip
+        [*command, "-p", "dynascope", "-p", "tools"], cwd=str(COPY), env=environ, capture_output=True, text=True
+    )
     for line in done.stdout.splitlines():
         # the longest prefix first: dynascope/compiler/ before dynascope/
         for copied in sorted(real, key=len, reverse=True):
             if line.startswith(copied):
                 line = real[copied] + line[len(copied) :]
                 break
-        print(line)
+        print(line.removeprefix(up))
     sys.stderr.write(done.stderr)
-    tools = subprocess.call([*mypy, "-p", "tools"], cwd=str(ROOT))
-    return done.returncode or tools
+    return done.returncode
 
 
 if __name__ == "__main__":
