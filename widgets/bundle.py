@@ -38,7 +38,9 @@ def bundle_js() -> str:
 def bundle_css() -> str:
     """The text of `static/view.css`: the colours of `palette.py` put into `frontend/view.css`."""
     text = (HERE / "frontend" / "view.css").read_text("utf-8")
-    return text.replace("/* light colours */", css_variables(dark=False)).replace("/* dark colours */", css_variables(dark=True))
+    return text.replace("/* light colours */", css_variables(dark=False)).replace(
+        "/* dark colours */", css_variables(dark=True)
+    )
 
 
 def files() -> dict[Path, str]:

@@ -93,9 +93,9 @@ class _Details:
         return detail
 
     def _why(self, b: Break) -> list[str]:
-        first = (
-            [b.explanation or "", b.reason or ""] if b.explanation else [b.reason or b.type or "The compiler gave no reason."]
-        )
+        first = [b.reason or b.type, b.explanation]
+        if not any(first):
+            first = ["The compiler gave no reason."]
         text = [printable(t.strip(), 5000) for t in first if t.strip()]
         if len(text) == 2 and (text[1] in text[0] or text[0] in text[1]):
             text = [max(text, key=len)]
@@ -168,6 +168,13 @@ class _Details:
 
     def _frame_parts(self, f: Frame) -> list[Part]:
         parts: list[Part] = []
+        again = self.recompiles.get(f.id, [])
+        if again:
+            words = [w for r in again for w in (r.words or r.reasons)]
+            reasons = [printable(x, 2000) for r in again for x in r.reasons]
+            parts.append(
+                _prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons if words != reasons else [])
+            )
         text, todo = self._frame_story(f)
         if text or todo:
             parts.append(_prose("about", "What happened", text, todo))
@@ -176,13 +183,6 @@ class _Details:
             parts.append(source)
         if f.kind == "resume" and f.resume:
             parts.append({"key": "receives", "name": "Receives", "kind": "list", "body": self._receives(f)})
-        again = self.recompiles.get(f.id, [])
-        if again:
-            words = [w for r in again for w in (r.words or r.reasons)]
-            reasons = [printable(x, 2000) for r in again for x in r.reasons]
-            parts.append(
-                _prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons if words != reasons else [])
-            )
         if self.called.get(f.id):
             rows = [[self._frame_words(c), self.places.frame(c), c.status, c.id] for c in self.called[f.id][:500]]
             parts.append({"key": "calls", "name": f"Calls ({len(self.called[f.id])})", "kind": "list", "body": rows})

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dynascope.widgets import layered
+from dynascope.widgets.routes import Router
 
 Point = tuple[float, float]
 Engine = Literal["auto", "dot", "layered"]
@@ -31,7 +32,7 @@ DOT_BOXES = 600
 DOT_SECONDS = 3.0
 ROW_GAP = 46.0
 COLUMN_GAP = 26.0
-SIDE_GAP = 74.0
+SIDE_GAP = 50.0
 MARGIN = 14.0
 #: inside a group
 PAD = 12.0
@@ -115,7 +116,8 @@ def _cached(
         used = "dot" if placed is not None else used
     if placed is None:
         placed = layered.place(columns.sizes, lines, gaps)
-    return columns.finish(placed, edges, lines, used)
+    right_angled = not compact and len(columns.sizes) <= DOT_BOXES
+    return columns.finish(placed, edges, lines, used, right_angled)
 
 
 class _Columns:
@@ -152,7 +154,15 @@ class _Columns:
             raise ValueError(f"an edge names what is not there: {id!r}")
         return self.boxes[id].group or id
 
-    def finish(self, placed: layered.Placed, edges: tuple[Edge, ...], lines: list[layered.Line], engine: str) -> Placement:
+    def finish(
+        self,
+        placed: layered.Placed,
+        edges: tuple[Edge, ...],
+        lines: list[layered.Line],
+        engine: str,
+        right_angled: bool,
+    ) -> Placement:
+        """Boxes put into their groups, and each route carried on to them."""
         rects = {i: Rect(x, y, *self.sizes[i]) for i, (x, y) in placed.corners.items()}
         inner: dict[str, Rect] = {}
         for id, group in self.groups.items():
@@ -162,6 +172,7 @@ class _Columns:
                 inner[box.id] = Rect(outer.x + (outer.width - box.width) / 2, y, box.width, box.height)
                 y += box.height + INNER_GAP
         all_boxes = {i: inner[i] if i in inner else rects[i] for i in self.boxes}
+        router = Router({i: (r.x, r.y, r.width, r.height) for i, r in rects.items()}) if right_angled else None
         routes: list[list[Point]] = []
         for edge, line, route in zip(edges, lines, placed.routes, strict=True):
             if edge.kind == "order":
@@ -169,8 +180,23 @@ class _Columns:
             elif line.source == line.target:
                 routes.append(self._inside(edge, rects[line.source], all_boxes))
             else:
-                routes.append(self._through(edge, route, all_boxes))
+                angled = self._angled(router, edge, line, all_boxes, rects) if router else None
+                routes.append(angled or self._through(edge, route, all_boxes))
         return _shifted(all_boxes, {i: rects[i] for i in self.groups}, routes, engine)
+
+    def _angled(
+        self, router: Router, edge: Edge, line: layered.Line, boxes: dict[str, Rect], rects: dict[str, Rect]
+    ) -> list[Point] | None:
+        """A right-angled route, where there is a free one; one down from a box inside needs this box to be the last."""
+        a, b = boxes.get(edge.source, rects[line.source]), boxes.get(edge.target, rects[line.target])
+        last = edge.source == line.source or self.members[line.source][-1].id == edge.source
+        if edge.kind == "down" and last and edge.target == line.target:
+            return router.down(line.source, (a.x, a.y, a.width, a.height), line.target, ROW_GAP * 0.6)
+        if edge.kind == "side" and edge.source == line.source and edge.target == line.target:
+            return router.side(line.source, line.target)
+        if edge.kind == "free" and edge.source == line.source:
+            return router.free(line.source, line.target, (b.x, b.y, b.width, b.height))
+        return None
 
     def _inside(self, edge: Edge, outer: Rect, boxes: dict[str, Rect]) -> list[Point]:
         """An edge within one group: straight to the next box, beside the column otherwise."""

@@ -79,7 +79,7 @@ def _mark(b: Break, text: str) -> LensMark:
     return {"id": b.id, "start": start, "end": max(start, min(end, len(text), LINE_LIMIT)), "outcome": b.outcome}
 
 
-WORDS = {"resumed": "graph break", "skipped": "break, frame skipped", "raised": "break, stopped here"}
+WORDS = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
 
 
 def _states(
@@ -108,6 +108,6 @@ def _states(
         worst = max(breaks, key=lambda b: ("resumed", "skipped", "raised").index(b.outcome))
         text = WORDS[worst.outcome] if len(breaks) == 1 else f"{len(breaks)} breaks"
         if all(b.allowed for b in breaks):
-            text += " (allowed)"
+            text += " · allowed"
         states[key] = ("break", text, worst.id)
     return states

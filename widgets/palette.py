@@ -23,7 +23,7 @@ LIGHT: Final = {
     "error": "#b3141f", "error-tint": "#fdeaea",
 }  # fmt: skip
 DARK: Final = {
-    "bg": "#111418", "panel": "#181c22", "ink": "#e6e9ee", "soft": "#a3adb8", "line": "#353d47", "accent": "#77b8ff",
+    "bg": "#111418", "panel": "#181c22", "ink": "#e6e9ee", "soft": "#a3adb8", "line": "#414a55", "accent": "#77b8ff",
     "break": "#ff9a66", "break-tint": "#392014", "skip": "#a0a9b4", "skip-tint": "#242a31", "good": "#5fd38a",
     "error": "#ff8d8d", "error-tint": "#3b191b",
 }  # fmt: skip

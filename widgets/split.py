@@ -7,6 +7,7 @@ counted in words, never silently dropped.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
@@ -14,9 +15,9 @@ from dynascope.compiler.report import Break, Frame, Graph, Report, plural
 from dynascope.widgets import layout as lay
 from dynascope.widgets.palette import graph_tone
 from dynascope.widgets.wire import Arrow, Picture, Shape
-from dynascope.widgets.words import Places, cut, frame_name, line_ranges, printable, shorten, text_width
+from dynascope.widgets.words import Places, cut, frame_name, line_ranges, printable, shorten, text_width, wrapped
 
-BOX_WIDTH, BOX_HEIGHT = 236.0, 34.0
+BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
 GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
 TITLE_HEIGHT, LINE_HEIGHT = 34.0, 16.0
 #: more frames than this are folded
@@ -192,7 +193,7 @@ class _Drawing:
             lines.append("error_on_graph_break is on here")
         if frame.rank is not None:
             lines.append(f"rank {frame.rank}")
-        return [cut(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11) for line in lines[:3]]
+        return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11)]
 
     def _graph_shape(self, number: int, graph: Graph, frame: Frame) -> Shape:
         places = {(n.file, n.line) for n in graph.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line}
@@ -219,7 +220,7 @@ class _Drawing:
         code, place = break_code(b, self.places), self.places.at(b.file, b.line, b.cell)
         room = BOX_WIDTH - 50 - text_width(note, 11)
         shape: Shape = {
-            "id": b.id, "kind": "break", "x": 0, "y": 0, "w": 0, "h": 0, "title": "✂ " + cut(code, room - 16, 12, bold=True),
+            "id": b.id, "kind": "break", "x": 0, "y": 0, "w": 0, "h": 0, "title": "✂ " + _fitting(code, room - 16),
             "note": note, "full": f"graph break at {shorten(code, 200)}, {place}, {b.outcome}: {shorten(b.reason or b.type, 300)}",
         }  # fmt: skip
         if b.allowed:
@@ -232,7 +233,7 @@ class _Drawing:
         note = plural(breaks, "break") if breaks else ""
         room = BOX_WIDTH - 30 - text_width(note, 11)
         self._box({
-            "id": fold.id, "kind": "fold", "x": 0, "y": 0, "w": 0, "h": 0, "title": cut(fold.title(), room, 12),
+            "id": fold.id, "kind": "fold", "x": 0, "y": 0, "w": 0, "h": 0, "title": cut(fold.title(), room, 12, bold=True),
             "note": note, "full": f"{fold.title()}, folded" + (f", with {note}" if note else ""),
         }, None)  # fmt: skip
 
@@ -273,7 +274,7 @@ class _Drawing:
             self._arrow(source, me, "continues", "down", f"resumes at line {line}", "continues as")
             self._tail(before, me)
         elif earlier is not None and earlier != me:
-            self._arrow(earlier, me, "recompiles", "side", "recompiled", "compiled again as")
+            self._arrow(earlier, me, "recompiles", "side", "", "compiled again as")
         elif caller is not None and caller != me:
             older = children[caller]
             line_text = f" from line {frame.called_from}" if frame.called_from else ""
@@ -369,6 +370,13 @@ def _label_at(arrow: Arrow, route: list[tuple[float, float]]) -> list[float]:
         return [round(bx + 8, 1), round(by - 9, 1)]
     wide = text_width(arrow["label"], 11)
     return [round((ax + bx - wide) / 2 - 2, 1), round(min(ay, by) - 6, 1)]
+
+
+def _fitting(code: str, width: float) -> str:
+    """Code in a width: without its dotted prefix where it is too wide with it (`graph_break()`), else cut."""
+    if text_width(code, 12, bold=True) > width:
+        code = re.sub(r"^(?:\w+\.)+(?=\w+\()", "", code)
+    return cut(code, width, 12, bold=True)
 
 
 def ops_text(ops: int | None) -> str:

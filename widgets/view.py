@@ -77,7 +77,9 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
 
     def output(self, parts: list[dict[str, str]]) -> None:
         """Show what a rerun printed: [{"type": "stream" | "error" | "data", "text": str}]; [] takes it away."""
-        self.printed = [{"type": str(p.get("type", "stream")), "text": printable(p.get("text", ""), OUTPUT_LIMIT)} for p in parts]
+        self.printed = [
+            {"type": str(p.get("type", "stream")), "text": printable(p.get("text", ""), OUTPUT_LIMIT)} for p in parts
+        ]
 
     def on_request(self, callback: Request, remove: bool = False) -> None:
         """Call `callback` with each request of the user's.

@@ -17,9 +17,16 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 
-#: widths in em of a wide common interface font, so that what fits here fits in narrower ones
-_NARROW = set("ijl.,:;'|!()[]/\\ ftr-I")
-_WIDE = set("mwMW@%…—✂")
+#: advance widths of a wide common interface font, in hundredths of an em: what fits in it fits in narrower ones
+_ADVANCES = {
+    char: width
+    for width, chars in (
+        (28, "ijl'"), (30, "IJ"), (32, " ,.·"), (34, "/:;\\|f"), (37, "-"), (39, "()[]t!"), (42, "r"), (47, '"'),
+        (51, "*_`–"), (53, "sz?"), (56, "cL"), (59, "Fkvxy"), (61, "PTYao"), (64, "eESbdghnpqu$0123456789{}"),
+        (67, "KAV"), (70, "BRXZC"), (76, "UHN"), (79, "DG&OQ"), (84, "w#+<=>^~✂→"), (88, "M"), (100, "%mW@…—"),
+    )
+    for char in chars
+}  # fmt: skip
 
 
 def printable(text: object, limit: int | None = None) -> str:
@@ -43,21 +50,16 @@ def _visible(match: re.Match[str]) -> str:
 
 def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = False) -> float:
     """How wide `text` is drawn, in pixels; a careful estimate, no font is asked."""
-    if text.isascii() and mono:
-        return len(text) * size * 0.605
-    total = 0.0
+    total = 0
     for char in text:
         if not char.isascii() and unicodedata.east_asian_width(char) in "WF":
-            total += 1.05
+            total += 105
         elif mono:
-            total += 0.605
-        elif char in _NARROW:
-            total += 0.41
-        elif char in _WIDE or char.isupper():
-            total += 0.86 if char in _WIDE else 0.74
+            total += 61
         else:
-            total += 0.635
-    return total * size * (1.09 if bold and not mono else 1.0)
+            advance = _ADVANCES.get(char, 72)
+            total += advance + (max(5, advance // 8) if bold else 0)
+    return total * size / 100
 
 
 def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: bool = False) -> str:
@@ -73,6 +75,24 @@ def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: 
         else:
             high = keep - 1
     return _middle(text, low) if low else "…"
+
+
+def wrapped(text: str, width: float, size: float, most: int = 2) -> list[str]:
+    """`text` in at most `most` lines of `width` pixels, the last one cut at its end."""
+    words = shorten(text, 600).split()
+    lines: list[str] = []
+    while words and len(lines) < most:
+        count = 1
+        while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= width:
+            count += 1
+        if len(lines) == most - 1 and count < len(words):
+            while count > 1 and text_width(" ".join(words[:count]) + " …", size) > width:
+                count -= 1
+            lines.append(cut(" ".join(words[:count]) + " …", width, size))
+            break
+        lines.append(cut(words[0] if count == 1 else " ".join(words[:count]), width, size))
+        words = words[count:]
+    return lines
 
 
 def shorten(text: str, length: int) -> str:

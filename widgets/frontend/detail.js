@@ -110,7 +110,7 @@ export function detailView(ctx) {
       node.replaceChildren(h("p", { cls: "dyn-hint", text: Object.keys(content.details).length ? "Select a line of the source or a part of the split graph." : "Nothing was compiled yet." }));
       return;
     }
-    const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other]) => [h("dt", { text: label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),
+    const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other], i) => [h("dt", { text: i && detail.facts[i - 1][0] === label ? "" : label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),
       h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "button", text: value, onclick: () => ctx.select(other, "detail") }) : value)]));
     const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out", href: url, target: "_blank", rel: "noopener noreferrer", text: `${name} ↗` }));
     node.replaceChildren(

@@ -15,7 +15,7 @@ export function headerView(ctx) {
   const note = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
   const changes = h("div", { cls: "dyn-diff" });
   const printed = h("div", { cls: "dyn-printed" });
-  const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress), chips, controls, note, changes, printed);
+  const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress, chips), controls, note, changes, printed);
   let started = 0, timer = 0, saving = false;
 
   const value = (name) => (name in pending.settings ? pending.settings[name] : (host.get("settings") || {})[name]);

@@ -44,7 +44,7 @@ export function drawPicture(picture, name) {
     ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
 }
 
-const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["empty", "empty frame"], ["hits", "same break, met again"]];
+const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"]];
 
 export function splitView(select, open) {
   const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
@@ -52,7 +52,7 @@ export function splitView(select, open) {
   const found = h("span", { cls: "dyn-found", role: "status" });
   const foldButton = h("button", { cls: "dyn-btn", type: "button", onclick: () => { unfolded = !unfolded; draw(last); light(last, now); } });
   const zoomer = (text, name, act) => h("button", { cls: "dyn-btn dyn-icon", type: "button", "aria-label": name, title: name, text, onclick: act });
-  const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0.2)));
+  const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0, 1)));
   const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
   const folded = h("div", { cls: "dyn-folded" });
   const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Split graph" }), tools), pane, folded, legend);
@@ -69,10 +69,11 @@ export function splitView(select, open) {
     svg.setAttribute("height", Math.round(picture.height * scale));
   }
   // The whole width in sight, but never smaller than can be read unless asked for.
-  function fit(least = 0.68) {
+  function fit(least = 0.6, otherwise = 0.8) {
     const room = pane.clientWidth - 2;
     if (!picture || room < 50) return;
-    scale = Math.min(1, Math.max(least, room / picture.width));
+    const all = Math.min(1, room / picture.width);
+    scale = all < least ? otherwise : all;
     size();
   }
   function draw(content) {

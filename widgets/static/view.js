@@ -357,14 +357,14 @@ s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hi
 ...picture.boxes.map((b) => node(b, boxShape(b))),
 ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
 }
-const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["empty", "empty frame"], ["hits", "same break, met again"]];
+const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"]];
 function splitView(select, open) {
 const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
 const field = h("input", { cls: "dyn-search", type: "search", placeholder: "Search name or line", "aria-label": "search the split graph by name or line" });
 const found = h("span", { cls: "dyn-found", role: "status" });
 const foldButton = h("button", { cls: "dyn-btn", type: "button", onclick: () => { unfolded = !unfolded; draw(last); light(last, now); } });
 const zoomer = (text, name, act) => h("button", { cls: "dyn-btn dyn-icon", type: "button", "aria-label": name, title: name, text, onclick: act });
-const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0.2)));
+const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0, 1)));
 const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
 const folded = h("div", { cls: "dyn-folded" });
 const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Split graph" }), tools), pane, folded, legend);
@@ -379,10 +379,11 @@ if (!svg) return;
 svg.setAttribute("width", Math.round(picture.width * scale));
 svg.setAttribute("height", Math.round(picture.height * scale));
 }
-function fit(least = 0.68) {
+function fit(least = 0.6, otherwise = 0.8) {
 const room = pane.clientWidth - 2;
 if (!picture || room < 50) return;
-scale = Math.min(1, Math.max(least, room / picture.width));
+const all = Math.min(1, room / picture.width);
+scale = all < least ? otherwise : all;
 size();
 }
 function draw(content) {
@@ -637,7 +638,7 @@ if (!detail) {
 node.replaceChildren(h("p", { cls: "dyn-hint", text: Object.keys(content.details).length ? "Select a line of the source or a part of the split graph." : "Nothing was compiled yet." }));
 return;
 }
-const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other]) => [h("dt", { text: label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),
+const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other], i) => [h("dt", { text: i && detail.facts[i - 1][0] === label ? "" : label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),
 h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "button", text: value, onclick: () => ctx.select(other, "detail") }) : value)]));
 const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out", href: url, target: "_blank", rel: "noopener noreferrer", text: `${name} ↗` }));
 node.replaceChildren(
@@ -658,7 +659,7 @@ const controls = h("div", { cls: "dyn-controls", role: "group", "aria-label": "c
 const note = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
 const changes = h("div", { cls: "dyn-diff" });
 const printed = h("div", { cls: "dyn-printed" });
-const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress), chips, controls, note, changes, printed);
+const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress, chips), controls, note, changes, printed);
 let started = 0, timer = 0, saving = false;
 const value = (name) => (name in pending.settings ? pending.settings[name] : (host.get("settings") || {})[name]);
 const change = (name, to) => { pending.set(name, to, (host.get("settings") || {})[name]); ctx.changed(); };
