@@ -6,13 +6,15 @@ force); an issue text holds versions, place, code and reason, and no path of the
 
 from __future__ import annotations
 
+import re
+
 from dynascope.compiler.report import Break, Report
 from dynascope.widgets.words import Places, printable
 
 
 def advice(b: Break) -> list[str]:
     """What can be done, the most promising first."""
-    steps = [printable(h, 1000) for h in b.hints if h.strip()]
+    steps = [said(h, 1000) for h in sorted(b.hints, key=lambda h: h.startswith("Please report")) if h.strip()]
     if b.outcome == "skipped":
         steps.append(
             "The whole frame runs eagerly because of this break. Move the line out of the loop, `with` or `try`, or into "
@@ -31,6 +33,11 @@ def advice(b: Break) -> list[str]:
     if len(b.hits) > 1:
         steps.append(f"It is one place, met by {len(b.hits)} frames: mend it once, and all of these go.")
     return list(dict.fromkeys(steps))
+
+
+def said(text: str, limit: int) -> str:
+    """What the compiler said, without the addresses of objects: these differ from run to run and help nobody."""
+    return printable(re.sub(r" at 0x[0-9a-fA-F]{6,}", "", text[: 2 * limit + 1000]), limit)
 
 
 def flag_words(value: bool | None, region: str | None) -> str:

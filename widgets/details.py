@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import Any
 
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
-from dynascope.widgets.advice import advice, flag_words, issue_text
+from dynascope.widgets.advice import advice, flag_words, issue_text, said
 from dynascope.widgets.fx import fx_body, value_text
 from dynascope.widgets.split import break_code, ops_text
 from dynascope.widgets.wire import Detail, Part
@@ -84,7 +84,8 @@ class _Details:
             parts.append(_code("text", "Compiler's text", b.text, "text"))
         detail: Detail = {
             "kind": "break", "title": "Graph break", "code": shorten(code, 160), "place": place + _in(b.function),
-            "copy": place, "facts": facts, "parts": parts, "file": printable(b.file, 1000), "line": b.line, "target": break_target(b),
+            "copy": place, "facts": facts, "parts": parts, "file": printable(b.file, 1000), "line": b.line,
+            "target": break_target(b),
         }  # fmt: skip
         urls = [u for u in b.urls if u.startswith(("https://", "http://"))]
         if urls:
@@ -96,7 +97,7 @@ class _Details:
         first = [b.reason or b.type, b.explanation]
         if not any(first):
             first = ["The compiler gave no reason."]
-        text = [printable(t.strip(), 5000) for t in first if t.strip()]
+        text = [said(t.strip(), 5000) for t in first if t.strip()]
         if len(text) == 2 and (text[1] in text[0] or text[0] in text[1]):
             text = [max(text, key=len)]
         if b.type and not any(b.type in t for t in text):
@@ -203,7 +204,7 @@ class _Details:
     def _frame_story(self, f: Frame) -> tuple[list[str], list[str]]:
         """What happened to a frame, in sentences, and what can be done."""
         text: list[str] = []
-        reason = printable((f.reason or "").strip(), 5000)
+        reason = said((f.reason or "").strip(), 5000)
         inside = [c for c in self.called.get(f.id, []) if c.status == "compiled"]
         if f.status == "skipped":
             text.append("Dynamo gave this frame up: all of it runs eagerly, as plain Python.")

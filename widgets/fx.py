@@ -6,6 +6,8 @@ the order of the graph, with nothing left out.
 
 from __future__ import annotations
 
+import re
+
 from dynascope.compiler.report import Graph, Node
 from dynascope.widgets import layout as lay
 from dynascope.widgets.wire import FxBody, FxNode, FxPicture
@@ -13,8 +15,10 @@ from dynascope.widgets.words import Places, cut, printable, shorten, text_width
 
 DRAWN = 300
 HEIGHT = 28.0
-NARROWEST, WIDEST = 74.0, 200.0
+NARROWEST, WIDEST = 60.0, 190.0
 
+#: what comes before the own name of an input: the path of its module
+_INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
 _DTYPES = {
     "float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64",
 }  # fmt: skip
@@ -90,30 +94,29 @@ def _node(node: Node, index: dict[str, int], places: Places) -> FxNode:
 
 
 def _picture(nodes: list[FxNode]) -> FxPicture:
-    titles = []
-    boxes = []
+    """Positions; the value that an edge carries is written right below the box that it comes from."""
+    read = {source for node in nodes for source in node["reads"]}
+    devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
+    same = f" {devices.pop()}" if len(devices) == 1 else ""
+    titles, values, boxes = [], [], []
     for i, node in enumerate(nodes):
-        text = node["name"] if node["kind"] in ("input", "param") else node["target"]
-        text = cut("return" if node["kind"] == "output" else text, WIDEST - 24, 12)
-        titles.append(text)
-        boxes.append(lay.Box(f"n{i}", min(WIDEST, max(NARROWEST, text_width(text, 12) + 24)), HEIGHT))
+        text = node["target"]
+        if node["kind"] in ("input", "param"):
+            text = _INPUT.sub("", node["name"]).strip("_") or node["name"]
+        titles.append(cut("return" if node["kind"] == "output" else text, WIDEST - 24, 12))
+        value = node["value"].removesuffix(same) if same else node["value"]
+        values.append(cut(value, WIDEST - 10, 10, mono=True) if value and i in read else "")
+        wide = max(text_width(titles[i], 12) + 24, text_width(values[i], 10, mono=True) + 10)
+        boxes.append(lay.Box(f"n{i}", min(WIDEST, max(NARROWEST, wide)), HEIGHT))
     edges = [lay.Edge(f"n{source}", f"n{i}") for i, node in enumerate(nodes) for source in node["reads"]]
     placed = lay.layout(boxes, edges, engine="layered", compact=True)
-    width = placed.width
-    labels: list[list[object]] = []
-    told: set[str] = set()
-    for edge, route in zip(edges, placed.edges, strict=True):
-        value = nodes[int(edge.source[1:])]["value"]
-        if value and edge.source not in told and len(route) > 1:
-            told.add(edge.source)
-            value = cut(value, 150, 10)
-            x, y = (route[0][0] + route[1][0]) / 2 + 6, (route[0][1] + route[1][1]) / 2 + 3
-            if len(route) > 2:
-                x, y = route[0][0] + 6, route[0][1] + 14
-            labels.append([round(x, 1), round(y, 1), value])
-            width = max(width, x + text_width(value, 10) + 6)
     rects = [placed.boxes[f"n{i}"] for i in range(len(nodes))]
+    labels: list[list[object]] = [
+        [round(r.x + r.width / 2, 1), round(r.y + r.height + 12, 1), value]
+        for r, value in zip(rects, values, strict=True)
+        if value
+    ]
     return {
-        "width": round(width, 1), "height": placed.height, "boxes": [[r.x, r.y, r.width, r.height] for r in rects],
+        "width": placed.width, "height": placed.height, "boxes": [[r.x, r.y, r.width, r.height] for r in rects],
         "titles": titles, "edges": [[[x, y] for x, y in route] for route in placed.edges], "labels": labels,
     }  # fmt: skip

@@ -39,14 +39,19 @@ class Placed:
     routes: list[list[Point]]
 
 
-def place(sizes: dict[str, Size], lines: list[Line], gaps: Gaps) -> Placed:
-    """Place every box of `sizes` and route every line."""
+def place(sizes: dict[str, Size], lines: list[Line], gaps: Gaps, *, snug: bool = False) -> Placed:
+    """Place every box of `sizes` and route every line.
+
+    `snug`: a box that nothing leads to stands right above the first that it leads to, not in the top row.
+    """
     if not sizes:
         return Placed({}, [[] for _ in lines])
     ids = list(sizes)
     index = {id: i for i, id in enumerate(ids)}
     arcs = [(index[line.source], index[line.target], line.kind) for line in lines]
     ranks = _ranks(len(ids), arcs)
+    if snug:
+        _lower_sources(ranks, arcs)
     rows = _Rows([sizes[id] for id in ids], arcs, ranks, gaps)
     rows.order()
     rows.spread()
@@ -90,6 +95,17 @@ def _ranks(count: int, arcs: list[tuple[int, int, str]]) -> list[int]:
             if (node, target) not in back:
                 ranks[target] = max(ranks[target], ranks[node] + step)
     return ranks
+
+
+def _lower_sources(ranks: list[int], arcs: list[tuple[int, int, str]]) -> None:
+    """Move boxes without sources down to just above the highest of their targets."""
+    reached = {target for source, target, _ in arcs if source != target}
+    first: dict[int, int] = {}
+    for source, target, kind in arcs:
+        if source not in reached and source != target and kind == "down":
+            first[source] = min(first.get(source, ranks[target]), ranks[target])
+    for node, rank in first.items():
+        ranks[node] = max(ranks[node], rank - 1)
 
 
 class _Rows:

@@ -94,7 +94,7 @@ def layout(
 ) -> Placement:
     """Place boxes and groups, and route the edges.
 
-    `compact` halves the gaps (for graphs of many small boxes).  Raises ValueError where an id is given
+    `compact` halves the gaps, and sets sources right above what reads them (for graphs of many small boxes).  Raises ValueError where an id is given
     twice or an edge or box names what is not there.
     """
     return _cached(tuple(boxes), tuple(edges), tuple(groups or ()), engine, compact)
@@ -108,14 +108,14 @@ def _cached(
     lines = [layered.Line(columns.outer(e.source), columns.outer(e.target), e.kind) for e in edges]
     gaps = layered.Gaps(ROW_GAP, COLUMN_GAP, SIDE_GAP)
     if compact:
-        gaps = layered.Gaps(26.0, 16.0, 30.0)
+        gaps = layered.Gaps(30.0, 16.0, 30.0)
     placed: layered.Placed | None = None
     used = "layered"
     if columns.sizes and (engine == "dot" or (engine == "auto" and len(columns.sizes) <= DOT_BOXES)):
         placed = _dot(columns.sizes, lines, gaps)
         used = "dot" if placed is not None else used
     if placed is None:
-        placed = layered.place(columns.sizes, lines, gaps)
+        placed = layered.place(columns.sizes, lines, gaps, snug=compact)
     right_angled = not compact and len(columns.sizes) <= DOT_BOXES
     return columns.finish(placed, edges, lines, used, right_angled)
 

@@ -42,7 +42,8 @@ def svg(model: ViewModel) -> str:
             for name, colour in (("soft", "soft"), ("break", "break"))
         )
         + '<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        f'<rect width="8" height="8" fill="{LIGHT["bg"]}"/><rect width="4" height="8" fill="{LIGHT["skip-tint"]}"/></pattern></defs>',
+        f'<rect width="8" height="8" fill="{LIGHT["bg"]}"/><rect width="4" height="8" fill="{LIGHT["skip-tint"]}"/>'
+        "</pattern></defs>",
         f'<rect width="100%" height="100%" rx="8" fill="{LIGHT["bg"]}"/>',
         _text(14, 21, cut(model["headline"], width - 28, 12, bold=True), "600"),
         f'<g transform="translate({(width - picture["width"]) / 2 if picture["width"] < SMALLEST else 0:g} 26)">',
@@ -83,7 +84,8 @@ def _group(g: Shape) -> str:
         )
     if g["kind"] == "skipped":
         head = 34 + 16 * len(g.get("lines", [])) - 8
-        rect += f'<rect x="{x + 5:g}" y="{y + 5:g}" width="{w - 10:g}" height="{head:g}" rx="5" fill="{LIGHT["bg"]}" opacity=".88"/>'
+        rect += f'<rect x="{x + 5:g}" y="{y + 5:g}" width="{w - 10:g}" height="{head:g}" rx="5" '
+        rect += f'fill="{LIGHT["bg"]}" opacity=".88"/>'
     texts = _text(x + 12, y + 22, g["title"], "600", size=12.5) + _text(
         x + w - 12, y + 22, g["note"], fill="soft", size=11, end=True, mono=True
     )
@@ -159,7 +161,8 @@ def to_graphviz(report: Report) -> Any:
     picture: Picture = model["split"]
     names = {s["id"]: f"n{i}" for i, s in enumerate([*picture["groups"], *picture["boxes"]])}
     graph = graphviz.Digraph("split", graph_attr={"compound": "true", "fontname": "Helvetica"},
-                             node_attr={"fontname": "Helvetica", "fontsize": "11"}, edge_attr={"fontname": "Helvetica", "fontsize": "10"})  # fmt: skip
+                             node_attr={"fontname": "Helvetica", "fontsize": "11"},
+                             edge_attr={"fontname": "Helvetica", "fontsize": "10"})  # fmt: skip
     for g in picture["groups"]:
         inside = [b for b in picture["boxes"] if b.get("group") == g["id"]]
         label = _plain("\n".join([g["title"], g["note"], *g.get("lines", [])]))

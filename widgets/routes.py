@@ -7,6 +7,7 @@ simple route is free.  Only for drawings of moderate size: each try looks at eve
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 Point = tuple[float, float]
 #: x, y, width, height
@@ -102,7 +103,7 @@ class Router:
         for id, (x, y, width, height) in self.outers.items():
             if id in ends:
                 continue
-            for (ax, ay), (bx, by) in zip(route, route[1:], strict=False):
+            for (ax, ay), (bx, by) in pairwise(route):
                 if min(ax, bx) < x + width + 2 and max(ax, bx) > x - 2 and min(ay, by) < y + height + 2 and max(ay, by) > y - 2:
                     return None
         return route

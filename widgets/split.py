@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, plural
 from dynascope.widgets import layout as lay
+from dynascope.widgets.advice import said
 from dynascope.widgets.palette import graph_tone
 from dynascope.widgets.wire import Arrow, Picture, Shape
 from dynascope.widgets.words import Places, cut, frame_name, line_ranges, printable, shorten, text_width, wrapped
@@ -146,15 +147,13 @@ class _Drawing:
         header = TITLE_HEIGHT + LINE_HEIGHT * len(lines)
         self.groups.append(lay.Group(frame.id, header, GROUP_WIDTH))
         title, place = frame_name(frame), self.places.frame(frame)
-        where = place if frame.status in ("compiled", "failed") else f"{frame.status} · {place}"
-        if frame.compile_id and frame.status in ("compiled", "failed"):
-            where = f"{frame.compile_id} · {place}"
-        where = cut(where, GROUP_WIDTH * 0.58, 11, mono=True)
-        room = GROUP_WIDTH - 2 * lay.PAD - 10 - text_width(where, 11, mono=True)
-        full = f"{title}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
+        known = frame.status in ("compiled", "failed") and frame.compile_id
+        word = frame.compile_id if known else "" if frame.status == "compiled" else frame.status
+        title, where = _beside(title, _notes(word or "", place, frame.line), GROUP_WIDTH - 2 * lay.PAD - 8)
+        full = f"{frame_name(frame)}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
         shape: Shape = {
             "id": frame.id, "kind": frame.status, "x": 0, "y": 0, "w": 0, "h": 0,
-            "title": cut(title, room, 12.5, bold=True), "note": where, "full": printable(full, 600), "lines": lines,
+            "title": title, "note": where, "full": printable(full, 600), "lines": lines,
         }  # fmt: skip
         if frame.recompile_of:
             shape["badge"] = "recompile"
@@ -210,18 +209,20 @@ class _Drawing:
         }  # fmt: skip
 
     def _break_shape(self, b: Break) -> Shape:
-        note = f"line {b.line}"
-        if b.outcome != "resumed":
-            note += " · skips" if b.outcome == "skipped" else " · stops"
-        if len(b.hits) > 1:
-            note += f" · {len(b.hits)} hits"
-        if b.allowed:
-            note += " · allowed"
+        rest = {"resumed": [], "skipped": ["skips"], "raised": ["stops"]}[b.outcome]
+        rest += [f"{len(b.hits)} hits"] if len(b.hits) > 1 else []
+        rest += ["allowed"] if b.allowed else []
+        notes = [" · ".join([f"line {b.line}", *rest]), " · ".join([f":{b.line}", *rest]), " · ".join(rest)]
         code, place = break_code(b, self.places), self.places.at(b.file, b.line, b.cell)
-        room = BOX_WIDTH - 50 - text_width(note, 11)
+        short = re.sub(r"^(?:\w+\.)+(?=\w+\()", "", code)
+        room = BOX_WIDTH - 34
+        if text_width("✂ " + code, 12, bold=True) + text_width(notes[0], 11) > room:
+            code = short
+        why = shorten(said(b.reason or b.type, 1000), 300)
+        title, note = _beside("✂ " + code, [n for n in notes if n] or [""], room, 12, mono=False)
         shape: Shape = {
-            "id": b.id, "kind": "break", "x": 0, "y": 0, "w": 0, "h": 0, "title": "✂ " + _fitting(code, room - 16),
-            "note": note, "full": f"graph break at {shorten(code, 200)}, {place}, {b.outcome}: {shorten(b.reason or b.type, 300)}",
+            "id": b.id, "kind": "break", "x": 0, "y": 0, "w": 0, "h": 0, "title": title,
+            "note": note, "full": f"graph break at {shorten(code, 200)}, {place}, {b.outcome}: {why}",
         }  # fmt: skip
         if b.allowed:
             shape["badge"] = "allowed"
@@ -372,11 +373,18 @@ def _label_at(arrow: Arrow, route: list[tuple[float, float]]) -> list[float]:
     return [round((ax + bx - wide) / 2 - 2, 1), round(min(ay, by) - 6, 1)]
 
 
-def _fitting(code: str, width: float) -> str:
-    """Code in a width: without its dotted prefix where it is too wide with it (`graph_break()`), else cut."""
-    if text_width(code, 12, bold=True) > width:
-        code = re.sub(r"^(?:\w+\.)+(?=\w+\()", "", code)
-    return cut(code, width, 12, bold=True)
+def _notes(word: str, place: str, line: int) -> list[str]:
+    """What can stand right of a frame's name, the fullest first."""
+    return [" · ".join(p for p in (word, at) if p) for at in (place, f":{line}", "")][: 3 if word else 2]
+
+
+def _beside(title: str, notes: list[str], width: float, size: float = 12.5, mono: bool = True) -> tuple[str, str]:
+    """A title and the fullest note that leaves room for all of it; where none does, both are cut."""
+    for note in notes:
+        if text_width(title, size, bold=True) + 10 + text_width(note, 11, mono=mono) <= width:
+            return cut(title, width, size, bold=True), note
+    note = cut(notes[-1], width * 0.45, 11, mono=mono)
+    return cut(title, width - 10 - text_width(note, 11, mono=mono), size, bold=True), note
 
 
 def ops_text(ops: int | None) -> str:

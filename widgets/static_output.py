@@ -22,7 +22,8 @@ ROWS = 40
 #: first rule: hidden while the live view stands below; second: hides what a dead view leaves behind
 HIDE_CSS = (
     ".jp-OutputArea-child:has(.dyn-static):has(+ .jp-OutputArea-child .dyn-widget){display:none}"
-    ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(.jupyter-widgets):not(:has(.jupyter-widgets *)){display:none}"
+    ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(.jupyter-widgets):not(:has(.jupyter-widgets *))"
+    "{display:none}"
 )
 _OUTCOMES = {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}
 

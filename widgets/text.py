@@ -12,7 +12,7 @@ import sys
 import textwrap
 
 from dynascope.compiler.report import Break, Report, headline
-from dynascope.widgets.advice import advice
+from dynascope.widgets.advice import advice, said
 from dynascope.widgets.model import sorted_breaks
 from dynascope.widgets.words import Places, frame_name, printable, shorten
 
@@ -45,7 +45,7 @@ class _Terminal:
 
     def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
         """`text` in at most `most` lines."""
-        text = " ".join(printable(text, 2000).split())
+        text = " ".join(said(text, 2000).split())
         return textwrap.wrap(
             text, self.width, initial_indent=indent, subsequent_indent=indent, max_lines=most, placeholder=" …"
         )

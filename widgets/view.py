@@ -24,7 +24,7 @@ Request = Callable[[dict[str, Any]], None]
 OUTPUT_LIMIT = 50_000
 
 
-class View(anywidget.AnyWidget):  # type: ignore[misc]
+class View(anywidget.AnyWidget):
     """A clickable view of one report, which may still be growing.
 
     Traits the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls
@@ -35,7 +35,7 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
     _esm = (STATIC / "view.js").read_text("utf-8")
     _css = (STATIC / "view.css").read_text("utf-8")
 
-    content = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    content: Any = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
     settings = traitlets.Dict().tag(sync=True)
     busy = traitlets.Bool(False).tag(sync=True)
@@ -45,7 +45,7 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
     diff = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     now = traitlets.Dict().tag(sync=True)
     status = traitlets.Dict().tag(sync=True)
-    printed = traitlets.List().tag(sync=True)
+    printed: Any = traitlets.List().tag(sync=True)
 
     def __init__(self, report: Report | None = None, **traits: Any) -> None:
         self._callbacks: list[Request] = []

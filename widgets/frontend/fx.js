@@ -57,6 +57,7 @@ function fxPicture(body, point, name) {
     ...picture.edges.filter((e) => e.length > 1).map((e) => s("path", { cls: "dyn-arrow", d: rounded(e, 5) })),
     ...picture.labels.map(([x, y, text]) => s("text", { cls: "dyn-fxval", x, y, text })), ...shapes);
   const pane = h("div", { cls: "dyn-fxpane" }, svg);
+  requestAnimationFrame(() => { pane.scrollLeft = (pane.scrollWidth - pane.clientWidth) / 2; });
   return pane;
 }
 

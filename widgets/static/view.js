@@ -521,6 +521,7 @@ const svg = s("svg", { width: picture.width, height: picture.height, role: "grou
 ...picture.edges.filter((e) => e.length > 1).map((e) => s("path", { cls: "dyn-arrow", d: rounded(e, 5) })),
 ...picture.labels.map(([x, y, text]) => s("text", { cls: "dyn-fxval", x, y, text })), ...shapes);
 const pane = h("div", { cls: "dyn-fxpane" }, svg);
+requestAnimationFrame(() => { pane.scrollLeft = (pane.scrollWidth - pane.clientWidth) / 2; });
 return pane;
 }
 function fxView(body, pointAt, name) {
