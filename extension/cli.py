@@ -81,6 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("dynascope: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        # the reader (`| head`) has gone; nothing is left to say, at exit neither
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
 
 
 # -- run ------------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ def settle(notebook: Any, folder: str = "") -> None:
     notebook.metadata.pop("widgets", None)
     # of the machine, not of the page
     notebook.metadata.get("language_info", {}).pop("version", None)
+    # without one JupyterLab asks which kernel to use before it shows anything
+    notebook.metadata.setdefault("kernelspec", {"display_name": "Python 3", "language": "python", "name": "python3"})
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
@@ -88,7 +90,7 @@ def _texts(output: Any, folder: str) -> Any:
         output["traceback"] = [stable(line, folder=folder) for line in output.get("traceback", [])]
     else:
         data = output.get("data", {})
-        ours = MIME in data or MIME in output.get("metadata", {})
+        ours = MIME in data or MIME in output.get("metadata", {}) or "dyn-static" in str(data.get("text/html", ""))
         for mime, value in data.items():
             if isinstance(value, str) and (mime.startswith("text/") or mime == "image/svg+xml"):
                 data[mime] = stable(value, ours, folder)

@@ -32,7 +32,7 @@ def run_script(script: str, arguments: list[str], *, module: bool = False) -> tu
 def _status(script: str, module: bool) -> int:
     try:
         if module:
-            sys.path.insert(0, os.getcwd())
+            sys.path[0] = os.getcwd()
             runpy.run_module(script, run_name="__main__", alter_sys=True)
         else:
             _execute(Path(script))
@@ -59,17 +59,18 @@ def exit_status(code: Any) -> int:
 
 def _execute(path: Path) -> None:
     """As `python path` does.  The module stays `__main__` afterwards: pickling and late calls need it."""
+    path = path.absolute()  # as Python has it in `__file__` and in tracebacks; sys.argv keeps what was given
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None, __package__=None, __cached__=None)
     sys.modules["__main__"] = main
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.path[0] = str(path.resolve().parent)  # in the place of our own command's folder
     exec(compile(path.read_bytes(), str(path), "exec"), main.__dict__)
 
 
 def _own_frames(error: BaseException, script: str, module: bool) -> types.TracebackType | None:
     """The traceback from the script's first frame on; whole where none is the script's (a SyntaxError)."""
     trace = error.__traceback__
-    while trace is not None and not module and trace.tb_frame.f_code.co_filename != str(Path(script)):
+    while trace is not None and not module and trace.tb_frame.f_code.co_filename != str(Path(script).absolute()):
         trace = trace.tb_next
     while trace is not None and module and trace.tb_frame.f_globals.get("__name__") != "__main__":
         trace = trace.tb_next

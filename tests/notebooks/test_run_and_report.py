@@ -1,0 +1,104 @@
+"""`dynascope run` and `dynascope report`: as python runs a script, then the report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """\
+import os, pickle, sys, torch
+
+class Kept: pass
+
+@torch.compile(backend="eager")
+def f(x):
+    x = x + 1
+    print("hi")
+    return x * 2
+
+f(torch.ones(3))
+pickle.dumps(Kept())
+import beside
+print(sys.argv, __name__, os.path.isabs(__file__))
+if "fail" in sys.argv: f(1, 2)
+if "leave" in sys.argv: sys.exit(7)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "beside.py").touch()
+    (folder / "script.py").write_text(SCRIPT)
+    return folder / "script.py"
+
+
+def call(*arguments: str | Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dynascope", *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120
+    )  # fmt: skip
+
+
+def test_a_script_runs_as_under_python_then_the_report(script: Path, tmp_path: Path) -> None:
+    done = call("run", "-o", "out.html", "work/script.py", "--flag", "x", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "['work/script.py', '--flag', 'x'] __main__ True" in done.stdout
+    after = done.stdout.partition("True\n")[2]
+    assert after.startswith("f: 2 graphs · 1 graph break · 1 resume function")
+    assert "script.py:8" in after
+    assert "report: out.html" in after
+    assert (tmp_path / "out.html").read_text().startswith("<!")
+
+
+@pytest.mark.parametrize(("how", "status"), [("fail", 1), ("leave", 7)])
+def test_the_scripts_own_end_is_ours(script: Path, how: str, status: int) -> None:
+    done = call("run", "script.py", how, folder=script.parent)
+    assert done.returncode == status
+    assert "1 graph break" in done.stdout
+    if how == "fail":
+        plain = subprocess.run([sys.executable, "script.py", how], cwd=script.parent, capture_output=True, text=True)
+        assert done.stderr.splitlines()[0] == plain.stderr.splitlines()[0]
+        assert done.stderr.splitlines()[1] == plain.stderr.splitlines()[1]
+        assert done.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1]
+        assert "extension" not in done.stderr
+
+
+def test_a_module(script: Path) -> None:
+    done = call("run", "-m", "script", "leave", folder=script.parent)
+    assert done.returncode == 7
+    assert "1 graph break" in done.stdout
+
+
+def test_each_rank_prints_with_its_number_and_saves_its_own(script: Path) -> None:
+    done = call("run", "-o", "out.json", "script.py", folder=script.parent, WORLD_SIZE="2", RANK="1")
+    assert done.returncode == 0, done.stderr
+    report = done.stdout.partition("True\n")[2]
+    assert all(line.startswith("[rank 1]") for line in report.splitlines())
+    assert (script.parent / "out.rank1.json").exists()
+
+
+def test_a_report_of_a_trace(script: Path) -> None:
+    folder = script.parent
+    subprocess.run(
+        [sys.executable, "script.py"], cwd=folder, env={**os.environ, "TORCH_TRACE": "trace"}, check=True, capture_output=True
+    )  # fmt: skip
+    done = call("report", "trace", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("f: 2 graphs · 1 graph break")
+    done = call("report", "trace", "-o", "out.json", folder=folder)
+    assert "report: out.json" in done.stdout
+    again = call("report", "out.json", folder=folder)
+    assert again.stdout.startswith("f: 2 graphs · 1 graph break")
+
+
+def test_a_folder_without_traces_is_one_line(tmp_path: Path) -> None:
+    done = call("report", ".", folder=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "no trace logs" in done.stderr
