@@ -51,5 +51,6 @@ def _tree(code: CodeType, namespace: dict[str, Any], seen: set[int], continues: 
 
 def _event(code: CodeType, compile_id: str | None, continues: int | None, graphs: list[str]) -> dict[str, Any]:
     return {
-        "kind": "cached", "code": code_info(code), "cid": None, "compile_id": compile_id, "continues": continues, "graphs": graphs,
+        "kind": "cached", "code": code_info(code), "cid": None, "compile_id": compile_id, "continues": continues,
+        "graphs": graphs,
     }  # fmt: skip

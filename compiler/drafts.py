@@ -16,17 +16,18 @@ Event = dict[str, Any]
 
 #: structured-trace records that are understood and put to use
 USED = frozenset({
-    "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics", "artifact",
-    "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph", "inductor_output_code",
-    "compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child",
+    "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
+    "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
+    "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child",
 })  # fmt: skip
 #: records that are known and hold nothing that the report shows
 KNOWN = frozenset({
-    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "create_symbol", "create_unbacked_symbol",
-    "guard_added", "guard_added_fast", "propagate_real_tensors_provenance", "expression_created", "symbolic_shape_specialization",
-    "dump_file", "link", "torch_version", "exported_program", "inductor_pre_grad_graph", "inductor_post_grad_graph",
-    "graph_dump", "dynamo_side_effects", "aot_joint_graph_fw_metadata", "rank", "stack", "missing_fake_kernel",
-    "mismatched_fake_kernel", "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime", "is_pure_callback",
+    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "create_symbol",
+    "create_unbacked_symbol", "guard_added", "guard_added_fast", "propagate_real_tensors_provenance",
+    "expression_created", "symbolic_shape_specialization", "dump_file", "link", "torch_version", "exported_program",
+    "inductor_pre_grad_graph", "inductor_post_grad_graph", "graph_dump", "dynamo_side_effects",
+    "aot_joint_graph_fw_metadata", "rank", "stack", "missing_fake_kernel", "mismatched_fake_kernel",
+    "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime", "is_pure_callback",
     "aotautograd_cache_hit", "autotuning", "fake_kernel", "export", "ddp_splits", "inductor_runtime_and_tensor_meta",
 })  # fmt: skip
 
@@ -59,7 +60,6 @@ class Draft:
     output_codes: list[str] = field(default_factory=list)
     artifacts: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    bytecode: Event | None = None
     started: bool = False
     closed: bool = False
 
@@ -115,8 +115,6 @@ class Drafts:
             self.draft(event).modules = event["modules"]
         elif kind == "resume":
             self.draft(event).resumes.append(event)
-        elif kind == "bytecode":
-            self.draft(event).bytecode = event
         elif kind == "cached":
             self.cached.append(event)
         else:
@@ -201,11 +199,21 @@ def _text(payload: Any) -> str:
 
 
 _RESERVED = frozenset({
-    "rank", "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt", "severity", "timestamp", "pathname", "thread",
-    "stack", "has_payload", "subgraph_name", "process", "lineno",
+    "rank", "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt", "severity", "timestamp", "pathname",
+    "thread", "stack", "has_payload", "subgraph_name", "process", "lineno",
 })  # fmt: skip
 
 
 def _name(event: Event) -> str:
     metadata = event.get("metadata") or {}
     return next((str(k) for k in metadata if k not in _RESERVED), "?")
+
+
+def record_compile_id(metadata: dict[str, Any]) -> str | None:
+    """`3/0` of a structured-trace record; `!1` marks compiled autograd, as torch prints it."""
+    frame, compiled = metadata.get("frame_id"), metadata.get("frame_compile_id")
+    autograd = metadata.get("compiled_autograd_id")
+    inner = None if frame is None else f"{frame}/{compiled}"
+    if autograd is None:
+        return inner
+    return f"!{autograd}" if inner is None else f"!{autograd}/{inner}"

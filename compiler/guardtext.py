@@ -15,9 +15,10 @@ _TENSOR = re.compile(
     r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
 )
 _NOISE = frozenset({
-    "ID_MATCH", "TYPE_MATCH", "DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR", "DICT_CONTAINS", "NO_TENSOR_ALIASING", "LAMBDA_GUARD",
-    "GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE", "DUAL_LEVEL_MATCH", "DETERMINISTIC_ALGORITHMS", "CLASS_MATCH",
-    "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH", "CONSTANT_SUBCLASS_MATCH", "WEAKREF_ALIVE",
+    "ID_MATCH", "TYPE_MATCH", "DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR", "DICT_CONTAINS", "NO_TENSOR_ALIASING",
+    "LAMBDA_GUARD", "GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE", "DUAL_LEVEL_MATCH",
+    "DETERMINISTIC_ALGORITHMS", "CLASS_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH",
+    "CONSTANT_SUBCLASS_MATCH", "WEAKREF_ALIVE",
 })  # fmt: skip
 _LIMIT = 200
 
@@ -81,7 +82,8 @@ _WORDS = [
     (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch\. expected requires_grad=(?P<a>\S+)"),
      "{n} did not have requires_grad={a} any more"),
     (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "{n} was on another device"),
-    (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"), "{n} was no tensor any more, but {b}"),
+    (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"),
+     "{n} was no tensor any more, but {b}"),
     (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "{n} had another type"),
     (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)"), "{n} was another object (redefined, or assigned anew)"),
     (re.compile(r"^len\((?P<n>.+?)\) == (?P<a>\S+)"), "{n} had another length than {a}"),

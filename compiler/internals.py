@@ -1,4 +1,4 @@
-"""The private torch APIs that dynascope uses to *steer*, beside the hooks with which it observes.
+"""The private torch APIs that dynascope uses to *steer*, beside the `hook_points` with which it observes.
 
 These two modules are the only ones that touch private parts of torch.  What is not there in the
 installed torch is left out, and `missing` says so in words for the report.

@@ -20,8 +20,9 @@ CellResolver = Callable[[str], "int | None"]
 
 _RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)$", re.S)
 _PLUMBING = re.compile(
-    r"(^<frozen |[/\\](ipykernel|IPython|ipykernel_launcher\.py|traitlets|tornado|asyncio|jupyter_client|nbclient|pluggy|_pytest"
-    r"|xdist|execnet|concurrent|hypothesis|runpy\.py|threading\.py|contextlib\.py|weakref\.py|functools\.py)([/\\.]|$))"
+    r"^<frozen |(?:site-packages|dist-packages|python3\.\d+)[/\\](?:ipykernel|IPython|traitlets|tornado|asyncio|jupyter_client"
+    r"|nbclient|pluggy|_pytest|xdist|execnet|concurrent|hypothesis|ipykernel_launcher|runpy|threading|contextlib|weakref|functools)"
+    r"(?:[/\\]|\.py$)"
 )
 
 
@@ -33,10 +34,18 @@ def torch_folder() -> str:
     return roots[0] + os.sep if roots else ""
 
 
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_OWN_FOLDERS = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(_OWN)), name) + os.sep for name in ("compiler", "extension", "widgets")
-) + (os.path.dirname(os.path.dirname(_OWN)) + os.sep + "dynascope" + os.sep,)
+def _own_folders() -> tuple[str, ...]:
+    """Our own code: the installed package, or the three folders of a checkout."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    folders = (
+        [root]
+        if os.path.basename(root) == "dynascope"
+        else [os.path.join(root, n) for n in ("compiler", "extension", "widgets")]
+    )
+    return tuple(folder + os.sep for folder in folders)
+
+
+_OWN_FOLDERS = _own_folders()
 
 
 def in_torch(file: str) -> bool:

@@ -42,7 +42,7 @@ class Recording:
         self.hooks: dict[str, bool | str] = {}
         self._cells = cells or (lambda file: None)
         self._on_progress = on_progress
-        self._progress = {"frames": 0, "graphs": 0, "breaks": 0, "now": "", "seconds": 0.0}
+        self._progress: dict[str, Any] = {"frames": 0, "graphs": 0, "breaks": 0, "now": "", "seconds": 0.0}
         self._started = 0.0
         self._thread: int | None = None
         self._report: Report | None = None

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.assemble import assemble
-from dynascope.compiler.drafts import KNOWN, Event
-from dynascope.compiler.hooks import record_compile_id
+from dynascope.compiler.drafts import KNOWN, Event, record_compile_id
 from dynascope.compiler.report import Report
 
 _LINE = re.compile(

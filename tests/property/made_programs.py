@@ -180,7 +180,8 @@ class Model:
                         self.eager([s, *rest], flag)
                     return
                 self.hit(stop.line, "resumed")
-            traced, first = 0, False
+            # after a branch the resume function starts with the branch's own statement
+            traced, first = int(s.kind == "branch"), False
             if s.kind == "call":
                 self.frame(self.functions[s.value], self.functions[s.value].body, flag)
             elif s.kind in ("allow", "forbid", "no_grad"):

@@ -1,0 +1,78 @@
+"""Reads Dynamo's own objects (instructions, translators, exceptions) into plain data.
+
+Private parts of torch are read by name and with a default, so that what another version lacks is unknown
+and never an error.
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+
+
+def positions(instruction: Any) -> list[int | None]:
+    """[line, column, end line, end column] of a Dynamo instruction; None where Python keeps none (3.10)."""
+    at = getattr(instruction, "positions", None)
+    if at is None:
+        return [getattr(instruction, "starts_line", None), None, None, None]
+    return [at.lineno, at.col_offset, at.end_lineno, at.end_col_offset]
+
+
+def offset_positions(code: CodeType, offset: int) -> list[int | None]:
+    """The same for the instruction at a byte offset of a code object."""
+    if hasattr(code, "co_positions"):
+        for i, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+            if 2 * i == offset:
+                return [line, column, end_line, end_column]
+    line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
+    return [line, None, None, None]
+
+
+def region_of(translator: Any) -> dict[str, Any] | None:
+    """The `with error_on_graph_break(...)` that a translator stands in, innermost; None where there is none.
+
+    The decorator is a `with` too, in a wrapper of torch's: `line` is then not the user's.
+    """
+    lines = {block.stack_index: positions(block.inst)[0] for block in getattr(translator, "block_stack", ())}
+    stack = getattr(translator, "stack", ())
+    for index in reversed(range(len(stack))):
+        context: Any = getattr(stack[index], "ctx", None)  # of the WithExitFunctionVariable that an entered `with` leaves there
+        if hasattr(context, "is_realized"):
+            context = context.unwrap() if context.is_realized() else None
+        if type(context).__name__ == "ErrorOnGraphBreakVariable":
+            code = translator.f_code
+            flag, line = context.target_values[0], lines.get(index + 1)
+            return {"flag": flag, "file": code.co_filename, "line": line, "function": code.co_name}
+    return None
+
+
+def regions_around(translator: Any) -> list[dict[str, Any]]:
+    """The translator and its callers, innermost first, each with the region that it stands in."""
+    chain = []
+    while translator is not None:
+        chain.append({"function": translator.f_code.co_name, "region": region_of(translator)})
+        translator = getattr(translator, "parent", None)
+    return chain
+
+
+def summaries(stack: Any) -> list[dict[str, Any]]:
+    """traceback.FrameSummary objects as plain stack entries, outermost first."""
+    return [
+        {
+            "file": s.filename, "line": s.lineno, "function": s.name,
+            "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None),
+        }
+        for s in stack or ()
+    ]  # fmt: skip
+
+
+def module_path(stack: Any) -> str | None:
+    if not stack:
+        return None
+    path, _ = list(stack.values())[-1]
+    return str(path)
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    stack = summaries(getattr(error, "real_stack", None))  # outermost first, with columns
+    return {"type": type(error).__name__, "module": type(error).__module__, "message": str(error), "stack": stack}
