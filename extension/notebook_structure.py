@@ -15,7 +15,9 @@ from dynascope.compiler.report import plural
 
 MIME = "application/vnd.dynascope.report+json"
 #: raised by `--expect`: what an author wrote down did not hold, so no tag permits it
-NEVER_PERMITTED = ("ExpectationError", "ExpectationFailed", "UsageError")
+NEVER_PERMITTED = ("ExpectationError", "ExpectationFailed")
+#: IPython prints this one instead of sending an error
+_USAGE = "UsageError: "
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ def error_name(outputs: Iterable[Any]) -> str | None:
     for output in outputs:
         if output.get("output_type") == "error":
             return str(output.get("ename", ""))
+        if output.get("output_type") == "stream" and any(t.startswith(_USAGE) for t in output["text"].splitlines()):
+            return "UsageError"
     return None
 
 

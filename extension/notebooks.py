@@ -134,8 +134,8 @@ def run_page(
         execute(
             work, folder, timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, before=before, environ=environ,
         )  # fmt: skip
-    except CellExecutionError:
-        result.problems.append(_raised(page, work, started[-1]))
+    except CellExecutionError as error:
+        result.problems.append(_raised(page, work, started[-1], error.ename, error.evalue))
     except CellTimeoutError:
         what = f"timed out after {limits[started[-1]]:g} s; the notebook was stopped and its kernel killed"
         result.problems.append(_problem(page, started[-1], what))
@@ -189,7 +189,7 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, update: 
         outputs = work.cells[index].get("outputs", [])
         raised = error_name(outputs)
         if raised in NEVER_PERMITTED and "expect-exception" not in tags:
-            problems.append(_raised(page, work, index))
+            problems.append(_raised(page, work, index, raised))
             continue
         if "expect-exception" in tags and raised is None:
             what = "an error is gone: the cell is tagged expect-exception and raised nothing"
@@ -225,7 +225,7 @@ def _problem(page: Page, index: int | None, what: str, line: int | None = None) 
     return Problem(str(page.path), what, page.number(index), line, page_line, source=source)
 
 
-def _raised(page: Page, work: Any, index: int) -> Problem:
+def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> Problem:
     """The error of a cell that should not have raised, trimmed to the page's own lines."""
     cell = work.cells[index]
     error: Any = next((o for o in cell.get("outputs", []) if o.get("output_type") == "error"), {})
@@ -235,7 +235,8 @@ def _raised(page: Page, work: Any, index: int) -> Problem:
     for count, number in _CELL_LINE.findall(text):
         if int(count) == cell.get("execution_count"):
             line = int(number)  # the innermost line of this cell
-    what = f"a new error: {error.get('ename')}: {(str(error.get('evalue')).splitlines() or [''])[0]}"
+    message = (error.get("evalue") or message or " ").splitlines()[0].strip()
+    what = f"a new error: {name}: {message}" if message else f"a new error: {name}"
     problem = _problem(page, index, what, line)
     problem.detail = _trimmed(blocks, str(page.path.resolve().parent))
     return problem

@@ -91,7 +91,7 @@ def steps(torch: str) -> list[tuple[str, list[str]]]:
     extra = os.environ.get("TORCH_INDEX", "")
     index = ["--index-url", extra] if extra else []
     return [
-        (f"torch {torch}", [*index, f"torch=={torch}"]),
+        (f"torch {torch} (a large download, where it is not cached)", [*index, f"torch=={torch}"]),
         ("the build tools", [*pins, "setuptools>=77"]),
         ("dynascope and its tools", [*pins, f"torch=={torch}", "--no-build-isolation", "-e", ".[test,docs]"]),
     ]

@@ -60,6 +60,12 @@ def test_an_expectation_is_never_permitted_to_fail(make: Maker) -> None:
     assert "line 2: a new error: ExpectationError: graphs=2" in text
 
 
+def test_a_usage_error_is_an_error_though_ipython_only_prints_it(make: Maker) -> None:
+    usage = "from IPython.core.error import UsageError\nraise UsageError('no such flag')"
+    assert "code cell 1: a new error: UsageError: no such flag" in only(make(usage))
+    assert run_page(make(cell(usage, "expect-exception"))).ok
+
+
 def test_cuda_cells_are_left_out_without_cuda(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notebooks, "has_cuda", lambda: False)
     result = run_page(make("x = 1", cell("1 / 0", "requires-cuda"), "x"))
