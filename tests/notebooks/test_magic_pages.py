@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from notebook_making import cell, edit, make_notebook
+
 from dynascope.notebook_structure import structures
 from dynascope.notebooks import run_page
-from notebook_making import cell, edit, make_notebook
 
 LOAD = "%load_ext dynascope\n%config DynascopeMagics.backend = 'eager'\nimport torch"
 BREAK = """\
