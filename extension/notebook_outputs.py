@@ -68,7 +68,7 @@ def stable(text: str, ours: bool = False, folder: str = "") -> str:
         text = text.replace(folder.rstrip("/\\") + "/", "")
     if ours:
         text = _SVG.sub(_settle_svg, text)
-        text = _SECONDS.sub(r"…\1\2", text)
+        text = _SECONDS.sub(r"…\1s", text)  # the unit changes with the time
     return text
 
 
