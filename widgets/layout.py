@@ -94,8 +94,8 @@ def layout(
 ) -> Placement:
     """Place boxes and groups, and route the edges.
 
-    `compact` halves the gaps, and sets sources right above what reads them (for graphs of many small boxes).  Raises ValueError where an id is given
-    twice or an edge or box names what is not there.
+    `compact` halves the gaps, and sets sources right above what reads them (for graphs of many small boxes).
+    Raises ValueError where an id is given twice or an edge or box names what is not there.
     """
     return _cached(tuple(boxes), tuple(edges), tuple(groups or ()), engine, compact)
 

@@ -519,7 +519,7 @@ return g;
 const shapes = nodes.map((_, i) => shape(i));
 const svg = s("svg", { width: picture.width, height: picture.height, role: "group", "aria-label": name },
 ...picture.edges.filter((e) => e.length > 1).map((e) => s("path", { cls: "dyn-arrow", d: rounded(e, 5) })),
-...picture.labels.map(([x, y, text]) => s("text", { cls: "dyn-fxval", x, y, text })), ...shapes);
+...picture.labels.flatMap(([x, y, text]) => [s("rect", { cls: "dyn-fxback", x: x - text.length * 3.05 - 1, y: y - 9, width: text.length * 6.1 + 2, height: 12 }), s("text", { cls: "dyn-fxval", x, y, text })]), ...shapes);
 const pane = h("div", { cls: "dyn-fxpane" }, svg);
 requestAnimationFrame(() => { pane.scrollLeft = (pane.scrollWidth - pane.clientWidth) / 2; });
 return pane;

@@ -19,7 +19,7 @@ from dynascope.compiler.report import (
     Source,
     StackEntry,
     Summary,
-)  # fmt: skip
+)
 
 CELL = "/tmp/ipykernel_1/1234.py"
 VERSIONS: dict[str, str | None] = {"dynascope": "0.1.0", "torch": "2.13.0", "python": "3.11"}
@@ -55,8 +55,14 @@ def graph(id: str, frame: str, ops: list[tuple[str, str, int]], **more: Any) -> 
 
 def frame(id: str, compile_id: str, name: str, line: int, **more: Any) -> Frame:
     """A compiled frame of the cell In[3]."""
-    values: dict[str, Any] = {"code_name": name, "file": CELL, "cell": 3, "compile_seconds": 0.21, "guard_count": 4,
-                              "phases": {"dynamo": 0.08, "backend": 0.13}}  # fmt: skip
+    values: dict[str, Any] = {
+        "code_name": name,
+        "file": CELL,
+        "cell": 3,
+        "compile_seconds": 0.21,
+        "guard_count": 4,
+        "phases": {"dynamo": 0.08, "backend": 0.13},
+    }
     return Frame(id=id, compile_id=compile_id, name=name, line=line, **(values | more))
 
 
@@ -64,12 +70,19 @@ def broken(id: str, line: int, code: str, text: str, **more: Any) -> Break:
     """A break in the cell at `code` within the line `text`."""
     column = text.index(code)
     values: dict[str, Any] = {
-        "type": "Call to `torch._dynamo.graph_break()`", "gb_ids": ["GB0025"], "urls": [URL], "function": "f",
-        "reason": "Call to `torch._dynamo.graph_break()`", "explanation": "User-inserted graph break. Message: None",
-        "hints": ["Remove the `torch._dynamo.graph_break()` call."], "error_on_graph_break": False, "region": "default",
-        "fullgraph": False, "allowed": False,
+        "type": "Call to `torch._dynamo.graph_break()`",
+        "gb_ids": ["GB0025"],
+        "urls": [URL],
+        "function": "f",
+        "reason": "Call to `torch._dynamo.graph_break()`",
+        "explanation": "User-inserted graph break. Message: None",
+        "hints": ["Remove the `torch._dynamo.graph_break()` call."],
+        "error_on_graph_break": False,
+        "region": "default",
+        "fullgraph": False,
+        "allowed": False,
         "text": "Graph break in user code at In[3]:4\n  Explanation: User-inserted graph break.\n  Hint: Remove the call.",
-    }  # fmt: skip
+    }
     b = Break(
         id=id,
         file=CELL,
@@ -92,15 +105,25 @@ def report(source: str, name: str, **more: Any) -> Report:
     r.sources = [Source(file=CELL, label="In[3]", cell=3, excerpts=[{"line": 1, "text": source}])] if source else []
     drawn = [f for f in r.frames if f.status != "ignored"]
     r.summary = Summary(
-        frames=len(drawn), graphs=len(r.graphs), ops=sum(g.ops for g in r.graphs), breaks=len(r.breaks),
-        resumes=sum(f.kind == "resume" for f in drawn), skipped=sum(f.status == "skipped" for f in drawn),
-        recompiles=len(r.recompiles), compile_seconds=0.84, empty=sum(f.status == "empty" for f in drawn),
-        failed=sum(f.status == "failed" for f in drawn), unexpected=sum(not b.allowed for b in r.breaks),
-    )  # fmt: skip
+        frames=len(drawn),
+        graphs=len(r.graphs),
+        ops=sum(g.ops for g in r.graphs),
+        breaks=len(r.breaks),
+        resumes=sum(f.kind == "resume" for f in drawn),
+        skipped=sum(f.status == "skipped" for f in drawn),
+        recompiles=len(r.recompiles),
+        compile_seconds=0.84,
+        empty=sum(f.status == "empty" for f in drawn),
+        failed=sum(f.status == "failed" for f in drawn),
+        unexpected=sum(not b.allowed for b in r.breaks),
+    )
     return r
 
 
-ONE = "def f(x):\n    x = x + 1\n    y = x.relu()\n    torch._dynamo.graph_break()\n    z = y * 2\n    return z.sum()\n\nf(torch.randn(8, 16))\n"
+ONE = (
+    "def f(x):\n    x = x + 1\n    y = x.relu()\n    torch._dynamo.graph_break()\n"
+    "    z = y * 2\n    return z.sum()\n\nf(torch.randn(8, 16))\n"
+)
 
 
 def one_break() -> Report:
@@ -112,15 +135,48 @@ def one_break() -> Report:
         "    torch._dynamo.graph_break()",
         hits=[Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])],
     )
-    return report(ONE, "f", breaks=[b], frames=[
-        frame("f0", "0/0", "f", 1, end_line=6, graph="g0", guards=["check_tensor(L['x'], torch.float32, [8, 16])", "G['torch'] is torch"],
-              bytecode="  2  LOAD_FAST x\n", modified_bytecode="  2  LOAD_GLOBAL __compiled_fn_1\n"),
-        frame("f1", "1/0", "f", 5, kind="resume", code_name="torch_dynamo_resume_in_f_at_4", continues="f0", break_="b0",
-              resume=Resume(line=5, column=4, locals=["y"], stack=0), graph="g1", end_line=6),
-    ], graphs=[
-        graph("g0", "f0", [("x", "operator.add", 2), ("y", "torch.relu", 3)], end="break", break_="b0", backend_code="# AOT ID: ['0_inference']\nimport torch\n"),
-        graph("g1", "f1", [("z", "operator.mul", 5), ("sum_1", "torch.Tensor.sum", 6)], end="return", backward="pending"),
-    ])  # fmt: skip
+    return report(
+        ONE,
+        "f",
+        breaks=[b],
+        frames=[
+            frame(
+                "f0",
+                "0/0",
+                "f",
+                1,
+                end_line=6,
+                graph="g0",
+                guards=["check_tensor(L['x'], torch.float32, [8, 16])", "G['torch'] is torch"],
+                bytecode="  2  LOAD_FAST x\n",
+                modified_bytecode="  2  LOAD_GLOBAL __compiled_fn_1\n",
+            ),
+            frame(
+                "f1",
+                "1/0",
+                "f",
+                5,
+                kind="resume",
+                code_name="torch_dynamo_resume_in_f_at_4",
+                continues="f0",
+                break_="b0",
+                resume=Resume(line=5, column=4, locals=["y"], stack=0),
+                graph="g1",
+                end_line=6,
+            ),
+        ],
+        graphs=[
+            graph(
+                "g0",
+                "f0",
+                [("x", "operator.add", 2), ("y", "torch.relu", 3)],
+                end="break",
+                break_="b0",
+                backend_code="# AOT ID: ['0_inference']\nimport torch\n",
+            ),
+            graph("g1", "f1", [("z", "operator.mul", 5), ("sum_1", "torch.Tensor.sum", 6)], end="return", backward="pending"),
+        ],
+    )
 
 
 NESTED = (
@@ -134,13 +190,35 @@ def nested() -> Report:
     names = [("f", 12, 13), ("g", 9, 10), ("h", 6, 7), ("k", 1, 3)]
     frames, graphs, hits = [], [], []
     for i, (name, line, at) in enumerate(names):
-        frames.append(frame(f"f{i}", f"{i}/0", name, line, end_line=line + (3 if name == "k" else 1), graph=f"g{i}",
-                            parent=f"f{i - 1}" if i else None, called_from=names[i - 1][2] if i else None))  # fmt: skip
+        frames.append(
+            frame(
+                f"f{i}",
+                f"{i}/0",
+                name,
+                line,
+                end_line=line + (3 if name == "k" else 1),
+                graph=f"g{i}",
+                parent=f"f{i - 1}" if i else None,
+                called_from=names[i - 1][2] if i else None,
+            )
+        )
         graphs.append(graph(f"g{i}", f"f{i}", [("a", "torch.sin", at if name != "k" else 2)], end="break", break_="b0"))
     for i, (name, _, at) in enumerate(reversed(names)):
         resumed = at + 1 if name == "k" else at
-        frames.append(frame(f"f{4 + i}", f"{4 + i}/0", name, resumed, kind="resume", code_name=f"torch_dynamo_resume_in_{name}_at_{at}",
-                            continues=f"f{3 - i}", break_="b0", graph=f"g{4 + i}", resume=Resume(line=resumed, locals=["x"], stack=1)))  # fmt: skip
+        frames.append(
+            frame(
+                f"f{4 + i}",
+                f"{4 + i}/0",
+                name,
+                resumed,
+                kind="resume",
+                code_name=f"torch_dynamo_resume_in_{name}_at_{at}",
+                continues=f"f{3 - i}",
+                break_="b0",
+                graph=f"g{4 + i}",
+                resume=Resume(line=resumed, locals=["x"], stack=1),
+            )
+        )
         graphs.append(graph(f"g{4 + i}", f"f{4 + i}", [("b", "torch.cos", resumed)]))
     for i, (_, _, at) in enumerate(names):
         hits.append(Hit(frame=f"f{i}", line=at, outcome="resumed", resumes=[f"f{7 - i}"]))
@@ -151,37 +229,93 @@ def nested() -> Report:
 
 LOOP = (
     "def block(x, w):\n    h = x @ w\n    h = h.relu()\n    log(h)\n    y = h.softmax(-1)\n    return decode(y)\n\n"
-    "def decode(y):\n    for step in range(4):\n        y = mix(y)\n        print(step)\n    return y\n\ndef mix(y):\n    return y.sin() * y.cos()\n"
+    "def decode(y):\n    for step in range(4):\n        y = mix(y)\n        print(step)\n    return y\n\n"
+    "def mix(y):\n    return y.sin() * y.cos()\n"
 )
 
 
 def loop() -> Report:
     """A break that resumes, and one in a loop that makes Dynamo skip the frame (the code of the sketch)."""
     log = broken(
-        "b0", 4, "log(h)", "    log(h)", function="block", type="Skip calling `torch.compiler.disable()`d function", gb_ids=["GB0098"],
-        reason="Skip calling `torch.compiler.disable()`d function", hits=[Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])],
+        "b0",
+        4,
+        "log(h)",
+        "    log(h)",
+        function="block",
+        type="Skip calling `torch.compiler.disable()`d function",
+        gb_ids=["GB0098"],
+        reason="Skip calling `torch.compiler.disable()`d function",
+        hits=[Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])],
         explanation="Dynamo was told not to trace `log`: it is under `torch.compiler.disable` (writes a file).",
         hints=["Remove the `torch.compiler.disable` call from `log`, or call it outside of the compiled function."],
-    )  # fmt: skip
+    )
     prints = broken(
-        "b1", 11, "print(step)", "        print(step)", function="decode", type="Failed to trace builtin operator", gb_ids=["GB0059"],
-        reason="Failed to trace builtin operator `print`", explanation="Dynamo does not know how to trace builtin operator `print` with argument types ['int'].",
-        hints=["Avoid calling builtin `print` in the compiled region."], outcome="skipped", hits=[Hit(frame="f2", line=11, outcome="skipped")],
-    )  # fmt: skip
-    return report(LOOP, "block", breaks=[log, prints], frames=[
-        frame("f0", "0/0", "block", 1, end_line=6, graph="g0"),
-        frame("f1", "1/0", "block", 5, kind="resume", code_name="torch_dynamo_resume_in_block_at_4", continues="f0", break_="b0",
-              end_line=6, resume=Resume(line=5, locals=["h"], stack=0), graph="g1"),
-        frame("f2", "2/0", "decode", 8, end_line=12, status="skipped", reason="graph break in a for loop", break_="b1", parent="f1", called_from=6),
-        frame("f3", "3/0", "mix", 14, end_line=15, parent="f2", called_from=10, graph="g2"),
-        frame("f4", "2/1", "block", 6, kind="resume", code_name="torch_dynamo_resume_in_block_at_6", continues="f1", status="empty",
-              reason="only returns", end_line=6, resume=Resume(line=6, locals=[], stack=1)),
-        frame("f5", "4/0", "_remove", 1, status="ignored", file="/usr/lib/python3.11/weakref.py", cell=None),
-    ], graphs=[
-        graph("g0", "f0", [("h", "operator.matmul", 2), ("h_1", "torch.relu", 3)], break_="b0", end="break"),
-        graph("g1", "f1", [("y", "torch.softmax", 5)]),
-        graph("g2", "f3", [("sin", "torch.sin", 15), ("cos", "torch.cos", 15), ("mul", "operator.mul", 15)]),
-    ])  # fmt: skip
+        "b1",
+        11,
+        "print(step)",
+        "        print(step)",
+        function="decode",
+        type="Failed to trace builtin operator",
+        gb_ids=["GB0059"],
+        reason="Failed to trace builtin operator `print`",
+        explanation="Dynamo does not know how to trace builtin operator `print` with argument types ['int'].",
+        hints=["Avoid calling builtin `print` in the compiled region."],
+        outcome="skipped",
+        hits=[Hit(frame="f2", line=11, outcome="skipped")],
+    )
+    return report(
+        LOOP,
+        "block",
+        breaks=[log, prints],
+        frames=[
+            frame("f0", "0/0", "block", 1, end_line=6, graph="g0"),
+            frame(
+                "f1",
+                "1/0",
+                "block",
+                5,
+                kind="resume",
+                code_name="torch_dynamo_resume_in_block_at_4",
+                continues="f0",
+                break_="b0",
+                end_line=6,
+                resume=Resume(line=5, locals=["h"], stack=0),
+                graph="g1",
+            ),
+            frame(
+                "f2",
+                "2/0",
+                "decode",
+                8,
+                end_line=12,
+                status="skipped",
+                reason="graph break in a for loop",
+                break_="b1",
+                parent="f1",
+                called_from=6,
+            ),
+            frame("f3", "3/0", "mix", 14, end_line=15, parent="f2", called_from=10, graph="g2"),
+            frame(
+                "f4",
+                "2/1",
+                "block",
+                6,
+                kind="resume",
+                code_name="torch_dynamo_resume_in_block_at_6",
+                continues="f1",
+                status="empty",
+                reason="only returns",
+                end_line=6,
+                resume=Resume(line=6, locals=[], stack=1),
+            ),
+            frame("f5", "4/0", "_remove", 1, status="ignored", file="/usr/lib/python3.11/weakref.py", cell=None),
+        ],
+        graphs=[
+            graph("g0", "f0", [("h", "operator.matmul", 2), ("h_1", "torch.relu", 3)], break_="b0", end="break"),
+            graph("g1", "f1", [("y", "torch.softmax", 5)]),
+            graph("g2", "f3", [("sin", "torch.sin", 15), ("cos", "torch.cos", 15), ("mul", "operator.mul", 15)]),
+        ],
+    )
 
 
 BRANCH = (
@@ -191,44 +325,96 @@ BRANCH = (
 
 def branch() -> Report:
     """A data-dependent `if`: one break, two resume functions."""
-    b = broken("b0", 3, "y.sum() > 0", "    if y.sum() > 0:", type="Data-dependent branching", reason="Data-dependent branching", gb_ids=["GB0170"],
-               explanation="Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). Dynamo does not support tracing dynamic control flow.",
-               hints=["Use `torch.cond` to express dynamic control flow."],
-               hits=[Hit(frame="f0", line=3, outcome="resumed", resumes=["f1", "f2"])])  # fmt: skip
+    b = broken(
+        "b0",
+        3,
+        "y.sum() > 0",
+        "    if y.sum() > 0:",
+        type="Data-dependent branching",
+        reason="Data-dependent branching",
+        gb_ids=["GB0170"],
+        explanation="Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). "
+        "Dynamo does not support tracing dynamic control flow.",
+        hints=["Use `torch.cond` to express dynamic control flow."],
+        hits=[Hit(frame="f0", line=3, outcome="resumed", resumes=["f1", "f2"])],
+    )
     resumed: dict[str, Any] = {
         "kind": "resume",
         "continues": "f0",
         "break_": "b0",
         "code_name": "torch_dynamo_resume_in_f_at_3",
     }
-    return report(BRANCH, "f", breaks=[b], frames=[
-        frame("f0", "0/0", "f", 1, end_line=7, graph="g0"),
-        frame("f1", "1/0", "f", 4, end_line=7, graph="g1", resume=Resume(line=4, locals=["y"]), **resumed),
-        frame("f2", "2/0", "f", 6, end_line=7, graph="g2", resume=Resume(line=6, locals=["y"]), **resumed),
-    ], graphs=[
-        graph("g0", "f0", [("y", "operator.mul", 2), ("sum_1", "torch.sum", 3), ("gt", "operator.gt", 3)], break_="b0"),
-        graph("g1", "f1", [("y_1", "torch.exp", 4), ("add", "operator.add", 7)]),
-        graph("g2", "f2", [("y_1", "torch.neg", 6), ("add", "operator.add", 7)]),
-    ])  # fmt: skip
+    return report(
+        BRANCH,
+        "f",
+        breaks=[b],
+        frames=[
+            frame("f0", "0/0", "f", 1, end_line=7, graph="g0"),
+            frame("f1", "1/0", "f", 4, end_line=7, graph="g1", resume=Resume(line=4, locals=["y"]), **resumed),
+            frame("f2", "2/0", "f", 6, end_line=7, graph="g2", resume=Resume(line=6, locals=["y"]), **resumed),
+        ],
+        graphs=[
+            graph("g0", "f0", [("y", "operator.mul", 2), ("sum_1", "torch.sum", 3), ("gt", "operator.gt", 3)], break_="b0"),
+            graph("g1", "f1", [("y_1", "torch.exp", 4), ("add", "operator.add", 7)]),
+            graph("g2", "f2", [("y_1", "torch.neg", 6), ("add", "operator.add", 7)]),
+        ],
+    )
 
 
 def recompiled() -> Report:
     """The same function compiled again for another shape."""
-    return report("def f(x, n):\n    return x * n\n\nf(a, 2)\nf(a, 3)\n", "f", frames=[
-        frame("f0", "0/0", "f", 1, end_line=2, graph="g0"),
-        frame("f1", "0/1", "f", 1, end_line=2, graph="g1", recompile_of="f0"),
-    ], graphs=[graph("g0", "f0", [("mul", "operator.mul", 2)]), graph("g1", "f1", [("mul", "operator.mul", 2)])],
-        recompiles=[Recompile(frame="f1", of="f0", reasons=["0/0: L['n'] == 2"], words=["n was 2 at the first compile and is 3 now"])])  # fmt: skip
+    return report(
+        "def f(x, n):\n    return x * n\n\nf(a, 2)\nf(a, 3)\n",
+        "f",
+        frames=[
+            frame("f0", "0/0", "f", 1, end_line=2, graph="g0"),
+            frame("f1", "0/1", "f", 1, end_line=2, graph="g1", recompile_of="f0"),
+        ],
+        graphs=[graph("g0", "f0", [("mul", "operator.mul", 2)]), graph("g1", "f1", [("mul", "operator.mul", 2)])],
+        recompiles=[
+            Recompile(frame="f1", of="f0", reasons=["0/0: L['n'] == 2"], words=["n was 2 at the first compile and is 3 now"])
+        ],
+    )
 
 
 def refused() -> Report:
     """fullgraph=True met a break."""
-    b = broken("b0", 4, "torch._dynamo.graph_break()", "    torch._dynamo.graph_break()", outcome="raised", fullgraph=True,
-               hits=[Hit(frame="f0", line=4, outcome="raised")])  # fmt: skip
-    r = report(ONE, "f", breaks=[b], frames=[
-        frame("f0", "0/0", "f", 1, end_line=6, status="failed", reason="fullgraph=True allows no graph break", break_="b0", fullgraph=True)
-    ], error=Failure(type="Unsupported", message="Call to `torch._dynamo.graph_break()`\n  Explanation: User-inserted graph break.",
-                     break_="b0", frame="f0", file=CELL, line=4, cell=3))  # fmt: skip
+    b = broken(
+        "b0",
+        4,
+        "torch._dynamo.graph_break()",
+        "    torch._dynamo.graph_break()",
+        outcome="raised",
+        fullgraph=True,
+        hits=[Hit(frame="f0", line=4, outcome="raised")],
+    )
+    r = report(
+        ONE,
+        "f",
+        breaks=[b],
+        frames=[
+            frame(
+                "f0",
+                "0/0",
+                "f",
+                1,
+                end_line=6,
+                status="failed",
+                reason="fullgraph=True allows no graph break",
+                break_="b0",
+                fullgraph=True,
+            )
+        ],
+        error=Failure(
+            type="Unsupported",
+            message="Call to `torch._dynamo.graph_break()`\n  Explanation: User-inserted graph break.",
+            break_="b0",
+            frame="f0",
+            file=CELL,
+            line=4,
+            cell=3,
+        ),
+    )
     r.settings = SETTINGS | {"fullgraph": True}
     return r
 
@@ -240,12 +426,32 @@ def many(count: int = 100) -> Report:
         lines += [f"    x = x + {i}", "    torch._dynamo.graph_break()"]
         at = 2 * i + 3
         graphs.append(graph(f"g{i}", f"f{i}", [("x", "operator.add", at - 1)], break_=f"b{i}"))
-        breaks.append(broken(f"b{i}", at, "torch._dynamo.graph_break()", lines[-1],
-                             hits=[Hit(frame=f"f{i}", line=at, outcome="resumed", resumes=[f"f{i + 1}"])]))  # fmt: skip
-        frames.append(frame(f"f{i + 1}", f"{i + 1}/0", "f", at + 1, kind="resume", continues=f"f{i}", break_=f"b{i}",
-                            code_name=f"torch_dynamo_resume_in_f_at_{at}", resume=Resume(line=at + 1, locals=["x"]),
-                            end_line=2 * count + 2, graph=f"g{i + 1}" if i + 1 < count else None,
-                            status="compiled" if i + 1 < count else "empty", reason=None if i + 1 < count else "only returns"))  # fmt: skip
+        breaks.append(
+            broken(
+                f"b{i}",
+                at,
+                "torch._dynamo.graph_break()",
+                lines[-1],
+                hits=[Hit(frame=f"f{i}", line=at, outcome="resumed", resumes=[f"f{i + 1}"])],
+            )
+        )
+        frames.append(
+            frame(
+                f"f{i + 1}",
+                f"{i + 1}/0",
+                "f",
+                at + 1,
+                kind="resume",
+                continues=f"f{i}",
+                break_=f"b{i}",
+                code_name=f"torch_dynamo_resume_in_f_at_{at}",
+                resume=Resume(line=at + 1, locals=["x"]),
+                end_line=2 * count + 2,
+                graph=f"g{i + 1}" if i + 1 < count else None,
+                status="compiled" if i + 1 < count else "empty",
+                reason=None if i + 1 < count else "only returns",
+            )
+        )
     lines.append("    return x")
     return report("\n".join(lines), "f", frames=frames, graphs=graphs, breaks=breaks)
 
@@ -312,15 +518,33 @@ def helper_five_times() -> Report:
         + "    x = help(x * 2)\n" * 5
         + "    return x\n"
     )
-    frames = [frame("f0", "0/0", "f", 5, end_line=11, graph="g0"), frame("f1", "1/0", "help", 1, end_line=3, parent="f0", called_from=6),
-              frame("f2", "2/0", "help", 3, kind="resume", continues="f1", break_="b0", graph="g1", resume=Resume(line=3, locals=["x"]))]  # fmt: skip
+    frames = [
+        frame("f0", "0/0", "f", 5, end_line=11, graph="g0"),
+        frame("f1", "1/0", "help", 1, end_line=3, parent="f0", called_from=6),
+        frame(
+            "f2", "2/0", "help", 3, kind="resume", continues="f1", break_="b0", graph="g1", resume=Resume(line=3, locals=["x"])
+        ),
+    ]
     graphs = [graph("g0", "f0", [("mul", "operator.mul", 6)], break_="b0"), graph("g1", "f2", [("add", "operator.add", 3)])]
     hits = [Hit(frame="f1", line=2, outcome="resumed", resumes=["f2"])]
     for i in range(5):
         id = "f0" if i == 0 else f"f{2 + i}"
         hits.append(Hit(frame=id, line=6 + i, outcome="resumed", resumes=[f"f{3 + i}"]))
-        frames.append(frame(f"f{3 + i}", f"{3 + i}/0", "f", 6 + i, kind="resume", continues=id, break_="b0", resume=Resume(line=6 + i, locals=[], stack=1),
-                            graph=f"g{2 + i}" if i < 4 else None, status="compiled" if i < 4 else "empty", reason=None if i < 4 else "only returns"))  # fmt: skip
+        frames.append(
+            frame(
+                f"f{3 + i}",
+                f"{3 + i}/0",
+                "f",
+                6 + i,
+                kind="resume",
+                continues=id,
+                break_="b0",
+                resume=Resume(line=6 + i, locals=[], stack=1),
+                graph=f"g{2 + i}" if i < 4 else None,
+                status="compiled" if i < 4 else "empty",
+                reason=None if i < 4 else "only returns",
+            )
+        )
         if i < 4:
             graphs.append(graph(f"g{2 + i}", f"f{3 + i}", [("mul", "operator.mul", 7 + i)], break_="b0"))
     b = broken("b0", 2, "torch._dynamo.graph_break()", "    torch._dynamo.graph_break()", function="help", hits=hits)
@@ -346,6 +570,15 @@ def empty() -> Report:
 
 
 SAMPLES: dict[str, Callable[[], Report]] = {
-    "one": one_break, "nested": nested, "loop": loop, "branch": branch, "recompile": recompiled, "refused": refused,
-    "many": many, "hostile": hostile, "helper": helper_five_times, "big": big_graph, "empty": empty,
-}  # fmt: skip
+    "one": one_break,
+    "nested": nested,
+    "loop": loop,
+    "branch": branch,
+    "recompile": recompiled,
+    "refused": refused,
+    "many": many,
+    "hostile": hostile,
+    "helper": helper_five_times,
+    "big": big_graph,
+    "empty": empty,
+}

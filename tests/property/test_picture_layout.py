@@ -1,0 +1,126 @@
+"""Layout, for any boxes, groups and edges: nothing overlaps, groups hold their boxes, edges end on borders."""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynascope.widgets.layout import Box, Edge, Engine, Group, Placement, Rect, layout
+
+SLACK = 0.25  # coordinates are rounded to a tenth
+KINDS = ("down", "side", "free", "order")
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[list[Box], list[Edge], list[Group]]:
+    """Up to 14 boxes in up to 4 groups, joined at will (loops, cycles, doubles, edges to groups)."""
+    groups = [Group(f"G{i}", draw(st.sampled_from([0.0, 28.0, 60.0]))) for i in range(draw(st.integers(0, 4)))]
+    size = st.floats(4, 300, allow_nan=False, width=16)
+    homes = st.sampled_from([None, *(g.id for g in groups)])
+    boxes = [Box(f"b{i}", draw(size), draw(size), draw(homes)) for i in range(draw(st.integers(0, 14)))]
+    ids = [b.id for b in boxes] + [g.id for g in groups]
+    edge = st.builds(Edge, st.sampled_from(ids), st.sampled_from(ids), st.sampled_from(KINDS)) if ids else st.nothing()
+    edges = draw(st.lists(edge, max_size=24)) if ids else []
+    return boxes, [e for e in edges if not inside_own_group(e, boxes)], groups
+
+
+def inside_own_group(edge: Edge, boxes: list[Box]) -> bool:
+    """An edge between a group and a box in it has no sensible drawing; nor has one from a thing to itself."""
+    home = {b.id: b.group for b in boxes}
+    return edge.source == edge.target or home.get(edge.source) == edge.target or home.get(edge.target) == edge.source
+
+
+def overlap(a: Rect, b: Rect) -> bool:
+    across = a.x + SLACK < b.x + b.width - SLACK and b.x + SLACK < a.x + a.width - SLACK
+    return across and a.y + SLACK < b.y + b.height - SLACK and b.y + SLACK < a.y + a.height - SLACK
+
+
+def on_border(point: tuple[float, float], r: Rect) -> bool:
+    x, y = point
+    inside = r.x - SLACK <= x <= r.x + r.width + SLACK and r.y - SLACK <= y <= r.y + r.height + SLACK
+    edges = (abs(x - r.x), abs(x - r.x - r.width), abs(y - r.y), abs(y - r.y - r.height))
+    return inside and min(edges) <= SLACK
+
+
+def check(placed: Placement, boxes: list[Box], edges: list[Edge], groups: list[Group]) -> None:
+    assert set(placed.boxes) == {b.id for b in boxes}
+    assert set(placed.groups) == {g.id for g in groups}
+    loose = [placed.boxes[b.id] for b in boxes if b.group is None] + list(placed.groups.values())
+    everything = [*placed.boxes.values(), *placed.groups.values()]
+    for i, a in enumerate(loose):
+        for b in loose[i + 1 :]:
+            assert not overlap(a, b), (a, b)
+    for i, one in enumerate(boxes):
+        for other in boxes[i + 1 :]:
+            assert not overlap(placed.boxes[one.id], placed.boxes[other.id])
+        if one.group is not None:
+            r, g = placed.boxes[one.id], placed.groups[one.group]
+            assert g.x - SLACK <= r.x
+            assert r.x + r.width <= g.x + g.width + SLACK
+            assert g.y - SLACK <= r.y
+            assert r.y + r.height <= g.y + g.height + SLACK
+    for r in everything:
+        assert r.x >= 0
+        assert r.y >= 0
+        assert r.x + r.width <= placed.width
+        assert r.y + r.height <= placed.height
+    where = placed.boxes | placed.groups
+    assert len(placed.edges) == len(edges)
+    for edge, route in zip(edges, placed.edges, strict=True):
+        if edge.kind == "order":
+            assert route == []
+            continue
+        assert len(route) >= 2
+        assert on_border(route[0], where[edge.source]), (edge, route, where[edge.source])
+        assert on_border(route[-1], where[edge.target]), (edge, route, where[edge.target])
+
+
+@given(graphs())
+@settings(max_examples=150, deadline=None)
+def test_our_own_layout(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
+    boxes, edges, groups = graph
+    check(layout(boxes, edges, groups, engine="layered"), boxes, edges, groups)
+
+
+@given(graphs())
+@settings(max_examples=60, deadline=None)
+def test_our_own_layout_compact(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
+    boxes, edges, groups = graph
+    check(layout(boxes, edges, groups, engine="layered", compact=True), boxes, edges, groups)
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="no Graphviz on this machine")
+@given(graphs())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_graphviz(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
+    boxes, edges, groups = graph
+    check(layout(boxes, edges, groups, engine="dot"), boxes, edges, groups)
+
+
+@given(graphs(), st.sampled_from(["dot", "layered"]))
+@settings(max_examples=10, deadline=None)
+def test_same_input_same_output(graph: tuple[list[Box], list[Edge], list[Group]], engine: Engine) -> None:
+    boxes, edges, groups = graph
+    first = layout(boxes, edges, groups, engine=engine)
+    again = layout(list(boxes), list(edges), [*groups, Group("more")], engine=engine)
+    assert layout(boxes, edges, groups, engine=engine) == first
+    assert set(again.boxes) == set(first.boxes)
+
+
+def timed(count: int) -> float:
+    boxes = [Box(f"b{i}", 90, 28) for i in range(count)]
+    edges = [Edge(f"b{max(0, i - 1 - i % 7)}", f"b{i}") for i in range(1, count)]
+    edges += [Edge(f"b{i // 3}", f"b{i}") for i in range(1, count, 5)]
+    start = time.process_time()
+    layout(boxes, edges, compact=True)
+    return time.process_time() - start
+
+
+def test_ten_thousand_boxes_take_less_than_a_second_and_time_grows_linearly() -> None:
+    small, large = max(timed(2_500), 0.01), min(timed(10_000), timed(10_001))
+    assert large < 1.0
+    assert large < 12 * small

@@ -1,0 +1,184 @@
+"""The model: what is drawn, counted, folded and told of each kind of report."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from samples import SAMPLES, hostile, loop, many, nested, one_break, recompiled, refused
+
+from dynascope.compiler.report import Frame, Report, Source
+from dynascope.widgets.model import view_model
+from dynascope.widgets.wire import ViewModel
+
+
+def kinds(model: ViewModel) -> list[str]:
+    return [a["kind"] for a in model["split"]["arrows"]]
+
+
+def lens_line(model: ViewModel, number: int) -> dict[str, Any]:
+    return dict(next(line for line in model["lens"][0]["lines"] if line["line"] == number))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_model_is_json_and_the_report_stays_as_it_was(name: str) -> None:
+    report = SAMPLES[name]()
+    before = copy.deepcopy(report)
+    model = view_model(report)
+    assert json.loads(json.dumps(model, allow_nan=False)) == model
+    assert report == before
+    assert view_model(report) == model
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_can_be_selected_has_a_detail(name: str) -> None:
+    model = view_model(SAMPLES[name]())
+    drawn = {s["id"] for p in (model["split"], model["whole"] or model["split"]) for s in (*p["groups"], *p["boxes"])}
+    assert {id for id in drawn if not id.startswith("fold")} <= set(model["details"])
+    assert {row["id"] for row in model["breaks"]} <= set(model["details"])
+    assert {c["id"] for c in model["chips"] if "id" in c} <= set(model["details"])
+    assert model["first"] in {*model["details"], ""}
+    named = {fact[2] for d in model["details"].values() for fact in d["facts"]} - {""}
+    assert named <= set(model["details"])
+
+
+def test_lines_know_their_graphs_breaks_and_states() -> None:
+    model = view_model(loop())
+    assert lens_line(model, 2)["graphs"] == [0]
+    assert lens_line(model, 5)["graphs"] == [1]
+    assert lens_line(model, 4)["marks"] == [{"id": "b0", "start": 4, "end": 10, "outcome": "resumed"}]
+    assert lens_line(model, 9)["state"] == "skipped"
+    assert "for loop" in lens_line(model, 9)["reason"]
+    assert lens_line(model, 11)["state"] == "break"
+    assert "state" not in lens_line(model, 1)
+    assert lens_line(model, 6)["state"] == "empty"
+
+
+def test_a_nested_break_is_drawn_once_where_it_stands() -> None:
+    model = view_model(nested())
+    breaks = [b for b in model["split"]["boxes"] if b["kind"] == "break"]
+    assert [(b["id"], b.get("group")) for b in breaks] == [("b0", "f3")]
+    assert "4 hits" in breaks[0]["note"]
+    assert kinds(model).count("hits") == 3
+    assert kinds(model).count("continues") == 4
+    assert model["breaks"][0]["hits"] == 4
+
+
+def test_a_helper_called_five_times_is_one_break_with_arrows_from_each_frame() -> None:
+    model = view_model(SAMPLES["helper"]())
+    assert [b["id"] for b in model["split"]["boxes"] if b["kind"] == "break"] == ["b0"]
+    assert sum(a["kind"] == "hits" for a in model["split"]["arrows"]) == 5
+
+
+def test_both_continuations_of_a_data_dependent_if_hang_from_its_break() -> None:
+    model = view_model(SAMPLES["branch"]())
+    after = {a["target"] for a in model["split"]["arrows"] if a["source"] == "b0"}
+    assert after == {"f1", "f2"}
+
+
+def test_what_stops_or_skips_comes_before_what_resumes_and_allowed_breaks_come_last() -> None:
+    report = loop()
+    assert [row["id"] for row in view_model(report)["breaks"]] == ["b1", "b0"]
+    report.breaks[1].allowed = True
+    assert [row["id"] for row in view_model(report)["breaks"]] == ["b0", "b1"]
+
+
+def test_ignored_frames_are_left_out() -> None:
+    model = view_model(loop())
+    assert "f5" not in model["details"]
+    assert all(g["id"] != "f5" for g in model["split"]["groups"])
+
+
+def test_a_recompile_says_why() -> None:
+    model = view_model(recompiled())
+    assert model["first"] == "f1"
+    assert model["details"]["f1"]["parts"][0]["body"]["text"] == ["n was 2 at the first compile and is 3 now"]
+    assert "recompiles" in kinds(model)
+
+
+def test_an_error_is_the_first_thing_to_see() -> None:
+    model = view_model(refused())
+    assert model["chips"][0]["kind"] == "error"
+    assert model["first"] == "b0"
+    assert "stopped by an error" in model["headline"]
+
+
+def test_many_frames_fold_and_say_so() -> None:
+    model = view_model(many())
+    assert model["split"]["folded"] == "65 more resumes of f"
+    assert len(model["split"]["groups"]) == 36
+    assert model["whole"] is not None
+    assert len(model["whole"]["groups"]) == 101
+    assert len(model["breaks"]) == 100
+
+
+def test_very_many_frames_stay_folded_even_when_unfolded() -> None:
+    model = view_model(many(600))
+    assert model["whole"] is not None
+    shown = len(model["whole"]["groups"]) + len(model["whole"]["boxes"])
+    assert shown < 1300
+    assert "more resumes of f" in model["whole"]["folded"]
+
+
+def test_counts_are_the_headline_in_parts() -> None:
+    model = view_model(one_break())
+    told = " · ".join(f"{n} {words}" if n else words for n, words in model["counts"])
+    assert f"{model['name']}: {told}" == model["headline"]
+
+
+def test_receives_names_and_values() -> None:
+    part = next(p for p in view_model(one_break())["details"]["f1"]["parts"] if p["key"] == "receives")
+    assert part["body"][0][0] == "y"
+
+
+def test_a_resume_function_shows_the_source_it_goes_on_from() -> None:
+    part = next(p for p in view_model(one_break())["details"]["f1"]["parts"] if p["key"] == "source")
+    assert part["body"]["start"] == 5
+    assert part["body"]["text"].startswith("    z = y * 2")
+
+
+def test_large_fx_graphs_are_lists_small_ones_are_drawn() -> None:
+    large = view_model(SAMPLES["big"]())["details"]["g0"]["parts"][0]["body"]
+    assert large["picture"] is None
+    assert len(large["nodes"]) == 10_000
+    small = view_model(one_break())["details"]["g0"]["parts"][0]["body"]
+    assert len(small["picture"]["boxes"]) == len(small["nodes"]) == 4
+    assert small["nodes"][1]["value"] == "f32[8, 16] cpu"
+
+
+def test_links_lead_to_web_pages_only() -> None:
+    assert view_model(one_break())["details"]["b0"]["links"][0][0] == "GB0025"
+    assert "links" not in view_model(hostile())["details"]["b0"]
+
+
+def test_partial_reports_with_missing_parts_are_drawn() -> None:
+    """While it grows, a report names frames, graphs and breaks that are not there yet."""
+    report = nested()
+    for gone in range(len(report.frames)):
+        part = copy.deepcopy(report)
+        part.frames = part.frames[gone:]
+        part.graphs = part.graphs[: len(part.graphs) - gone]
+        view_model(part)
+    report.frames, report.graphs = [], []
+    assert [b["id"] for b in view_model(report)["split"]["boxes"]] == ["b0"]
+
+
+def test_loops_in_what_continues_what_do_no_harm() -> None:
+    one = Frame(
+        id="f0", compile_id=None, name="f", code_name="f", file="a.py", line=1, parent="f1", kind="resume", continues="f1"
+    )
+    two = Frame(
+        id="f1", compile_id=None, name="f", code_name="f", file="a.py", line=1, parent="f0", kind="resume", continues="f0"
+    )
+    view_model(Report(frames=[one, two], sources=[Source(file="a.py", label="a.py")]))
+
+
+def test_a_model_of_a_hundred_breaks_is_quick() -> None:
+    import time
+
+    report = many()
+    start = time.process_time()
+    view_model(report)
+    assert time.process_time() - start < 0.3

@@ -1,0 +1,163 @@
+"""The stand-alone page, the bundle it is made of, and the widget's wire."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from samples import SAMPLES, hostile, many, one_break, refused
+
+from dynascope.widgets import bundle, wire
+from dynascope.widgets.html import to_html
+from dynascope.widgets.model import view_model
+from dynascope.widgets.palette import DARK, GRAPHS_DARK, GRAPHS_LIGHT, LIGHT
+from dynascope.widgets.view import View, checked_request
+
+
+def data_of(html: str) -> Any:
+    match = re.search(r'<script type="application/json" id="dyn-data"([^>]*)>(.*?)</script>', html, re.DOTALL)
+    assert match
+    text = match[2]
+    if "gzip" in match[1]:
+        text = gzip.decompress(base64.b64decode(text)).decode()
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_page_holds_its_model_and_loads_nothing(name: str) -> None:
+    report = SAMPLES[name]()
+    html = to_html(report)
+    assert data_of(html) == json.loads(json.dumps(view_model(report)))
+    assert "default-src 'none'" in html
+    assert html.count("<script") == 2
+    assert not re.search(r"<(?:link|iframe|object|embed)\b|<script[^>]+src=|@import", html)
+
+
+def test_a_page_of_a_hundred_breaks_is_small() -> None:
+    assert len(to_html(many())) < 1_000_000
+
+
+def test_a_page_is_readable_without_javascript() -> None:
+    html = to_html(refused()).partition("<script")[0]
+    assert "stopped by an error" in html
+    assert "torch._dynamo.graph_break()" in html
+    assert "data:image/svg+xml" in html
+
+
+def test_hostile_text_stays_data() -> None:
+    html = to_html(hostile())
+    assert "<img src=x" not in html
+    assert html.count("</script>") == 2
+
+
+def test_the_same_page_each_time() -> None:
+    assert to_html(many()) == to_html(many())
+
+
+def test_the_bundle_is_current_and_small() -> None:
+    for path, text in bundle.files().items():
+        assert path.read_text("utf-8") == text, f"{path.name} is not current: python -m dynascope.widgets.bundle"
+    assert len(bundle.bundle_js().encode()) < bundle.LIMIT
+
+
+def test_no_front_end_module_parses_text_as_html() -> None:
+    for path in (Path(bundle.__file__).parent / "frontend").glob("*.js"):
+        text = path.read_text("utf-8")
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+            assert word not in text, (path.name, word)
+
+
+def test_both_sides_of_the_wire_name_the_same_fields() -> None:
+    text = (Path(bundle.__file__).parent / "frontend" / "wire.d.ts").read_text("utf-8")
+    for name, body in re.findall(r"export interface (\w+) \{(.*?) \}\n", text):
+        kind = getattr(wire, name)
+        fields = set(re.findall(r"(?:^|; )\s*(\w+)\??:", body.strip()))
+        mend = f"export interface {name} {{ {'; '.join(kind.__annotations__)} }}"
+        assert fields == set(kind.__annotations__), f"wire.d.ts should hold: {mend}"
+    assert get_type_hints(wire.ViewModel)
+
+
+def contrast(one: str, other: str) -> float:
+    def light(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("colours", "graphs"), [(LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK)])
+def test_colours_can_be_read(colours: dict[str, str], graphs: tuple[tuple[str, str], ...]) -> None:
+    for ground in ("bg", "panel", "break-tint", "skip-tint"):
+        assert contrast(colours["ink"], colours[ground]) >= 7
+        assert contrast(colours["soft"], colours[ground]) >= 4.5, ground
+    assert contrast(colours["break"], colours["break-tint"]) >= 4.5
+    assert contrast(colours["error"], colours["error-tint"]) >= 4.5
+    for line, tint in graphs:
+        assert contrast(line, colours["bg"]) >= 4.5
+        assert contrast(colours["soft"], tint) >= 4.5
+
+
+def test_the_view_shows_grows_and_tells() -> None:
+    view = View()
+    assert view.content is None
+    assert repr(view) == "dynascope view: waiting for the compiler"
+    view.busy = True
+    view.progress({"frames": 1, "graphs": 0, "breaks": 0, "now": "block", "seconds": 0.5})
+    assert view.now["now"] == "block"
+    view.show(one_break())
+    assert view.selected == "b0"
+    assert view.now["frames"] == 1
+    view.selected = "g1"
+    view.show(one_break())
+    assert view.selected == "g1"
+    view.busy = False
+    assert view.now == {}
+    view.message("saved \x00", "success")
+    assert view.status == {"text": "saved \u2400", "kind": "success"}
+    view.output([{"type": "stream", "text": "hi"}])
+    assert view.printed == [{"type": "stream", "text": "hi"}]
+    view.close()
+
+
+def test_a_views_plain_text_is_its_headline() -> None:
+    view = View(one_break())
+    bundle_ = view._repr_mimebundle_()
+    data = bundle_[0] if isinstance(bundle_, tuple) else bundle_
+    assert data["text/plain"].startswith("dynascope view: f: 2 graphs")
+    assert " at 0x" not in data["text/plain"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+    view.close()
+
+
+def test_requests_are_answered_and_handed_on() -> None:
+    view = View(one_break())
+    sent: list[Any] = []
+    heard: list[Any] = []
+    view.send = lambda content, buffers=None: sent.append(content)
+    view.on_request(heard.append)
+    view._heard(
+        view,
+        {"kind": "run_again", "id": "1", "settings": {"fullgraph": True}, "regions": [{"target": "f", "set": "error"}]},
+        [],
+    )
+    view._heard(view, {"kind": "nonsense", "id": "2"}, [])
+    assert sent == [{"kind": "ack", "id": "1"}]
+    assert heard == [{"kind": "run_again", "settings": {"fullgraph": True}, "regions": [{"target": "f", "set": "error"}]}]
+    view.on_request(heard.append, remove=True)
+    view.close()
+
+
+def test_requests_hold_only_what_is_expected() -> None:
+    assert checked_request({"kind": "stop", "more": 1}) == {"kind": "stop"}
+    assert checked_request({"kind": "save", "path": "a.html"}) == {"kind": "save", "path": "a.html"}
+    assert checked_request({"kind": "save", "path": 3}) is None
+    assert checked_request("stop") is None
+    wrong = {"kind": "run_again", "settings": 3, "regions": [{"target": "f", "set": "rm"}, 4]}
+    assert checked_request(wrong) == {"kind": "run_again", "settings": {}, "regions": []}

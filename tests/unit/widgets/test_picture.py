@@ -1,0 +1,133 @@
+"""The static pictures: valid, closed in themselves, and nothing of the user's gets out of its place."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import xml.dom.minidom
+
+import pytest
+from samples import EVIL, SAMPLES, hostile, loop, one_break
+
+from dynascope.widgets.layout import Box, Edge, layout
+from dynascope.widgets.picture import rounded, to_dot, to_svg
+from dynascope.widgets.static_output import HIDE_CSS, to_mimebundle
+from dynascope.widgets.words import cut, line_ranges, printable, shorten, text_width, wrapped
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_svg_is_valid_and_loads_nothing(name: str) -> None:
+    text = to_svg(SAMPLES[name]())
+    document = xml.dom.minidom.parseString(text)
+    tags = {e.tagName for e in document.getElementsByTagName("*")}
+    assert tags <= {"svg", "title", "defs", "marker", "path", "pattern", "rect", "g", "text"}
+    attributes = {a for e in document.getElementsByTagName("*") for a, _ in e.attributes.items()}
+    assert not {a for a in attributes if a.startswith("on") or "href" in a}
+    assert "var(--" not in text
+
+
+def test_svg_names_what_matters() -> None:
+    text = to_svg(loop())
+    for word in ("graph 0", "graph 2", "log(h)", "print(step)", "skipped", "resumes at line 5", "calls"):
+        assert word in text
+
+
+def test_texts_in_one_box_do_not_meet() -> None:
+    """By the careful widths that the picture itself assumes."""
+    for name in SAMPLES:
+        document = xml.dom.minidom.parseString(to_svg(SAMPLES[name]()))
+        for group in document.getElementsByTagName("g"):
+            rects = [e for e in group.childNodes if getattr(e, "tagName", "") == "rect"]
+            texts = [e for e in group.childNodes if getattr(e, "tagName", "") == "text"]
+            if not rects or not texts:
+                continue
+            left, width = float(rects[-1].getAttribute("x")), float(rects[-1].getAttribute("width"))
+            for e in texts:
+                wide = text_width(e.firstChild.data if e.firstChild else "", float(e.getAttribute("font-size") or 12))
+                assert wide <= width + 12, (name, e.toxml(), left)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_dot_holds_generated_names_only_outside_of_quotes(name: str) -> None:
+    source = to_dot(SAMPLES[name]())
+    outside = re.sub(r'"(?:\\.|[^"\\])*"', "", source)
+    assert "onerror" not in outside
+    assert "<" not in outside.replace("->", "")
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="no Graphviz on this machine")
+def test_graphviz_renders_hostile_text_as_text() -> None:
+    import graphviz
+
+    svg = graphviz.Source(to_dot(hostile())).pipe("svg", encoding="utf-8")
+    document = xml.dom.minidom.parseString(svg)
+    assert not document.getElementsByTagName("img")
+    assert not document.getElementsByTagName("script")
+
+
+def test_the_static_twin_survives_sanitisers() -> None:
+    html = to_mimebundle(one_break())["text/html"]
+    assert "dyn-static" in html
+    assert "data:image/svg+xml;base64," in html
+    assert HIDE_CSS in html
+    assert "<script" not in html
+    assert "<svg" not in html
+    assert " id=" not in html
+
+
+def test_hostile_text_is_text_in_the_static_twin() -> None:
+    html = to_mimebundle(hostile())["text/html"]
+    assert "<img src=x" not in html
+    assert "</script>" not in html
+    assert "\x00" not in html
+    assert "\u202e" not in html
+
+
+def test_dot_is_given_ids_and_sizes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    import subprocess
+
+    from dynascope.widgets import layout as module
+
+    given: list[str] = []
+
+    def run(*args: object, input: str, **kwargs: object) -> None:
+        given.append(input)
+        raise subprocess.TimeoutExpired("dot", 1)
+
+    monkeypatch.setattr(module.subprocess, "run", run)
+    monkeypatch.setattr(module, "dot_program", lambda: "dot")
+    placed = layout([Box(EVIL, 10, 10), Box("b", 10, 11)], [Edge(EVIL, "b")])
+    assert placed.engine == "layered"
+    assert "onerror" not in given[0]
+
+
+def test_without_graphviz_the_picture_is_still_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynascope.widgets import layout as module
+
+    module._cached.cache_clear()
+    monkeypatch.setattr(module, "dot_program", lambda: None)
+    for name in ("nested", "loop", "helper", "many"):
+        xml.dom.minidom.parseString(to_svg(SAMPLES[name]()))
+    module._cached.cache_clear()
+
+
+def test_layout_refuses_unknown_ids() -> None:
+    with pytest.raises(ValueError, match="not there"):
+        layout([Box("a", 1, 1)], [Edge("a", "b")])
+    with pytest.raises(ValueError, match="not there"):
+        layout([Box("a", 1, 1, "G")], [])
+    with pytest.raises(ValueError, match="twice"):
+        layout([Box("a", 1, 1), Box("a", 1, 1)], [])
+
+
+def test_words() -> None:
+    assert printable("a\x00b\u202ec") == "a\u2400b\ufffdc"
+    assert printable("x" * 10, 4) == "xxxx… (6 more characters)"
+    assert shorten("a" * 50 + "b" * 50, 11) == "aaaaa…bbbbb"
+    assert line_ranges([3, 2, 7, 2]) == "lines 2–3, 7"
+    assert line_ranges([4]) == "line 4"
+    assert line_ranges([]) == ""
+    assert text_width(cut("torch_dynamo_resume_in_f_at_4" * 9, 100), 12) <= 100
+    assert cut("f", 100) == "f"
+    assert len(wrapped("one two three four five six seven eight nine ten " * 5, 120, 11)) == 2
+    assert rounded([[0, 0], [0, 50], [50, 50]]) == "M0 0L0.0 43.0Q0 50 7.0 50.0L50 50"

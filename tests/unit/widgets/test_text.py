@@ -1,0 +1,58 @@
+"""The terminal view: short, plain in a pipe, a caret line under the break."""
+
+from __future__ import annotations
+
+import pytest
+from samples import SAMPLES, hostile, loop, many, one_break, recompiled, refused
+
+from dynascope.widgets.text import to_text
+
+
+def test_one_break() -> None:
+    lines = to_text(one_break(), colour=False, width=100).splitlines()
+    assert lines[0] == "f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.84 s"
+    assert lines[2] == "✂ graph break at In[3]:4:5 in f (resumed)"
+    assert lines[3] == "      4 │ torch._dynamo.graph_break()"
+    assert lines[4] == "        │ ^^^^^^^^^^^^^^^^^^^^^^^^^^^"
+    assert len(lines) <= 8
+
+
+def test_skips_recompiles_and_errors_are_told() -> None:
+    assert "– skipped frame decode at In[3]:8: because of the break at In[3]:11" in to_text(loop(), colour=False)
+    assert "↻ recompile of f: n was 2 at the first compile and is 3 now" in to_text(recompiled(), colour=False)
+    assert "✗ Unsupported at In[3]:4" in to_text(refused(), colour=False)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_plain_text_is_plain_and_not_too_wide(name: str) -> None:
+    text = to_text(SAMPLES[name](), colour=False, width=80)
+    assert "\x1b" not in text
+    assert "\x00" not in text
+    if name not in ("hostile", "many"):
+        body = text.splitlines()[1:]
+        assert max((len(line) for line in body), default=0) <= 100
+
+
+def test_colour_changes_no_character() -> None:
+    import re
+
+    plain, coloured = to_text(loop(), colour=False, width=90), to_text(loop(), colour=True, width=90)
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+def test_a_pipe_gets_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\x1b" not in to_text(loop())
+
+
+def test_many_breaks_stay_short() -> None:
+    assert len(to_text(many(), colour=False).splitlines()) < 130
+
+
+def test_hostile_text_cannot_steer_the_terminal() -> None:
+    report = hostile()
+    report.breaks[0].explanation = "\x1b[2J\x1b]0;title\x07gone"
+    text = to_text(report, colour=False)
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "\u202e" not in text
