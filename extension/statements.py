@@ -6,8 +6,9 @@ make that work under Dynamo:
 
 * It gives up on a frame that reads a global which did not exist when the frame began.  So names not bound yet
   are bound to a `_Missing` beforehand.  The cell must never see it: before a statement that reads such a name, where
-  it is not certain that it has been assigned, stands `if y is _in[0]: del y`.  That is always right (it puts the
-  truth back) and costs nothing in a trace.  What is still missing afterwards is deleted.
+  it is not certain that it has been assigned, stands `if _in_y: _in_y = False; if y is <stand-in>: del y`.  That is
+  always right (it puts the truth back, once) and costs nothing in a trace.  What is still missing afterwards is deleted.
+  Dynamo cannot trace the deletion itself; where it is certain to come, the statements are cut in two before.
 * It passes over frames that hold no tensor, and a resume function knows the cell's data only as globals.  `_in`
   holds an empty tensor, and lives to the end.
 
@@ -66,22 +67,39 @@ class Part:
     outside: str | None
 
 
-def parts(cell: Cell) -> list[Part]:
+def parts(cell: Cell, namespace: Namespace) -> list[Part]:
     """The cell's statements in runs that are compiled together and runs that are not."""
     found: list[Part] = []
+    missing = set(_bound(cell.statements)) - set(namespace)
+    checks, real = _Checks(missing, _Callees(namespace), _IN), set[str]()
+    read_first: set[str] = set()  # in this part: read where it may be missing
     for statement in cell.statements:
         reason = why_outside(statement)
-        if found and (found[-1].outside is None) == (reason is None):
+        binds = set(_bound([statement])) - real
+        checks.checked.clear()
+        checks.block([statement], real)
+        if found and (found[-1].outside is None) == (reason is None) and not binds & read_first:
             found[-1].statements.append(statement)
+            read_first |= checks.checked
         else:
             found.append(Part([statement], reason))
+            read_first = set(checks.checked)
+        real -= _deleted(statement)
     return found
+
+
+def _deleted(statement: ast.stmt) -> set[str]:
+    """Names that the statement may delete."""
+    names = {n.id for n in own_nodes(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+    return names | {n.name for n in own_nodes(statement) if isinstance(n, ast.ExceptHandler) and n.name}
 
 
 def why_outside(statement: ast.stmt) -> str | None:
     """Why this statement cannot be part of a function and mean the same; None where it can."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str):
         return "text"  # sets __doc__
+    if isinstance(statement, ast.Delete) and _deleted(statement):
+        return "del"  # of a global, which Dynamo does not trace: it would pass over the whole function
     for node in own_nodes(statement):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return "import"
@@ -99,8 +117,8 @@ def why_outside(statement: ast.stmt) -> str | None:
 def notes(cell: Cell) -> list[str]:
     """What the report says of statements that were not compiled; imports and definitions go without saying."""
     said = []
-    for part in parts(cell):
-        if part.outside not in (None, "import", "text"):
+    for part in parts(cell, {}):
+        if part.outside not in (None, "import", "text", "del"):
             said.append(f"line {part.statements[0].lineno} ran as it stands, outside the compiled statements ({part.outside}).")
     return said
 
@@ -108,7 +126,7 @@ def notes(cell: Cell) -> list[str]:
 def run(shell: Any, cell: Cell, enter: Callable[[Any], Any]) -> Any:
     """Run the cell, its statements compiled; returns the value of the last expression."""
     value = None
-    for part in parts(cell):
+    for part in parts(cell, shell.user_ns):
         last = part.statements[-1]
         result = last if last is cell.last_expression else None
         if part.outside is None:
@@ -201,14 +219,23 @@ class _Callees:
         value = self.namespace.get(name)
         if isinstance(value, FunctionType):
             return _names(value.__code__) if value.__globals__ is self.namespace else set()
-        kind = value if isinstance(value, type) else type(value)
-        if kind.__module__.partition(".")[0] in ("builtins", "torch") and not isinstance(value, (list, tuple, dict, set)):
+        if _is_inert(value):
             return set()
         if self._all is None:  # an object of the user's, or a container: it may lead to any of them
             self._all = set()
             for function in _functions(self.namespace):
                 self._all |= _names(function.__code__)
         return self._all
+
+
+def _is_inert(value: Any, depth: int = 0) -> bool:
+    """Whether nothing of the user's can run by using this value."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in value)
+    if isinstance(value, dict):
+        return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in value.values())
+    kind = value if isinstance(value, type) else type(value)
+    return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy")
 
 
 def _functions(namespace: Namespace) -> Iterator[FunctionType]:
@@ -231,6 +258,7 @@ def _function(statements: list[ast.stmt], bound: list[str], local: str, checks: 
         result = cell.last_expression.value
     packed = ast.Tuple(elts=[ast.Name(id=local, ctx=ast.Load()), result], ctx=ast.Load())
     body.append(_at(ast.Return(value=packed), last))
+    body[:0] = [_strip(flag, first) for flag in checks.flags()]
     if bound:
         body.insert(0, _at(ast.Global(names=bound), first))
     arguments = ast.arguments(posonlyargs=[], args=[ast.arg(arg=local)], kwonlyargs=[], kw_defaults=[], defaults=[])
@@ -257,6 +285,8 @@ class _Checks:
         self.missing = set(missing)
         self.callees = callees
         self.local = local
+        #: names that got a check
+        self.checked: set[str] = set()
 
     def block(self, statements: list[ast.stmt], real: set[str]) -> list[ast.stmt]:
         """The block with its checks; `real`, the names that are certainly no stand-ins, grows."""
@@ -266,7 +296,9 @@ class _Checks:
                 continue  # all of them are, already
             doubtful = sorted((self.missing - real) & self._reads(statement))
             out.extend(self._check(name, statement) for name in doubtful)
+            self.checked.update(doubtful)
             real.update(doubtful)
+            out.extend(self._no_check(name, statement) for name in sorted(_deleted(statement) & self.missing))
             out.append(self._inside(statement, real))
             if not blocks(statement):
                 real.update(name for node in _own_scope(statement) for name in names_bound_by(node))
@@ -302,9 +334,21 @@ class _Checks:
         names = _loaded(statement, {id(s) for block in blocks(statement) for s in block})
         return names | self.callees.read(names)
 
+    def flags(self) -> list[ast.stmt]:
+        """What stands at the beginning: a flag for each name that is checked anywhere."""
+        return [ast.parse(f"{self._flag(name)} = True").body[0] for name in sorted(self.checked)]
+
+    def _flag(self, name: str) -> str:
+        return f"{self.local}_{name}"
+
     def _check(self, name: str, place: ast.stmt) -> ast.stmt:
-        stand_in = f"{self.local}[0][{name!r}]"
-        return _strip(ast.parse(f"if {name} is {stand_in}: del {name}").body[0], place)
+        flag, stand_in = self._flag(name), f"{self.local}[0][{name!r}]"
+        text = f"if {flag}:\n {flag} = False\n if {name} is {stand_in}:\n  del {name}"
+        return _strip(ast.parse(text).body[0], place)
+
+    def _no_check(self, name: str, place: ast.stmt) -> ast.stmt:
+        """The user deletes the name: a later check would not find it."""
+        return _strip(ast.parse(f"{self._flag(name)} = False").body[0], place)
 
 
 def _loaded(node: ast.AST, without: set[int]) -> set[str]:

@@ -145,7 +145,7 @@ class CellMaker:
     def definitions(self) -> list[str]:
         k = self.small()
         inner = [
-            re.sub(r"\S.*", "pass", line) if line.strip().startswith(_NOT_IN_A_FUNCTION) else line for line in self.block(1, 3)
+            re.sub(r"\S.*", "pass", line) if line.strip().startswith(_NOT_IN_A_FUNCTION) and not line.endswith(":") else line for line in self.block(1, 3)
         ]
         shapes = [
             ["def f(t):", *indent(["a = b = c = late = t + 1", *inner]), "    return a"],
@@ -164,7 +164,7 @@ class CellMaker:
 
 
 #: inside a function these would make a local name of one that the function reads as a global before
-_NOT_IN_A_FUNCTION = ("del ", "import", "scale", "n +=", "flag", "number", "late", "raise", "x ", "alias ", "while", "t =", "pair", "other")
+_NOT_IN_A_FUNCTION = ("del ", "import", "scale", "n +=", "flag", "number", "late", "raise", "assert n", "x ", "alias ", "while", "t =", "pair", "other")
 
 
 def indent(lines: list[str]) -> list[str]:

@@ -35,7 +35,7 @@ class Notebook:
     def clear(self) -> None:
         """Forget what cells have bound."""
         namespace = self.shell.user_ns
-        for name in [n for n in namespace if n not in self.clean]:
+        for name in [n for n in namespace if n not in self.clean and not n.startswith("__")]:  # those are the compiler's
             del namespace[name]
         namespace.update(self.clean)
 
