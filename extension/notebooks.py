@@ -89,6 +89,7 @@ def run_page(
     path: str | Path,
     *,
     update: bool = False,
+    compare_stored: bool = True,
     timeout: float = DEFAULT_TIMEOUT,
     on_cell: Callable[[int, int], None] = lambda done, cells: None,
     before: str = "",
@@ -96,6 +97,7 @@ def run_page(
 ) -> Result:
     """Run one page and compare it with what it stores.
 
+    `compare_stored=False`: errors and time-outs are problems, another structure is none.
     `timeout`: seconds for a cell where neither it nor the page says.  `on_cell(done, cells)` is called
     before each cell.  `before`: code that runs unseen in the kernel first.  `environ`: added to the
     kernel's variables.
@@ -147,7 +149,7 @@ def run_page(
         result.problems.append(Problem(str(path), f"no kernel: {(str(error).splitlines() or ['it did not start'])[0]}"))
     result.notebook = work
     result.cells = len(started)
-    result.problems += _compare(page, work, started, not result.problems, update)
+    result.problems += _compare(page, work, started, not result.problems, compare_stored and not update)
     _restore(page, work, set(started))
     if update and not result.problems and path.suffix == ".ipynb":
         result.updated = _update(page, work, folder)
@@ -181,7 +183,7 @@ def _restore(page: Page, work: Any, started: set[int]) -> None:
             work.cells[index]["execution_count"] = cell.get("execution_count")
 
 
-def _compare(page: Page, work: Any, started: list[int], finished: bool, update: bool) -> list[Problem]:
+def _compare(page: Page, work: Any, started: list[int], finished: bool, with_stored: bool) -> list[Problem]:
     """Problems with the cells that ran to their end."""
     problems = []
     for index in started if finished else started[:-1]:
@@ -195,8 +197,8 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, update: 
             what = "an error is gone: the cell is tagged expect-exception and raised nothing"
             problems.append(_problem(page, index, what))
             continue
-        # an update accepts what is new; what is removed from the page is not stored either
-        if update or not page.stores_outputs or tags & _HIDDEN:
+        # what is removed from the page is not stored either
+        if not with_stored or not page.stores_outputs or tags & _HIDDEN:
             continue
         for difference in compare(page.notebook.cells[index].get("outputs", []), outputs):
             problem = _problem(page, index, difference.what, difference.line)

@@ -34,5 +34,6 @@ def run_and_keep(page: Path, place: Path) -> tuple[Result, dict[int, Path]]:
     """The result, and by execution count the stem of the files of each report (.html, .txt, .json)."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    result = run_page(page, before=BEFORE % str(place.resolve()))
+    # whether it is as it was stored is what the tests look at; another torch or backend may differ
+    result = run_page(page, compare_stored=False, before=BEFORE % str(place.resolve()))
     return result, {int(p.stem): p.with_suffix("") for p in sorted(place.glob("*.html"))}

@@ -61,7 +61,7 @@ def main() -> int:
             if line.startswith(copied):
                 line = real[copied] + line[len(copied) :]
                 break
-        print(line.removeprefix(up))
+        print(line.removeprefix(up).removeprefix(str(ROOT) + os.sep))
     sys.stderr.write(done.stderr)
     return done.returncode
 
