@@ -27,6 +27,8 @@ _LEAD = re.compile(
 )
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
+#: torch prints its own traceback after the user's: of no use to the user, and 10 kB a break
+_INTERNAL = re.compile(r"^(?:Traceback \(most recent call last\):|NoneType: None|Set TORCHDYNAMO_VERBOSE)", re.M)
 _CARETS = re.compile(r"^    [ ~]*\^[\^~]*\s*$")
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
@@ -76,7 +78,7 @@ def registry() -> dict[str, dict[str, Any]]:
 
 def read(text: str) -> BreakText:
     """Take a break's text apart; what is not there stays empty."""
-    result = BreakText(text=text)
+    result = BreakText(text=_INTERNAL.split(text, 1)[0].rstrip())
     header = _HEADER.search(text)
     if header:
         result.file, result.line = header["file"], int(header["line"])

@@ -183,13 +183,18 @@ class Drafts:
         elif name.startswith("cudagraph"):
             draft.notes.append(_text(payload).strip().splitlines()[0] if payload else name)
         elif name.endswith("_BYTECODE"):
-            draft.artifacts[name.rsplit("_", 2)[-2].lower() + "_bytecode"] = _text(payload)
+            draft.artifacts[name.rsplit("_", 2)[-2].lower() + "_bytecode"] = _capped(_text(payload))
 
     def string(self, value: Any) -> str:
         """An interned string; a file that was cut may lack it."""
         if isinstance(value, int):
             return self.strings.get(value, "?")
         return str(value)
+
+
+def _capped(text: str, limit: int = 5000) -> str:
+    """Bytecode of a long function is repeated by each of its resume functions; all of it is in TORCH_LOGS=bytecode."""
+    return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n... (cut; TORCH_LOGS=bytecode prints all)\n"
 
 
 def _text(payload: Any) -> str:

@@ -101,6 +101,8 @@ class _Reader:
 
     def statement(self, statement: ast.stmt, pending: ast.stmt | None, place: tuple[str, int] | None) -> None:
         annotation = None
+        target: ast.expr
+        value: ast.expr | None
         if isinstance(statement, ast.AnnAssign):
             target, value, annotation = statement.target, statement.value, statement.annotation
         elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:

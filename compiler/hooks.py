@@ -46,7 +46,7 @@ class Hooks:
     def detach(self, sink: Sink) -> None:
         """Stop sending to `sink`; with the last one gone, torch is as it was."""
         with self._lock:
-            self.sinks = [s for s in self.sinks if s is not sink]
+            self.sinks = [s for s in self.sinks if s != sink]  # a bound method is a new object each time
             if not self.sinks:
                 self._remove()
 

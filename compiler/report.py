@@ -283,15 +283,18 @@ class Report:
 
     def frame(self, id: str) -> Frame:
         """The frame with this id; KeyError where there is none."""
-        return _find(self.frames, id)
+        found: Frame = _find(self.frames, id)
+        return found
 
     def graph(self, id: str) -> Graph:
         """The graph with this id; KeyError where there is none."""
-        return _find(self.graphs, id)
+        found: Graph = _find(self.graphs, id)
+        return found
 
     def break_(self, id: str) -> Break:
         """The graph break with this id; KeyError where there is none."""
-        return _find(self.breaks, id)
+        found: Break = _find(self.breaks, id)
+        return found
 
     # -- out and in -----------------------------------------------------------------------------
 

@@ -94,8 +94,8 @@ def compile(
     if context is not None and hasattr(context, "error_on_graph_break"):
         context.error_on_graph_break = error_on_graph_break  # a module: no call of ours in its way
         return compiled
-    decorate: Any = torch._dynamo.error_on_graph_break(error_on_graph_break)
-    return decorate(compiled)
+    dynamo: Any = torch._dynamo
+    return dynamo.error_on_graph_break(error_on_graph_break)(compiled)
 
 
 def entry(target: Any, settings: Settings) -> Callable[..., Any]:

@@ -1,0 +1,268 @@
+"""A recording never changes what the user's code does, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+import weakref
+from typing import Any
+
+import pytest
+import torch
+import torch._dynamo
+import torch._logging._internal
+
+from dynascope.compiler import hook_points, hooks
+from dynascope.compiler.fresh import fresh
+from dynascope.compiler.recording import observe
+from dynascope.compiler.report import Report
+from dynascope.compiler.run import compile as compile_with_flag
+from dynascope.compiler.run import explain
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def patched_objects() -> dict[str, Any]:
+    """Everything that a hook replaces or adds to, by identity."""
+    from torch._dynamo import callback, config, convert_frame, eval_frame, output_graph, resume_execution, symbolic_convert
+
+    return {
+        "catch": vars(convert_frame.CatchErrorsWrapper)["__call__"],
+        "assert": vars(convert_frame.ConvertFrameAssert)["__call__"],
+        "run": vars(symbolic_convert.InstructionTranslatorBase)["run"],
+        "subgraph": vars(output_graph.OutputGraph)["compile_subgraph"],
+        "compiler": vars(output_graph.OutputGraph)["call_user_compiler"],
+        "lookup": vars(resume_execution.ContinueExecutionCache)["lookup"],
+        "stance": eval_frame._callback_from_stance,
+        "handlers": list(torch._logging._internal.trace_log.handlers),
+        "callbacks": (list(callback.callback_handler.start_callbacks), list(callback.callback_handler.end_callbacks)),
+        "suppress": config.suppress_errors,
+    }
+
+
+def test_everything_is_put_back() -> None:
+    before = patched_objects()
+    with observe():
+        assert patched_objects()["catch"] is not before["catch"]
+        torch.compile(broken, backend="eager")(torch.ones(2))
+    assert patched_objects() == before
+    explain(broken, backend="eager", fullgraph=True)(torch.ones(2))
+    assert patched_objects() == before
+    with pytest.raises(KeyboardInterrupt), observe():
+        raise KeyboardInterrupt
+    assert patched_objects() == before
+
+
+def test_recordings_nest_and_end_in_any_order() -> None:
+    before = patched_objects()
+    first, second = observe(), observe()
+    first.__enter__()
+    second.__enter__()
+    torch.compile(broken, backend="eager")(torch.ones(2))
+    first.__exit__(None, None, None)
+    torch._dynamo.reset()
+    torch.compile(broken, backend="eager")(torch.ones(2))
+    second.__exit__(None, None, None)
+    assert patched_objects() == before
+    assert first.report.summary.breaks == 1
+    assert first.report.summary.graphs == 2
+    assert second.report.summary.breaks == 1
+    assert second.report.summary.graphs == 4
+
+
+def test_reset_in_the_users_code() -> None:
+    with observe() as recording:
+        torch.compile(broken, backend="eager")(torch.ones(2))
+        torch._dynamo.reset()
+        torch.compile(broken, backend="eager")(torch.ones(2))
+    report = recording.report
+    assert [f.compile_id for f in report.frames] == ["0/0", "1/0", "0/0", "1/0"]
+    assert len({f.id for f in report.frames}) == 4
+    assert [len(b.hits) for b in report.breaks] == [2]
+
+
+def test_frames_of_other_threads_are_foreign() -> None:
+    def work() -> None:
+        torch.compile(broken, backend="eager")(torch.ones(2))
+
+    with observe() as recording:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert recording.report.frames
+    assert all(f.foreign for f in recording.report.frames)
+
+
+def test_a_hook_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: Any) -> Any:
+        raise AttributeError("no such thing in this torch")
+
+    monkeypatch.setitem(hook_points.POINTS, "graph ends", gone)
+    with observe() as recording:
+        torch.compile(broken, backend="eager")(torch.ones(2))
+    report = recording.report
+    assert "no such thing" in str(report.hooks["graph ends"])
+    assert [(b.line, b.outcome) for b in report.breaks] == [(broken.__code__.co_firstlineno + 2, "resumed")]
+    assert report.breaks[0].error_on_graph_break is None  # only that hook knows
+
+
+@pytest.mark.parametrize("name", sorted(hook_points.POINTS))
+def test_every_hook_can_be_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: Any) -> Any:
+        raise AttributeError("gone")
+
+    monkeypatch.setitem(hook_points.POINTS, name, gone)
+    with observe() as recording:
+        result = torch.compile(broken, backend="eager")(torch.ones(2))
+    assert torch.equal(result, torch.full((2,), 4.0))
+    assert recording.report.hooks[name] == "AttributeError: gone"
+
+
+def test_an_error_in_an_observer_is_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: Any) -> Any:
+        raise RuntimeError("our own fault")
+
+    monkeypatch.setattr(hook_points, "summaries", wrong)
+    with observe(on_progress=wrong) as recording:
+        result = torch.compile(broken, backend="eager")(torch.ones(2))
+    assert torch.equal(result, torch.full((2,), 4.0))
+    assert any("our own fault" in str(v) for v in recording.report.hooks.values())
+
+
+def test_code_compiled_before_is_cached_and_never_without_breaks() -> None:
+    compiled = torch.compile(broken, backend="eager")
+    compiled(torch.ones(2))
+    with observe() as recording:
+        compiled(torch.ones(2))
+    report = recording.report
+    assert [f.status for f in report.frames] == ["cached", "cached"]
+    assert report.frames[1].continues == report.frames[0].id
+    assert report.summary.graphs == 2
+    assert "graph breaks unknown" in report.headline()
+    assert "0 graph breaks" not in report.headline()
+
+
+def test_explain_traces_afresh_and_leaves_the_users_code_a_cache_hit() -> None:
+    compiled = torch.compile(broken, backend="eager")
+    compiled(torch.ones(2))
+    code = broken.__code__
+    reports = [explain(broken, backend="eager")(torch.ones(2)) for _ in range(12)]
+    assert len({report.headline().split("compiled in")[0] for report in reports}) == 1
+    assert broken.__code__ is code
+    with observe() as recording:
+        compiled(torch.ones(2))
+    assert [f.status for f in recording.report.frames] == ["cached", "cached"]
+
+
+def test_other_sizes_in_later_runs_stay_static() -> None:
+    shapes = [explain(broken, backend="eager")(torch.ones(n)).graphs[0].nodes[0].shape for n in (2, 3, 4)]
+    assert shapes == [[2], [3], [4]]
+
+
+def test_fresh_restores_under_exceptions() -> None:
+    torch.compile(broken, backend="eager")(torch.ones(2))
+    code = broken.__code__
+    with pytest.raises(KeyboardInterrupt), fresh() as freshen:
+        freshen(broken)
+        assert broken.__code__ is not code
+        assert broken.__code__ == code
+        raise KeyboardInterrupt
+    assert broken.__code__ is code
+
+
+def test_the_report_keeps_nothing_of_the_users_alive() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.inner(x)
+            torch._dynamo.graph_break()
+            return x.relu()
+
+    def scope() -> tuple[Report, list[weakref.ref[Any]]]:
+        net, x = Net(), torch.ones(2, 3)
+        graphs: list[weakref.ref[Any]] = []
+
+        def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+            graphs.append(weakref.ref(gm))
+            return gm.forward
+
+        report = explain(net, backend=backend)(x)
+        return report, [weakref.ref(net), weakref.ref(x), weakref.ref(net.inner.weight), weakref.ref(Net.forward.__code__), *graphs]
+
+    report, references = scope()
+    del Net
+    torch._dynamo.reset()
+    gc.collect()
+    assert report.summary.graphs == 2, [f.reason for f in report.frames]
+    assert [r() for r in references] == [None] * len(references)
+    assert hooks.HOOKS.entered == {}
+
+
+def test_a_report_of_a_hundred_breaks_is_small() -> None:
+    lines = ["def many(x):"]
+    for i in range(100):
+        lines += [f"    x = x + {i}", "    torch._dynamo.graph_break()"]
+    space: dict[str, Any] = {"torch": torch}
+    exec("\n".join([*lines, "    return x"]), space)
+    report = explain(space["many"], backend="eager")(torch.ones(2))
+    assert report.summary.breaks == 100
+    assert len(json.dumps(report.to_dict())) < 5_000_000
+
+
+def test_progress_tells_what_is_compiled() -> None:
+    told: list[dict[str, Any]] = []
+    explain(broken, on_progress=told.append, backend="eager")(torch.ones(2))
+    assert told[-1]["graphs"] == 2
+    assert told[-1]["breaks"] == 1
+    assert {t["now"] for t in told} == {"broken"}
+
+
+def test_refusals_are_reported_and_errors_of_the_user_propagate() -> None:
+    report = explain(broken, backend="eager", fullgraph=True, error_on_graph_break=True)(torch.ones(2))
+    assert report.error is not None
+    assert report.error.origin == "compiler"
+    assert any("fullgraph=True wins" in note for note in report.notes)
+
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        explain(wrong, backend="eager")(torch.ones(2))
+
+
+def test_compile_takes_the_missing_argument() -> None:
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        compile_with_flag(broken, backend="eager", error_on_graph_break=True)(torch.ones(2))
+    torch._dynamo.reset()
+    assert compile_with_flag(broken, backend="eager", error_on_graph_break=False)(torch.ones(2)).sum() == 8
+    module = torch.nn.Linear(2, 2)
+    assert isinstance(compile_with_flag(module, backend="eager", error_on_graph_break=True), type(torch.compile(module)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"backend": "no_such"}, "unknown backend 'no_such'"),
+        ({"device": "cuda:99"}, "not available"),
+        ({"device": "nonsense"}, "unknown device"),
+        ({"mode": "max-autotune", "options": {"a": 1}}, "not both"),
+        ({"mode": "max-autotune", "backend": "eager"}, "Inductor's"),
+    ],
+)
+def test_bad_settings_are_one_line_before_anything_runs(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words) as caught:
+        explain(broken, **settings)
+    assert "\n" not in str(caught.value)
