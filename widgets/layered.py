@@ -199,48 +199,49 @@ class _Rows:
 
     def spread(self) -> None:
         """Give each box an x near its neighbours; boxes in a row keep their order and distance."""
-        for row in self.rows:
-            self._settle(row, None)
-        rounds = 8 if len(self.ranks) < 2000 else 3
-        for turn in range(rounds):
+        offsets = [self._offsets(row) for row in self.rows]
+        for row, offset in zip(self.rows, offsets, strict=True):
+            for node, at in zip(row, offset, strict=True):
+                self.x[node] = at
+        turns = 8 if len(self.ranks) < 2000 else 2
+        order = list(zip(self.rows, offsets, strict=True))
+        for turn in range(turns):
             neighbours = self.up if turn % 2 == 0 else self.down
-            for row in self.rows if turn % 2 == 0 else reversed(self.rows):
-                self._settle(row, neighbours)
+            for row, offset in order if turn % 2 == 0 else reversed(order):
+                self._settle(row, offset, neighbours)
 
-    def _gap(self, left: int, right: int) -> float:
-        return self.gaps.side if (left, right) in self.beside else self.gaps.column
-
-    def _settle(self, row: list[int], neighbours: list[list[int]] | None) -> None:
-        """Least movement towards the wished places without overlap: blocks that touch move as one."""
-        x, width = self.x, self.width
+    def _offsets(self, row: list[int]) -> list[float]:
+        """The centres of a row that stands as close as it may."""
         offsets, at = [], 0.0
         for position, node in enumerate(row):
             if position:
                 left = row[position - 1]
-                at += width[left] / 2 + self._gap(left, node) + width[node] / 2
+                gap = self.gaps.side if (left, node) in self.beside else self.gaps.column
+                at += self.width[left] / 2 + gap + self.width[node] / 2
             offsets.append(at)
-        if neighbours is None:
-            for node, offset in zip(row, offsets, strict=True):
-                x[node] = offset
-            return
-        sums: list[float] = []
-        counts: list[int] = []
-        weights: list[float] = []
+        return offsets
+
+    def _settle(self, row: list[int], offsets: list[float], neighbours: list[list[int]]) -> None:
+        """Least movement towards the wished places without overlap: blocks that touch move as one."""
+        x = self.x
+        blocks: list[tuple[float, float, int]] = []  # sum of wishes, weight, how many boxes
         for node, offset in zip(row, offsets, strict=True):
             near = neighbours[node]
-            wish = sum(x[n] for n in near) / len(near) if near else x[node]
-            weight = 1.0 if near else 0.1
-            sums.append((wish - offset) * weight)
-            weights.append(weight)
-            counts.append(1)
-            while len(sums) > 1 and sums[-2] * weights[-1] > sums[-1] * weights[-2]:
-                sums[-2:] = [sums[-2] + sums[-1]]
-                weights[-2:] = [weights[-2] + weights[-1]]
-                counts[-2:] = [counts[-2] + counts[-1]]
+            if len(near) == 1:
+                total, weight, count = x[near[0]] - offset, 1.0, 1
+            elif near:
+                total, weight, count = sum([x[n] for n in near]) / len(near) - offset, 1.0, 1
+            else:
+                total, weight, count = (x[node] - offset) * 0.1, 0.1, 1
+            while blocks and blocks[-1][0] * weight > total * blocks[-1][1]:
+                before = blocks.pop()
+                total, weight, count = total + before[0], weight + before[1], count + before[2]
+            blocks.append((total, weight, count))
         position = 0
-        for total, weight, count in zip(sums, weights, counts, strict=True):
+        for total, weight, count in blocks:
+            shift = total / weight
             for _ in range(count):
-                x[row[position]] = total / weight + offsets[position]
+                x[row[position]] = shift + offsets[position]
                 position += 1
 
     # -- edges ------------------------------------------------------------------------------------

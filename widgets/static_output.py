@@ -12,13 +12,14 @@ from html import escape
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.model import view_model
-from dynascope.widgets.palette import LIGHT
 from dynascope.widgets.picture import svg
 from dynascope.widgets.text import to_text
 from dynascope.widgets.wire import ViewModel
 
 #: rows of the table of breaks
 ROWS = 40
+#: readable on light and on dark ground, whichever the page has
+ERROR = "#d4313a"
 #: first rule: hidden while the live view stands below; second: hides what a dead view leaves behind
 HIDE_CSS = (
     ".jp-OutputArea-child:has(.dyn-static):has(+ .jp-OutputArea-child .dyn-widget){display:none}"
@@ -48,8 +49,8 @@ def static_body(model: ViewModel) -> str:
     """Headline, error, breaks and picture of a model, without style rules."""
     out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["name"])}</strong>: {_counts(model)}</p>']
     for chip in model["chips"]:
-        colour = LIGHT["error"] if chip["kind"] == "error" else LIGHT["skip"]
-        out.append(f'<p style="margin:2px 0;color:{colour}">{escape(chip["text"])}</p>')
+        colour = f";color:{ERROR}" if chip["kind"] == "error" else ""
+        out.append(f'<p style="margin:2px 0{colour}">{escape(chip["text"])}</p>')
     if model["breaks"]:
         out.append(_table(model))
     data = base64.b64encode(svg(model).encode("utf-8", "replace")).decode("ascii")

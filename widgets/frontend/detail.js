@@ -43,7 +43,7 @@ function partBody(part, ctx, name) {
   if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
   if (part.kind === "prose") {
     return h("div", { cls: "dyn-prose" }, ...body.text.map((t) => h("p", {}, ...prose(t))),
-      body.todo.length ? [h("h5", { text: "What to do" }), h("ul", {}, ...body.todo.map((t) => h("li", {}, ...prose(t))))] : null,
+      body.todo.length ? [h("h3", { text: "What to do" }), h("ul", {}, ...body.todo.map((t) => h("li", {}, ...prose(t))))] : null,
       ...body.code.map((t) => h("pre", { cls: "dyn-code dyn-wrap", text: t })));
   }
   if (part.kind === "stack") {
@@ -96,8 +96,8 @@ export function detailView(ctx) {
     const box = h("div", { cls: "dyn-row dyn-switches", role: "group", "aria-label": `error_on_graph_break ${where}` });
     for (const [set, word] of [["allow", "Allow"], ["error", "Error"]]) {
       const on = ctx.pending.regions.get(detail.target) === set;
-      box.append(h("button", { cls: "dyn-btn", type: "button", "aria-pressed": String(on), text: `${word} ${where}`, title: `${set === "allow" ? "allow graph breaks" : "fail at a graph break"} ${where}, at the next run`,
-        onclick: () => { ctx.pending.region(detail.target, set); ctx.changed(); show(content, id); } }));
+      box.append(h("button", { cls: "dyn-btn", type: "button", "aria-pressed": String(on), "data-set": set, text: `${word} ${where}`, title: `${set === "allow" ? "allow graph breaks" : "fail at a graph break"} ${where}, at the next run`,
+        onclick: () => { ctx.pending.region(detail.target, set); ctx.changed(); node.querySelector(`.dyn-switches [data-set=${set}]`).focus(); } }));
     }
     return box;
   }
@@ -115,7 +115,7 @@ export function detailView(ctx) {
     const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out", href: url, target: "_blank", rel: "noopener noreferrer", text: `${name} ↗` }));
     node.replaceChildren(
       h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
-        h("h3", {}, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
+        h("h2", { cls: "dyn-dtitle" }, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
         h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), copyButton(detail.copy, "Copy place"), ...links)),
       h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, switches(detail), ...tabs(detail)), facts));
   }

@@ -18,13 +18,14 @@ export function headerView(ctx) {
   const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress, chips), controls, note, changes, printed);
   let started = 0, timer = 0, saving = false;
 
-  const value = (name) => (name in pending.settings ? pending.settings[name] : (host.get("settings") || {})[name]);
-  const change = (name, to) => { pending.set(name, to, (host.get("settings") || {})[name]); ctx.changed(); };
+  const given = (name) => { const v = (host.get("settings") || {})[name]; return v === undefined ? null : v; };
+  const value = (name) => (name in pending.settings ? pending.settings[name] : given(name));
+  const change = (name, to) => { pending.set(name, to, given(name)); ctx.changed(); };
 
   function toggle(name) {
     const on = value(name) === true, moot = name === "error_on_graph_break" && value("fullgraph") === true;
     return h("button", { cls: `dyn-switch${name in pending.settings ? " dyn-changed" : ""}${moot ? " dyn-moot" : ""}`, type: "button", role: "switch", "aria-checked": String(on), text: name,
-      title: moot ? "has no effect: fullgraph wins" : null, onclick: () => change(name, !on) });
+      title: moot ? "has no effect: fullgraph wins" : null, onclick: () => change(name, on ? (given(name) === null ? null : false) : true) });
   }
   function choice(name, options) {
     const now = value(name), list = h("select", { "aria-label": name, cls: `dyn-select${name in pending.settings ? " dyn-changed" : ""}` });
@@ -41,10 +42,12 @@ export function headerView(ctx) {
   function drawControls() {
     const busy = host.get("busy"), can = host.get("can_run_again"), parts = [];
     const within = controls.contains(document.activeElement) ? [...controls.querySelectorAll("button,select,input")].indexOf(document.activeElement) : -1;
+    const known = Object.keys(host.get("settings") || {}).length > 0;
     if (can) {
-      parts.push(toggle("fullgraph"), toggle("error_on_graph_break"), choice("backend", BACKENDS.map((b) => [b, b])),
+      if (known) parts.push(toggle("fullgraph"), toggle("error_on_graph_break"), choice("backend", BACKENDS.map((b) => [b, b])),
         choice("dynamic", [[null, "auto"], [true, "true"], [false, "false"]]),
-        choice("device", [[null, "default"], ["cpu", "cpu"], ["cuda", "cuda"]]), h("span", { cls: "dyn-spacer" }));
+        choice("device", [[null, "default"], ["cpu", "cpu"], ["cuda", "cuda"]]));
+      parts.push(h("span", { cls: "dyn-spacer" }));
       const count = pending.count;
       const run = h("button", { cls: "dyn-btn dyn-primary", type: "button", text: count ? `Run again (${count} change${count > 1 ? "s" : ""})` : "Run again", onclick: () => ctx.request(pending.request()) });
       run.disabled = Boolean(busy);
@@ -60,7 +63,7 @@ export function headerView(ctx) {
       parts.push(h("button", { cls: "dyn-btn", type: "button", text: "Save", title: "save as .html, .json, .svg, .dot or .txt", onclick: () => { if (saving) save(); else { saving = true; drawControls(); path.focus(); } } }));
     }
     const command = host.get("command");
-    const regions = [...pending.regions].map(([target, set]) => h("button", { cls: "dyn-chip dyn-changed", type: "button", text: `${target}: ${set} ×`, title: "take this change back", onclick: () => { pending.region(target, set); ctx.changed(); } }));
+    const regions = [...pending.regions].map(([target, set]) => h("button", { cls: "dyn-chip dyn-changed", type: "button", text: `${/^\d/.test(target) ? "line " : ""}${target}: ${set} ×`, title: "take this change back", onclick: () => { pending.region(target, set); ctx.changed(); } }));
     if (command && can) parts.push(h("div", { cls: "dyn-command" }, ...regions, h("code", { text: command }), copyButton(command, "Copy")));
     else parts.push(...regions);
     controls.replaceChildren(...parts);
@@ -89,7 +92,7 @@ export function headerView(ctx) {
     else if (status.text) lines.push([status.text, status.kind]);
     if (host.get("edited")) lines.push(["the cell was edited since this run", "warning"]);
     for (const text of ctx.content ? ctx.content.notes : []) lines.push([text, "note"]);
-    note.replaceChildren(...lines.map(([text, kind]) => h("div", { cls: `dyn-say dyn-say-${/^\w+$/.test(kind || "") ? kind : "note"}`, text })));
+    note.replaceChildren(...lines.map(([text, kind]) => h("div", { cls: `dyn-say dyn-say-${/^\w+$/.test(kind || "") ? kind : "note"}`, text, tabindex: text.length > 300 ? "0" : null })));
     const diff = host.get("diff");
     const words = diff ? ["fixed", "new", "moved"].filter((k) => (diff[k] || []).length).map((k) => `${diff[k].length} ${k}`).join(" · ") : "";
     changes.replaceChildren(diff ? h("details", {}, h("summary", { text: `since the run before: ${words || "nothing changed"}` }), h("ul", {}, ...(diff.lines || []).map((text) => h("li", { text })))) : "");
@@ -98,7 +101,7 @@ export function headerView(ctx) {
   }
 
   function draw(content) {
-    title.replaceChildren(h("b", { text: content.name.length > 90 ? content.name.slice(0, 60) + "…" + content.name.slice(-28) : content.name, title: content.name }), " ",
+    title.replaceChildren(h("b", { role: "heading", "aria-level": host.live ? 2 : 1, text: content.name.length > 90 ? content.name.slice(0, 60) + "…" + content.name.slice(-28) : content.name, title: content.name }), " ",
       h("span", { cls: "dyn-counts" }, ...content.counts.flatMap(([number, words], i) => [i ? " · " : "", number ? h("strong", { text: number }) : "", number && words ? " " : "", words])));
     const settings = content.settings, fixed = [];
     if (!host.get("can_run_again")) {

@@ -34,8 +34,7 @@ function row(line, previous, box) {
   const note = line.marks ? line.reason : first ? NOTES[state] || "" : "";
   const code = h("code");
   box.open = paintCode(code, line.text, line.marks || [], box.open);
-  const words = [`line ${line.line}`, line.text.trim().slice(0, 200), line.reason].filter(Boolean).join(", ");
-  return h("div", { cls: `dyn-ln ${tone}`, role: "option", "aria-selected": "false", "aria-label": words, tabindex: "-1", title: line.reason, "data-line": line.line, "data-id": line.marks ? line.marks[0].id : line.id },
+  return h("div", { cls: `dyn-ln ${tone}`, role: "option", "aria-selected": "false", tabindex: "-1", title: line.reason, "data-line": line.line, "data-id": line.marks ? line.marks[0].id : line.id },
     h("span", { cls: "dyn-no", text: line.line }), badge(line), code, note ? h("span", { cls: "dyn-note", text: note }) : h("span"));
 }
 

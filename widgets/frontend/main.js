@@ -20,13 +20,13 @@ function mount(root, host) {
     host, pending: pending(), content: null, local: "",
     select, point: (file, line) => lens.point(file, line), has: (id) => Boolean(ctx.content && ctx.content.details[id]),
     canRun: () => Boolean(host.get("can_run_again")),
-    changed: () => { header.drawControls(); },
+    changed: () => { header.drawControls(); if (ctx.content) detail.show(ctx.content, selected); },
     link: (id, part) => host.link(linkTo(id, part)),
     request,
   };
   const open = () => detail.node.focus({ preventScroll: false });
   const header = headerView(ctx), breaks = breaksView(select, open), lens = lensView(select), split = splitView(select, open), detail = detailView(ctx);
-  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Source" })), lens.node);
+  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Source" })), lens.node);
   view.append(header.node, breaks.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
   root.replaceChildren(view);
   const stopTheme = followTheme(view);
@@ -47,11 +47,15 @@ function mount(root, host) {
     if (shown !== selected || drawnFor !== content) detail.show(content, selected);
     [shown, drawnFor] = [selected, content];
   }
+  function clear() {
+    ctx.pending.clear();
+    if (ctx.content) detail.show(ctx.content, selected);
+  }
   function request(message) {
     ctx.local = "";
     header.drawNotes();
     host.ask(message, PATIENCE).then((answer) => {
-      if (answer === "done" && message.kind === "run_again") ctx.pending.clear();
+      if (answer === "done" && message.kind === "run_again") clear();
       if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : "kernel gone: run the cell again";
       header.drawNotes();
       header.drawControls();
@@ -70,7 +74,7 @@ function mount(root, host) {
     ctx.content = content;
     view.setAttribute("role", "region");
     view.setAttribute("aria-label", `dynascope view: ${content.headline.slice(0, 300)}`);
-    source.querySelector("h4").textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
+    source.querySelector("h2").textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
     source.hidden = !content.lens.length;
     view.querySelector(".dyn-mid").classList.toggle("dyn-alone", !content.lens.length);
     split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
@@ -92,7 +96,7 @@ function mount(root, host) {
     host.on("content", draw),
     host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light("kernel"); } }),
     host.on("now", header.drawProgress),
-    ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") ctx.pending.clear(); header.drawControls(); header.drawNotes(); })),
+    ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") clear(); header.drawControls(); header.drawNotes(); })),
     ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
   ];
   const follow = (hash) => {

@@ -261,8 +261,7 @@ const first = !previous || previous.state !== line.state || previous.id !== line
 const note = line.marks ? line.reason : first ? NOTES[state] || "" : "";
 const code = h("code");
 box.open = paintCode(code, line.text, line.marks || [], box.open);
-const words = [`line ${line.line}`, line.text.trim().slice(0, 200), line.reason].filter(Boolean).join(", ");
-return h("div", { cls: `dyn-ln ${tone}`, role: "option", "aria-selected": "false", "aria-label": words, tabindex: "-1", title: line.reason, "data-line": line.line, "data-id": line.marks ? line.marks[0].id : line.id },
+return h("div", { cls: `dyn-ln ${tone}`, role: "option", "aria-selected": "false", tabindex: "-1", title: line.reason, "data-line": line.line, "data-id": line.marks ? line.marks[0].id : line.id },
 h("span", { cls: "dyn-no", text: line.line }), badge(line), code, note ? h("span", { cls: "dyn-note", text: note }) : h("span"));
 }
 function lensView(select) {
@@ -349,7 +348,7 @@ const n = ++serial, ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits:
 const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
 s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
 const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}`,
-role: "button", "aria-pressed": "false", "aria-label": shape.full, tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
+role: "button", "aria-pressed": "false", "aria-label": [shape.title, shape.note, ...(shape.lines || [])].join(" ") + `: ${shape.full}`, tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
 return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
 s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
 ...picture.groups.map((g) => node(g, groupShape(g, ids))),
@@ -367,7 +366,7 @@ const zoomer = (text, name, act) => h("button", { cls: "dyn-btn dyn-icon", type:
 const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0, 1)));
 const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
 const folded = h("div", { cls: "dyn-folded" });
-const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Split graph" }), tools), pane, folded, legend);
+const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Split graph" }), tools), pane, folded, legend);
 let last = null, picture = null, svg = null, scale = 1, now = "", unfolded = false, ids = [], touched = false;
 function zoom(to) {
 scale = Math.min(3, Math.max(0.2, to));
@@ -499,7 +498,7 @@ const act = () => {
 point(n);
 for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("aria-pressed", String(other === g));
 };
-const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", "aria-label": n.full + (n.place ? `, ${n.place}` : ""), onclick: act },
+const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", "aria-label": `${picture.titles[i]}: ${n.full}` + (n.place ? `, ${n.place}` : ""), onclick: act },
 s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
 s("text", { x: x + w / 2, y: y + height / 2 + 4, "text-anchor": "middle", text: picture.titles[i] }));
 g.addEventListener("keydown", (event) => {
@@ -577,7 +576,7 @@ if (part.kind === "graph") return fxView(body, ctx.point, name);
 if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
 if (part.kind === "prose") {
 return h("div", { cls: "dyn-prose" }, ...body.text.map((t) => h("p", {}, ...prose(t))),
-body.todo.length ? [h("h5", { text: "What to do" }), h("ul", {}, ...body.todo.map((t) => h("li", {}, ...prose(t))))] : null,
+body.todo.length ? [h("h3", { text: "What to do" }), h("ul", {}, ...body.todo.map((t) => h("li", {}, ...prose(t))))] : null,
 ...body.code.map((t) => h("pre", { cls: "dyn-code dyn-wrap", text: t })));
 }
 if (part.kind === "stack") {
@@ -626,8 +625,8 @@ const where = detail.kind === "break" ? "here" : "in this function";
 const box = h("div", { cls: "dyn-row dyn-switches", role: "group", "aria-label": `error_on_graph_break ${where}` });
 for (const [set, word] of [["allow", "Allow"], ["error", "Error"]]) {
 const on = ctx.pending.regions.get(detail.target) === set;
-box.append(h("button", { cls: "dyn-btn", type: "button", "aria-pressed": String(on), text: `${word} ${where}`, title: `${set === "allow" ? "allow graph breaks" : "fail at a graph break"} ${where}, at the next run`,
-onclick: () => { ctx.pending.region(detail.target, set); ctx.changed(); show(content, id); } }));
+box.append(h("button", { cls: "dyn-btn", type: "button", "aria-pressed": String(on), "data-set": set, text: `${word} ${where}`, title: `${set === "allow" ? "allow graph breaks" : "fail at a graph break"} ${where}, at the next run`,
+onclick: () => { ctx.pending.region(detail.target, set); ctx.changed(); node.querySelector(`.dyn-switches [data-set=${set}]`).focus(); } }));
 }
 return box;
 }
@@ -644,7 +643,7 @@ h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "butt
 const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out", href: url, target: "_blank", rel: "noopener noreferrer", text: `${name} ↗` }));
 node.replaceChildren(
 h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
-h("h3", {}, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
+h("h2", { cls: "dyn-dtitle" }, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
 h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), copyButton(detail.copy, "Copy place"), ...links)),
 h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, switches(detail), ...tabs(detail)), facts));
 }
@@ -662,12 +661,13 @@ const changes = h("div", { cls: "dyn-diff" });
 const printed = h("div", { cls: "dyn-printed" });
 const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress, chips), controls, note, changes, printed);
 let started = 0, timer = 0, saving = false;
-const value = (name) => (name in pending.settings ? pending.settings[name] : (host.get("settings") || {})[name]);
-const change = (name, to) => { pending.set(name, to, (host.get("settings") || {})[name]); ctx.changed(); };
+const given = (name) => { const v = (host.get("settings") || {})[name]; return v === undefined ? null : v; };
+const value = (name) => (name in pending.settings ? pending.settings[name] : given(name));
+const change = (name, to) => { pending.set(name, to, given(name)); ctx.changed(); };
 function toggle(name) {
 const on = value(name) === true, moot = name === "error_on_graph_break" && value("fullgraph") === true;
 return h("button", { cls: `dyn-switch${name in pending.settings ? " dyn-changed" : ""}${moot ? " dyn-moot" : ""}`, type: "button", role: "switch", "aria-checked": String(on), text: name,
-title: moot ? "has no effect: fullgraph wins" : null, onclick: () => change(name, !on) });
+title: moot ? "has no effect: fullgraph wins" : null, onclick: () => change(name, on ? (given(name) === null ? null : false) : true) });
 }
 function choice(name, options) {
 const now = value(name), list = h("select", { "aria-label": name, cls: `dyn-select${name in pending.settings ? " dyn-changed" : ""}` });
@@ -683,10 +683,12 @@ return h("label", { cls: "dyn-choice" }, h("span", { text: name }), list);
 function drawControls() {
 const busy = host.get("busy"), can = host.get("can_run_again"), parts = [];
 const within = controls.contains(document.activeElement) ? [...controls.querySelectorAll("button,select,input")].indexOf(document.activeElement) : -1;
+const known = Object.keys(host.get("settings") || {}).length > 0;
 if (can) {
-parts.push(toggle("fullgraph"), toggle("error_on_graph_break"), choice("backend", BACKENDS.map((b) => [b, b])),
+if (known) parts.push(toggle("fullgraph"), toggle("error_on_graph_break"), choice("backend", BACKENDS.map((b) => [b, b])),
 choice("dynamic", [[null, "auto"], [true, "true"], [false, "false"]]),
-choice("device", [[null, "default"], ["cpu", "cpu"], ["cuda", "cuda"]]), h("span", { cls: "dyn-spacer" }));
+choice("device", [[null, "default"], ["cpu", "cpu"], ["cuda", "cuda"]]));
+parts.push(h("span", { cls: "dyn-spacer" }));
 const count = pending.count;
 const run = h("button", { cls: "dyn-btn dyn-primary", type: "button", text: count ? `Run again (${count} change${count > 1 ? "s" : ""})` : "Run again", onclick: () => ctx.request(pending.request()) });
 run.disabled = Boolean(busy);
@@ -702,7 +704,7 @@ if (saving) parts.push(path);
 parts.push(h("button", { cls: "dyn-btn", type: "button", text: "Save", title: "save as .html, .json, .svg, .dot or .txt", onclick: () => { if (saving) save(); else { saving = true; drawControls(); path.focus(); } } }));
 }
 const command = host.get("command");
-const regions = [...pending.regions].map(([target, set]) => h("button", { cls: "dyn-chip dyn-changed", type: "button", text: `${target}: ${set} ×`, title: "take this change back", onclick: () => { pending.region(target, set); ctx.changed(); } }));
+const regions = [...pending.regions].map(([target, set]) => h("button", { cls: "dyn-chip dyn-changed", type: "button", text: `${/^\d/.test(target) ? "line " : ""}${target}: ${set} ×`, title: "take this change back", onclick: () => { pending.region(target, set); ctx.changed(); } }));
 if (command && can) parts.push(h("div", { cls: "dyn-command" }, ...regions, h("code", { text: command }), copyButton(command, "Copy")));
 else parts.push(...regions);
 controls.replaceChildren(...parts);
@@ -729,7 +731,7 @@ if (ctx.local) lines.push([ctx.local, "warning"]);
 else if (status.text) lines.push([status.text, status.kind]);
 if (host.get("edited")) lines.push(["the cell was edited since this run", "warning"]);
 for (const text of ctx.content ? ctx.content.notes : []) lines.push([text, "note"]);
-note.replaceChildren(...lines.map(([text, kind]) => h("div", { cls: `dyn-say dyn-say-${/^\w+$/.test(kind || "") ? kind : "note"}`, text })));
+note.replaceChildren(...lines.map(([text, kind]) => h("div", { cls: `dyn-say dyn-say-${/^\w+$/.test(kind || "") ? kind : "note"}`, text, tabindex: text.length > 300 ? "0" : null })));
 const diff = host.get("diff");
 const words = diff ? ["fixed", "new", "moved"].filter((k) => (diff[k] || []).length).map((k) => `${diff[k].length} ${k}`).join(" · ") : "";
 changes.replaceChildren(diff ? h("details", {}, h("summary", { text: `since the run before: ${words || "nothing changed"}` }), h("ul", {}, ...(diff.lines || []).map((text) => h("li", { text })))) : "");
@@ -737,7 +739,7 @@ const out = host.get("printed") || [];
 printed.replaceChildren(...(out.length ? [h("details", { open: true }, h("summary", { text: "output of the run" }), ...out.map((o) => h("pre", { cls: `dyn-o dyn-o-${o.type === "error" ? "error" : "stream"}`, text: o.text })))] : []));
 }
 function draw(content) {
-title.replaceChildren(h("b", { text: content.name.length > 90 ? content.name.slice(0, 60) + "…" + content.name.slice(-28) : content.name, title: content.name }), " ",
+title.replaceChildren(h("b", { role: "heading", "aria-level": host.live ? 2 : 1, text: content.name.length > 90 ? content.name.slice(0, 60) + "…" + content.name.slice(-28) : content.name, title: content.name }), " ",
 h("span", { cls: "dyn-counts" }, ...content.counts.flatMap(([number, words], i) => [i ? " · " : "", number ? h("strong", { text: number }) : "", number && words ? " " : "", words])));
 const settings = content.settings, fixed = [];
 if (!host.get("can_run_again")) {
@@ -793,13 +795,13 @@ const ctx = {
 host, pending: pending(), content: null, local: "",
 select, point: (file, line) => lens.point(file, line), has: (id) => Boolean(ctx.content && ctx.content.details[id]),
 canRun: () => Boolean(host.get("can_run_again")),
-changed: () => { header.drawControls(); },
+changed: () => { header.drawControls(); if (ctx.content) detail.show(ctx.content, selected); },
 link: (id, part) => host.link(linkTo(id, part)),
 request,
 };
 const open = () => detail.node.focus({ preventScroll: false });
 const header = headerView(ctx), breaks = breaksView(select, open), lens = lensView(select), split = splitView(select, open), detail = detailView(ctx);
-const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h4", { text: "Source" })), lens.node);
+const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Source" })), lens.node);
 view.append(header.node, breaks.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
 root.replaceChildren(view);
 const stopTheme = followTheme(view);
@@ -819,11 +821,15 @@ else lens.light({ details: content.details }, selected);
 if (shown !== selected || drawnFor !== content) detail.show(content, selected);
 [shown, drawnFor] = [selected, content];
 }
+function clear() {
+ctx.pending.clear();
+if (ctx.content) detail.show(ctx.content, selected);
+}
 function request(message) {
 ctx.local = "";
 header.drawNotes();
 host.ask(message, PATIENCE).then((answer) => {
-if (answer === "done" && message.kind === "run_again") ctx.pending.clear();
+if (answer === "done" && message.kind === "run_again") clear();
 if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : "kernel gone: run the cell again";
 header.drawNotes();
 header.drawControls();
@@ -842,7 +848,7 @@ view.classList.remove("dyn-waiting");
 ctx.content = content;
 view.setAttribute("role", "region");
 view.setAttribute("aria-label", `dynascope view: ${content.headline.slice(0, 300)}`);
-source.querySelector("h4").textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
+source.querySelector("h2").textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
 source.hidden = !content.lens.length;
 view.querySelector(".dyn-mid").classList.toggle("dyn-alone", !content.lens.length);
 split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
@@ -864,7 +870,7 @@ const stops = [
 host.on("content", draw),
 host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light("kernel"); } }),
 host.on("now", header.drawProgress),
-...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") ctx.pending.clear(); header.drawControls(); header.drawNotes(); })),
+...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") clear(); header.drawControls(); header.drawNotes(); })),
 ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
 ];
 const follow = (hash) => {
