@@ -65,9 +65,21 @@ def key(torch: str, root: Path) -> str:
     digest = hashlib.sha256()
     for text in (torch, "{}.{}".format(*sys.version_info[:2]), str(root)):
         digest.update(text.encode() + b"\0")
-    for name in ("pyproject.toml", CONSTRAINTS):
-        digest.update((root / name).read_bytes() + b"\0")
+    digest.update((root / CONSTRAINTS).read_bytes() + b"\0")
+    digest.update(what_to_install((root / "pyproject.toml").read_text(encoding="utf-8")).encode())
     return f"torch {torch} {digest.hexdigest()}"
+
+
+def what_to_install(pyproject: str) -> str:
+    """The sections of pyproject.toml that an installation depends on: not those of the checks."""
+    kept = []
+    inside = True
+    for line in pyproject.splitlines():
+        if line.startswith("["):
+            inside = line.lstrip("[").startswith(("build-system", "project", "tool.setuptools"))
+        if inside:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def is_ready(venv: Path, torch: str, root: Path = ROOT) -> bool:

@@ -137,6 +137,8 @@ def test_a_finished_installation_is_not_repeated(project: tuple[Path, list[str]]
     assert done == ["venv", "torch==2.13.0", "setuptools>=77", ".[test,docs]"]
     assert not environment.ensure(venv, "2.13.0", root)
     assert len(done) == 4
+    (root / "pyproject.toml").write_text("[project]\n[tool.ruff]\nline-length = 3\n")
+    assert not environment.ensure(venv, "2.13.0", root), "a setting of a check installs nothing"
     (root / environment.CONSTRAINTS).write_text("a==2\n")
     assert environment.ensure(venv, "2.13.0", root)
     assert environment.ensure(venv, "2.9.1", root)
