@@ -35,7 +35,7 @@ function fxPicture(body, point, name) {
       point(n);
       for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("aria-pressed", String(other === g));
     };
-    const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", "aria-label": `${picture.titles[i]}: ${n.full}` + (n.place ? `, ${n.place}` : ""), onclick: act },
+    const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
       s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
       s("text", { x: x + w / 2, y: y + height / 2 + 4, "text-anchor": "middle", text: picture.titles[i] }));
     g.addEventListener("keydown", (event) => {

@@ -35,7 +35,7 @@ export function drawPicture(picture, name) {
   const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
     s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
   const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}`,
-    role: "button", "aria-pressed": "false", "aria-label": [shape.title, shape.note, ...(shape.lines || [])].join(" ") + `: ${shape.full}`, tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
+    role: "button", "aria-pressed": "false", tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
   return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
     s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
     ...picture.groups.map((g) => node(g, groupShape(g, ids))),

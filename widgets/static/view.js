@@ -348,7 +348,7 @@ const n = ++serial, ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits:
 const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
 s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
 const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}`,
-role: "button", "aria-pressed": "false", "aria-label": [shape.title, shape.note, ...(shape.lines || [])].join(" ") + `: ${shape.full}`, tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
+role: "button", "aria-pressed": "false", tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
 return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
 s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
 ...picture.groups.map((g) => node(g, groupShape(g, ids))),
@@ -498,7 +498,7 @@ const act = () => {
 point(n);
 for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("aria-pressed", String(other === g));
 };
-const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", "aria-label": `${picture.titles[i]}: ${n.full}` + (n.place ? `, ${n.place}` : ""), onclick: act },
+const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
 s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
 s("text", { x: x + w / 2, y: y + height / 2 + 4, "text-anchor": "middle", text: picture.titles[i] }));
 g.addEventListener("keydown", (event) => {
