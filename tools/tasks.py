@@ -89,8 +89,14 @@ def demo(work: Work, arguments: list[str]) -> int:
 
 
 def lab(work: Work, arguments: list[str]) -> int:
-    """JupyterLab, at the tour."""
-    return work.py("-m", "jupyter", "lab", *root_flags(), *(arguments or [TOUR]))
+    """JupyterLab, at the tour.  The address that it prints leads there too, where no browser opens by itself."""
+    tour = "--LabApp.default_url=/lab/tree/" + TOUR
+    command = [work.python, "-m", "jupyter", "lab", *root_flags(), tour, *arguments]
+    os.chdir(str(ROOT))
+    if os.name == "posix":
+        # in our place: it gets the signals itself
+        os.execve(work.python, command, work.environ)
+    return work.call(*command)
 
 
 def root_flags() -> list[str]:
