@@ -161,9 +161,10 @@ class _Details:
         title = {"skipped": "Skipped frame", "failed": "Failed frame", "empty": "Empty frame", "cached": "Cached frame"}.get(
             f.status, "Resume function" if f.kind == "resume" else "Backward" if f.kind == "autograd" else "Frame"
         )
+        name = f.name if title == "Resume function" else frame_name(f)
         return {
-            "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(frame_name(f), 160),
-            "place": place, "copy": place, "facts": facts, "parts": self._frame_parts(f), "file": printable(f.file, 1000),
+            "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(name, 160), "place": place,
+            "copy": place, "facts": facts, "parts": self._frame_parts(f), "file": printable(f.file, 1000),
             "line": f.line, "target": printable(f.name, 1000),
         }  # fmt: skip
 

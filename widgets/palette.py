@@ -34,9 +34,23 @@ def graph_tone(number: int) -> int:
     return number % len(GRAPHS_LIGHT)
 
 
+#: variables of JupyterLab, VS Code and Colab that ground and ink follow
+_HOSTS: Final = {
+    "bg": ("--jp-layout-color0", "--vscode-editor-background", "--colab-primary-surface-color"),
+    "ink": ("--jp-content-font-color1", "--vscode-editor-foreground", "--colab-primary-text-color"),
+}
+
+
+def _hosted(name: str, value: str) -> str:
+    """The host's variable where it has one, else our own value."""
+    for variable in reversed(_HOSTS.get(name, ())):
+        value = f"var({variable}, {value})"
+    return value
+
+
 def css_variables(*, dark: bool) -> str:
     """`--dyn-ink: #1b1f24; ...` for the style sheet."""
-    pairs = [(f"--dyn-{name}", value) for name, value in (DARK if dark else LIGHT).items()]
+    pairs = [(f"--dyn-{name}", _hosted(name, value)) for name, value in (DARK if dark else LIGHT).items()]
     for number, (line, tint) in enumerate(GRAPHS_DARK if dark else GRAPHS_LIGHT):
         pairs += [(f"--dyn-g{number}", line), (f"--dyn-g{number}-tint", tint)]
     return "; ".join(f"{name}: {value}" for name, value in pairs) + ";"

@@ -8,12 +8,12 @@ counted in words, never silently dropped.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections import defaultdict
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, plural
 from dynascope.widgets import layout as lay
 from dynascope.widgets.advice import said
+from dynascope.widgets.fold import Folded, fold
 from dynascope.widgets.palette import graph_tone
 from dynascope.widgets.wire import Arrow, Picture, Shape
 from dynascope.widgets.words import Places, cut, frame_name, line_ranges, printable, shorten, text_width, wrapped
@@ -34,66 +34,18 @@ def split_pictures(report: Report, places: Places) -> tuple[Picture, Picture | N
     visible = [f for f in report.frames if f.status != "ignored"]
     if len(visible) <= FOLD_ABOVE:
         return _Drawing(report, places, visible, {}).picture(), None
-    kept, folds = _fold(report, visible, KEEP)
+    kept, folds = fold(visible, KEEP)
     folded = _Drawing(report, places, kept, folds).picture()
     if len(visible) > WHOLE_ABOVE:
-        kept, folds = _fold(report, visible, WHOLE_ABOVE - 50)
+        kept, folds = fold(visible, WHOLE_ABOVE - 50)
         return folded, _Drawing(report, places, kept, folds).picture()
     return folded, _Drawing(report, places, visible, {}).picture()
-
-
-@dataclass
-class _Folded:
-    """Frames drawn as one box."""
-
-    id: str
-    name: str
-    resumes: bool
-    frames: list[Frame] = field(default_factory=list)
-
-    def title(self) -> str:
-        n = len(self.frames)
-        return plural(n, "more resume" if self.resumes else "more frame") + f" of {self.name}"
-
-
-def _fold(report: Report, visible: list[Frame], keep: int) -> tuple[list[Frame], dict[str, _Folded]]:
-    """The frames to draw, and for each other frame the fold that stands for it."""
-
-    def weight(frame: Frame) -> int:
-        if frame.status in ("failed", "skipped"):
-            return 0
-        return 1 if frame.recompile_of else 2 if frame.kind != "resume" else 4 if frame.status == "empty" else 3
-
-    chosen = {f.id for f in sorted(visible, key=weight)[:keep]}
-    by_id = {f.id: f for f in report.frames}
-    named: Counter[tuple[str, bool]] = Counter(
-        (frame_name_of(f, by_id), f.kind == "resume") for f in visible if f.id not in chosen
-    )
-    common = {key for key, _ in named.most_common(10)}
-    folds: dict[tuple[str, bool], _Folded] = {}
-    of: dict[str, _Folded] = {}
-    for frame in visible:
-        if frame.id in chosen:
-            continue
-        key = (frame_name_of(frame, by_id), frame.kind == "resume")
-        if key not in common:
-            key = ("other functions", False)
-        if key not in folds:
-            folds[key] = _Folded(f"fold{len(folds)}", printable(key[0]), key[1])
-        folds[key].frames.append(frame)
-        of[frame.id] = folds[key]
-    return [f for f in visible if f.id in chosen], of
-
-
-def frame_name_of(frame: Frame, by_id: dict[str, Frame]) -> str:
-    """The name of the function that a frame belongs to, through its continuations."""
-    return frame.name or frame.code_name
 
 
 class _Drawing:
     """One picture being put together."""
 
-    def __init__(self, report: Report, places: Places, frames: list[Frame], folds: dict[str, _Folded]) -> None:
+    def __init__(self, report: Report, places: Places, frames: list[Frame], folds: dict[str, Folded]) -> None:
         self.report, self.places, self.frames, self.folds = report, places, frames, folds
         self.by_id = {f.id: f for f in report.frames}
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
@@ -117,8 +69,8 @@ class _Drawing:
                 self._box(self._break_shape(b), None)
         for frame in self.frames:
             self._frame(frame, held[frame.id])
-        for fold in {id(f): f for f in self.folds.values()}.values():
-            self._fold_box(fold)
+        for folded in {id(f): f for f in self.folds.values()}.values():
+            self._fold_box(folded)
         previous: str | None = None
         children: dict[str, list[str]] = defaultdict(list)
         for frame in self.report.frames:
@@ -228,14 +180,14 @@ class _Drawing:
             shape["badge"] = "allowed"
         return shape
 
-    def _fold_box(self, fold: _Folded) -> None:
-        ids = {f.id for f in fold.frames}
+    def _fold_box(self, folded: Folded) -> None:
+        ids = {f.id for f in folded.frames}
         breaks = sum(1 for b in self.report.breaks if self.owners[b.id] is None and any(h.frame in ids for h in b.hits))
         note = plural(breaks, "break") if breaks else ""
         room = BOX_WIDTH - 30 - text_width(note, 11)
         self._box({
-            "id": fold.id, "kind": "fold", "x": 0, "y": 0, "w": 0, "h": 0, "title": cut(fold.title(), room, 12, bold=True),
-            "note": note, "full": f"{fold.title()}, folded" + (f", with {note}" if note else ""),
+            "id": folded.id, "kind": "fold", "x": 0, "y": 0, "w": 0, "h": 0, "title": cut(folded.title(), room, 12, bold=True),
+            "note": note, "full": f"{folded.title()}, folded" + (f", with {note}" if note else ""),
         }, None)  # fmt: skip
 
     def _box(self, shape: Shape, group: str | None) -> None:

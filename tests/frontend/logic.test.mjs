@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { module } from "./load.mjs";
 
-const { clock, linkTo, parseLink, pending, related, rounded, search, step } = await module("logic");
+const { clock, linkTo, parseLink, pending, rounded, search, step } = await module("logic");
 
 const content = {
   details: {
@@ -38,8 +38,6 @@ test("arrow keys walk down the column and along calls, and stay at the ends", ()
   assert.equal(step(picture, "gone", "ArrowDown"), "f0");
   assert.equal(step({ groups: [], boxes: [], arrows: [] }, "gone", "ArrowDown"), "");
 });
-
-test("what goes with a selection", () => assert.deepEqual([...related(content, "b0")], ["b0", "f1"]));
 
 test("links", () => {
   assert.deepEqual(parseLink(linkTo("b0", "stack")), { id: "b0", part: "stack" });

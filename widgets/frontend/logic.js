@@ -41,14 +41,6 @@ export function step(picture, id, key) {
   return best || id;
 }
 
-// The ids that light up with `id`: itself, its frame, its graph; of a fold nothing else.
-export function related(content, id) {
-  const ids = new Set([id]);
-  const detail = content.details[id];
-  for (const [, , other] of detail ? detail.facts : []) if (other) ids.add(other);
-  return ids;
-}
-
 export const parseLink = (hash) => {
   const match = /^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash || "");
   return match ? { id: match[1], part: match[2] || "" } : null;

@@ -187,12 +187,6 @@ if (cost < least) [best, least] = [shape.id, cost];
 }
 return best || id;
 }
-function related(content, id) {
-const ids = new Set([id]);
-const detail = content.details[id];
-for (const [, , other] of detail ? detail.facts : []) if (other) ids.add(other);
-return ids;
-}
 const parseLink = (hash) => {
 const match = /^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash || "");
 return match ? { id: match[1], part: match[2] || "" } : null;
@@ -472,20 +466,35 @@ return { node, draw, light, stop: () => watch.disconnect() };
 }
 const ROW = 22;
 const HEIGHT = 330;
-function fxRow(node, i, point) {
-return h("div", { cls: `dyn-fxrow dyn-fx-${node.kind}`, role: "button", tabindex: "-1", title: node.full, style: `top:${i * ROW}px`, "data-i": i, onclick: () => point(node) },
+function fxRow(node, i, point, now) {
+return h("div", { "aria-pressed": String(i === now), cls: `dyn-fxrow dyn-fx-${node.kind}`, role: "button", tabindex: "-1", title: node.full, style: `top:${i * ROW}px`, "data-i": i, onclick: () => point(i) },
 h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
 }
 function fxList(nodes, point) {
 const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
-const box = h("div", { cls: "dyn-fxlist", tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
-let from = -1;
+const box = h("div", { cls: "dyn-fxlist", tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
+let from = -1, now = -1;
+const choose = (i) => {
+now = i;
+point(nodes[i]);
+from = -1;
+draw();
+};
 const draw = () => {
 const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 8);
 if (first === from) return;
 from = first;
-inner.replaceChildren(...nodes.slice(first, first + Math.ceil(HEIGHT / ROW) + 18).map((n, k) => fxRow(n, first + k, point)));
+inner.replaceChildren(...nodes.slice(first, first + Math.ceil(HEIGHT / ROW) + 18).map((n, k) => fxRow(n, first + k, choose, now)));
 };
+box.addEventListener("keydown", (event) => {
+const to = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: nodes.length - 1 }[event.key];
+if (to === undefined || !nodes[to]) return;
+const top = to * ROW;
+if (top < box.scrollTop || top + ROW > box.scrollTop + box.clientHeight) box.scrollTop = to < now ? top : top + ROW - box.clientHeight;
+choose(to);
+event.preventDefault();
+event.stopPropagation();
+});
 box.addEventListener("scroll", draw);
 draw();
 return box;

@@ -107,7 +107,7 @@ def report(source: str, name: str, **more: Any) -> Report:
     r.summary = Summary(
         frames=len(drawn),
         graphs=len(r.graphs),
-        ops=sum(g.ops for g in r.graphs),
+        ops=sum(g.ops or 0 for g in r.graphs),
         breaks=len(r.breaks),
         resumes=sum(f.kind == "resume" for f in drawn),
         skipped=sum(f.status == "skipped" for f in drawn),
@@ -494,7 +494,9 @@ def hostile() -> Report:
     for part in (*r.frames, *r.graphs, *r.breaks):
         spoil(part)
     evil_line = "    evil('" + EVIL.replace("\x00", "") + "')"
-    for thing in (*r.frames, *r.breaks, *(n for g in r.graphs for n in g.nodes), *(s for b in r.breaks for s in b.stack)):
+    placed: list[Any] = [*r.frames, *r.breaks]
+    placed += [n for g in r.graphs for n in g.nodes] + [entry for b in r.breaks for entry in b.stack]
+    for thing in placed:
         thing.file = EVIL
     r.breaks[0].urls = ["javascript:window.pwned=1"]
     r.compiled, r.notes = [long], [EVIL, long]
