@@ -96,7 +96,7 @@ def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, li
             break
         blank += 1
     raw = _raw_cell(shell)
-    start = raw.rfind(body) if body.strip() else -1
+    start = raw.rfind(body.rstrip()) if body.strip() else -1  # some magics pass the text on without its last line end
     if start > 0 and raw[start - 1] == "\n":
         return raw, raw[: start - 1].split("\n") + [""] * blank
     return None, [magic_line] + [""] * blank

@@ -20,7 +20,6 @@ _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
 _STATEMENTS_CALL = re.compile(rf", in {_COLOUR}{STATEMENTS}{_COLOUR}\([^)]*\)")
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
-_STACK_ARGUMENT = re.compile(rf"{_COLOUR}(?:___stack\d+|__nested_resume_fns|__nested_frame_values){_COLOUR}(?:, )?")
 
 
 def show_trimmed(shell: Any, error: BaseException) -> None:
@@ -38,8 +37,11 @@ def show_trimmed(shell: Any, error: BaseException) -> None:
         return
 
 
-def trimmed(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of plumbing; None where nothing is left."""
+def trimmed(trace: TracebackType | None, signatures: dict[str, str] | None = None) -> TracebackType | None:
+    """The traceback without the frames of plumbing; None where nothing is left.
+
+    A resume function stands for the frame that it goes on from; `signatures` gets that frame's arguments by its name.
+    """
     entries: list[TracebackType] = []
     inside = False
     while trace is not None:
@@ -49,7 +51,10 @@ def trimmed(trace: TracebackType | None) -> TracebackType | None:
             inside = True
         elif not _is_plumbing(trace):
             if entries and _continues(trace, entries[-1]):
-                entries.pop()
+                code = entries.pop().tb_frame.f_code
+                if signatures is not None:
+                    name = trace.tb_frame.f_code.co_name
+                    signatures[name] = signatures.get(code.co_name) or ", ".join(code.co_varnames[: code.co_argcount])
             entries.append(trace)
         trace = trace.tb_next
     result: TracebackType | None = None
@@ -81,10 +86,11 @@ def _continues(trace: TracebackType, before: TracebackType) -> bool:
 
 def _render(shell: Any, error: BaseException) -> list[str]:
     chain = _chain(error)
+    signatures: dict[str, str] = {}
     before = [(e, e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__) for e in chain]
     try:
         for e in chain:
-            e.__traceback__ = trimmed(e.__traceback__)
+            e.__traceback__ = trimmed(e.__traceback__, signatures)
             if type(e).__module__.startswith("torch."):
                 e.__cause__, e.__suppress_context__ = None, True  # its causes are the compiler's own frames
         if error.__traceback__ is None:  # the statements themselves were refused: the message names the place
@@ -94,7 +100,7 @@ def _render(shell: Any, error: BaseException) -> list[str]:
     finally:
         for e, trace, cause, context, suppressed in before:
             e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed
-    return [_plain_names(shell, line) for line in lines]
+    return [_plain_names(shell, line, signatures) for line in lines]
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -108,7 +114,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _plain_names(shell: Any, text: str) -> str:
+def _plain_names(shell: Any, text: str, signatures: dict[str, str]) -> str:
     """A frame bears the name that it has in a plain cell, and a cell's file is called `Cell In[3]`."""
 
     def place(found: re.Match[str]) -> str:
@@ -116,10 +122,11 @@ def _plain_names(shell: Any, text: str) -> str:
         return found[0] if label is None else f"{label[0]} {label[1]}, line {found['line']}"
 
     text = _FILE.sub(place, text)
+    for name, arguments in signatures.items():
+        text = re.sub(rf"({re.escape(name)}{_COLOUR})\([^)]*\)", lambda found, to=arguments: f"{found[1]}({to})", text)
     text = _RESUME_NAME.sub(r"\1", text)
     text = _STATEMENTS_CALL.sub("", text)
-    text = text.replace(f", in {STATEMENTS}\n", "\n")
-    return _STACK_ARGUMENT.sub("", text)
+    return text.replace(f", in {STATEMENTS}\n", "\n")
 
 
 def _without_stack(shell: Any) -> None:

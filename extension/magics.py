@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from dynascope.cell import Cell, read_cell, read_expression
 from dynascope.compiler.settings import Settings
@@ -71,7 +72,7 @@ class DynascopeMagics(Magics):
         """The parsed options, and the expression of a line magic as it was typed."""
         options, expression = (line, "") if cell is not None else split_line(magic.parser, line)
         try:
-            return parse_argstring(magic, options), expression
+            return magic.parser.parse_args(shlex.split(options)), expression
         except ValueError as error:  # quotes that do not close
             raise UsageError(f"cannot read the options {options!r}: {error}") from None
 

@@ -1,0 +1,153 @@
+"""Rule 2: what a cell defines is compiled where its own statements call it, and every name stays plain."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+
+def test_function_is_compiled_and_the_name_stays_plain(shell):
+    report = shell.report("%%compile", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1", "f(x)")
+    assert report.compiled == ["f"]
+    assert (report.summary.graphs, report.summary.breaks) == (1, 1)
+    assert type(shell.ns["f"]) is types.FunctionType
+    assert not hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
+    assert not [n for n in shell.ns if "dynascope" in n]
+
+
+def test_break_has_the_line_of_the_notebook_cell(shell):
+    report = shell.report("%%compile", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1", "f(x)")
+    assert report.breaks[0].line == 3
+    assert report.breaks[0].cell == shell.ip.displayhook.prompt_count
+    report = shell.report("%%time", "", "%%compile", "", "def f(x):", "    torch._dynamo.graph_break()", "f(x)")
+    assert report.breaks[0].line == 6
+
+
+def test_module_class_of_the_cell(shell):
+    report = shell.report(
+        "%%compile",
+        "class Net(torch.nn.Module):",
+        "    def forward(self, x):",
+        "        torch._dynamo.graph_break()",
+        "        return x + 1",
+        "    def twice(self, x):",
+        "        return x * 2",
+        "net = Net()",
+        "net(x), net.twice(x), net.eval()",
+    )
+    assert report.compiled == ["Net"]
+    assert report.summary.breaks == 1
+    assert {f.name for f in report.frames if f.status == "compiled"} == {"forward", "twice"}
+    assert "_compiled_call_impl" not in shell.ns["net"].__dict__
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (["def f(x):", "    yield x"], "a generator"),
+        (["async def f(x):", "    return x"], "an async def"),
+        (["import functools", "@functools.lru_cache", "def f(x):", "    return x"], "decorated with @functools.lru_cache"),
+        (["@torch.compiler.disable", "def f(x):", "    return x"], "decorated with @torch.compiler.disable"),
+    ],
+)
+def test_other_definitions_stay_as_they_are_and_the_report_says_so(shell, lines, why):
+    report = shell.report("%%compile", *lines, "r = f(x)")
+    assert report.notes[0] == f"f ran as it stands: it is {why}."
+    if "async" not in why:
+        assert not report.frames or all(f.name != "f" for f in report.frames)
+    else:
+        shell.ns["r"].close()
+
+
+def test_own_torch_compile_keeps_its_own_settings(shell):
+    report = shell.report("%%compile --fullgraph", "@torch.compile(backend='eager')", "def f(x):",
+                          "    torch._dynamo.graph_break()", "    return x", "f(x)")  # fmt: skip
+    assert report.summary.breaks == 1
+    assert hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
+
+
+@pytest.mark.parametrize("decorator", ["torch._dynamo.error_on_graph_break", "dynascope.region"])
+def test_region_decorator_is_an_entry_point(shell, decorator):
+    flag = "error_on_graph_break=False" if "region" in decorator else "False"
+    shell("import dynascope")
+    report = shell.report(
+        "%%compile --error-on-graph-break", f"@{decorator}({flag})", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1", "f(x)"
+    )
+    assert report.summary.breaks == 1
+    assert report.error is None
+
+
+def test_region_inside_is_not_overridden_by_the_flag(shell):
+    done = shell(
+        "%%compile --error-on-graph-break",
+        "def inner(x):",
+        "    torch._dynamo.graph_break()",
+        "    return x + 1",
+        "def outer(x):",
+        "    with torch._dynamo.error_on_graph_break(False):",
+        "        return inner(x)",
+        "outer(x)",
+    )
+    assert done.error is None
+
+
+def test_calls_in_every_kind_of_own_statement(shell):
+    report = shell.report(
+        "%%compile",
+        "def f(x):",
+        "    return x + 1",
+        "r = [f(x) for _ in range(2)]",
+        "if f(x).sum() > 0:",
+        "    with torch.no_grad():",
+        "        s = {'k': f(f(x))}",
+        "(f)(x)",
+    )
+    assert len([f for f in report.frames if f.name == "f" and f.status == "compiled"]) >= 1
+
+
+def test_frame_readers_see_the_cell(shell):
+    shell.report(
+        "%%compile",
+        "def f(x):",
+        "    return x",
+        "here = locals() is globals()",
+        "value = eval('f(x)')",
+        "exec('made = 1')",
+        "f(x)",
+    )
+    assert shell.ns["here"] is True
+    assert shell.ns["made"] == 1
+
+
+def test_cell_that_calls_nothing_says_what_to_do(shell):
+    report = shell.report("%%compile", "def f(x):", "    return x")
+    assert report.notes == ["the cell calls none of its functions, so nothing was compiled: add a call, f(...), to the cell."]
+
+
+def test_the_same_cell_twice_gives_the_same_report(shell):
+    lines = ["%%compile", "def f(x):", "    for i in range(2):", "        torch._dynamo.graph_break()", "    return g(x)",
+             "def g(x):", "    torch._dynamo.graph_break()", "    return x * 2", "f(x)"]  # fmt: skip
+    first, second = shell.report(*lines), shell.report(*lines)
+
+    def facts(r):
+        return r.headline().rpartition("compiled in")[0], [(b.line, b.outcome) for b in r.breaks], [(f.name, f.status) for f in r.frames]
+
+    assert facts(first) == facts(second)
+
+
+def test_keep_leaves_compiled_entry_points(shell):
+    shell.report("%%compile --keep", "def f(x):", "    return x + 1", "f(x)")
+    assert hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
+
+
+def test_users_objects_are_not_kept_alive(shell):
+    import gc
+    import weakref
+
+    shell.report("%%compile", "def f(x):", "    return x + 1", "r = [f(x) for _ in range(2)]", "late = (f(y) for y in [x])")
+    seen = weakref.ref(shell.ns["f"])
+    assert next(shell.ns["late"]).tolist() == [2, 2, 2]
+    del shell.ns["f"], shell.ns["late"]
+    gc.collect()
+    assert seen() is None

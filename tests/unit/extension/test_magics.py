@@ -1,0 +1,179 @@
+"""Options, bad input, errors, displays, and loading and unloading."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+import dynascope
+from dynascope.compiler.settings import Settings, option_flag
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "message"),
+    [
+        ("--bakend eager", "1", "unrecognized arguments: --bakend eager"),
+        ("--mode fast", "1", "argument --mode: invalid choice: 'fast'"),
+        ("--backend eage", "1", "unknown backend 'eage'"),
+        ("--device tpu9", "1", "unknown device 'tpu9'"),
+        ("--device cuda:77", "1", "device 'cuda:77' is not available here"),
+        ("--backend inductor --mode max-autotune --options a=1", "1", "give --mode or --options, not both"),
+        ("--options a", "1", "--options a: write it as KEY=VALUE"),
+        ("--save report.pdf", "1", "--save report.pdf: the name must end in one of .html"),
+        ("-o 3x", "1", "--output 3x: not a name"),
+        ("--save 'a", "1", "cannot read the options"),
+        ("", "# nothing\n", "%%compile: the cell has no code in it"),
+        ("", "%%time\nx", "put %%time on the line above %%compile"),
+        ("", "import asyncio\nawait asyncio.sleep(0)", "top-level await is not supported here"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_runs(shell, line, body, message):
+    done = shell(f"%%compile --view text {line}", "ran = True\n" * (body == "1") + body)
+    assert done.text.startswith(f"UsageError: {message}")
+    assert len(done.text.strip().splitlines()) == 1
+    assert "ran" not in shell.ns
+    assert shell("1 + 1").result == 2
+
+
+def test_expression_is_needed(shell):
+    assert shell("%compile --backend eager").text.strip() == "UsageError: %compile needs an expression: %compile f(x)"
+
+
+def test_syntax_error_looks_like_a_plain_cells(shell):
+    done = shell("%%compile", "y = 1", "x = (")
+    assert type(done.error) is SyntaxError
+    lines = done.text.splitlines()
+    assert lines[0].strip() == f"Cell In[{shell.ip.displayhook.prompt_count}], line 3"
+    assert "showsyntaxerror" not in vars(shell.ip)
+
+
+def test_traceback_has_the_users_frames_only(shell):
+    done = shell("%%compile", "def g(x):", "    y = x + 1", "    torch._dynamo.graph_break()", "    return y.nope", "g(x)")
+    assert type(done.error) is AttributeError
+    shown = [line.strip() for line in done.text.splitlines() if line.startswith(("Cell", "File"))]
+    number = shell.ip.displayhook.prompt_count
+    assert shown == [f"Cell In[{number}], line 6", f"Cell In[{number}], line 5, in g(x)"]
+    done = shell("%%compile", "y = x + 1", "torch._dynamo.graph_break()", "z = y / 2", "1 / 0")
+    shown = [line.strip() for line in done.text.splitlines() if line.startswith(("Cell", "File"))]
+    assert shown == [f"Cell In[{shell.ip.displayhook.prompt_count}], line 5"]
+
+
+def test_chained_exceptions_are_trimmed_too(shell):
+    done = shell("%%compile", "def g(x):", "    try:", "        1 / 0", "    except ZeroDivisionError as e:", "        raise ValueError('no') from e",
+                 "g(x)")  # fmt: skip
+    assert "direct cause" in done.text
+    assert "dynascope" not in done.text
+    assert "magics.py" not in done.text
+    assert isinstance(done.error.__cause__, ZeroDivisionError)
+
+
+def test_compilers_error_keeps_its_type_and_the_report_is_there(shell):
+    done = shell("%%compile --fullgraph", "def f(x):", "    torch._dynamo.graph_break()", "    return x", "f(x)")
+    assert type(done.error).__module__ == "torch._dynamo.exc"
+    assert "eval_frame.py" not in done.text
+    assert dynascope.last().error.type == type(done.error).__name__
+    assert dynascope.last().breaks[0].outcome == "raised"
+
+
+def test_fullgraph_wins_and_the_report_says_so(shell):
+    report = shell.report("%%compile --fullgraph --error-on-graph-break", "x + 1")
+    assert report.notes == ["error_on_graph_break has no effect here: fullgraph=True wins over it."]
+
+
+def test_report_is_bound_and_saved(shell, tmp_path):
+    report = shell.report(f"%%compile -o rep --save '{tmp_path}/r.json'", "x + 1")
+    assert shell.ns["rep"] is report
+    assert json.loads((tmp_path / "r.json").read_text())["schema"] == 1
+
+
+def test_device_is_the_default_device_of_the_cell_only(shell):
+    shell.report("%%compile --device meta", "y = torch.ones(2)")
+    assert shell.ns["y"].device.type == "meta"
+    assert torch.ones(1).device.type == "cpu"
+
+
+def test_terminal_shows_the_report_once_at_the_end(shell):
+    done = shell("%%compile --view auto", "print('mine')", "x + 1")
+    assert done.text.index("mine") < done.text.index("the cell's statements:") < done.text.index("Out[")
+    assert done.text.count("the cell's statements:") == 1
+
+
+def test_capture_gets_one_display(shell):
+    shell("%%capture cap", "%%compile --view auto", "y = x + 1")
+    assert len(shell.ns["cap"].outputs) == 1
+    assert "text/plain" in shell.ns["cap"].outputs[0].data
+
+
+def test_observe_runs_the_cell_as_it_stands(shell):
+    shell("@torch.compile(backend='eager')", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1")
+    report = shell.report("%%observe", "y = f(x)")
+    assert report.summary.breaks == 1
+    assert shell.report("%%observe", "y = f(x)").summary.breaks == 0
+    assert shell.report("%%observe --fresh", "y = f(x)").summary.breaks == 1
+    assert shell("%observe f(x)").result.tolist() == [2, 2, 2]
+
+
+def test_every_option_has_a_flag_and_help(shell):
+    text = shell.ip.magics_manager.magics["cell"]["compile"].__doc__
+    for f in dataclasses.fields(Settings):
+        assert option_flag(f) in text, f"option {f.name} is missing in %compile?"
+
+
+def test_config_sets_defaults(shell):
+    shell("%config DynascopeMagics.fullgraph = True")
+    try:
+        assert dynascope.last is not None
+        assert shell.report("%%compile", "x + 1").settings["fullgraph"] is True
+        assert shell.report("%%compile --no-fullgraph", "x + 1").settings["fullgraph"] is False
+    finally:
+        shell("%config DynascopeMagics.fullgraph = False")
+
+
+def test_unload_takes_away_exactly_what_load_added(shell):
+    ip = shell.ip
+    ip.run_line_magic("unload_ext", "dynascope")
+
+    def state():
+        magics = {kind: dict(table) for kind, table in ip.magics_manager.magics.items()}
+        return magics, dict(ip.magics_manager.registry), list(ip.configurables), list(ip.Completer.custom_matchers), dict(vars(ip.events))
+
+    before = state()
+    for _ in range(2):
+        ip.run_line_magic("load_ext", "dynascope")
+    ip.run_line_magic("reload_ext", "dynascope")
+    assert len(ip.Completer.custom_matchers) == len(before[3]) + 1
+    ip.run_line_magic("unload_ext", "dynascope")
+    assert state() == before
+    ip.run_line_magic("load_ext", "dynascope")
+
+
+def test_completion(shell):
+    from dynascope.completion import completions
+
+    shell("def block(x): return x")
+    assert completions("compile", "--full", shell.ns) == ["--fullgraph"]
+    assert completions("compile", "--no-full", shell.ns) == ["--no-fullgraph"]
+    assert completions("compile", "--mode max", shell.ns) == ["max-autotune", "max-autotune-no-cudagraphs"]
+    assert completions("compile", "--backend aot_eager", shell.ns)[0] == "aot_eager"
+    assert completions("compile", "-f bl", shell.ns) == ["block"]
+    assert completions("observe", "--fr", shell.ns) == ["--fresh"]
+    from IPython.core.completer import provisionalcompleter
+
+    with provisionalcompleter():
+        found = [c.text for c in shell.ip.Completer.completions("%%compile --error-on-gr", 23)]
+    assert "--error-on-graph-break" in found
+
+
+def test_api_knows_the_cells(shell):
+    shell("import dynascope")
+    shell("def f(x):", "    torch._dynamo.graph_break()", "    return x + 1")
+    number = shell.ip.displayhook.prompt_count
+    report = shell("dynascope.explain(f, backend='eager')(x)").result
+    assert report.breaks[0].cell == number
+    assert dynascope.last() is report
+    with dynascope.observe() as recording:
+        torch.compile(shell.ns["f"], backend="eager")(shell.ns["x"])
+    assert dynascope.last() is recording.report

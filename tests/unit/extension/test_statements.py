@@ -1,0 +1,92 @@
+"""Rule 3: the statements of a cell."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_statements_are_compiled(shell):
+    report = shell.report("%%compile", "y = x + 1", "torch._dynamo.graph_break()", "z = y * 2", "z")
+    assert report.compiled == ["the cell's statements"]
+    assert (report.summary.graphs, report.summary.breaks, report.summary.resumes) == (2, 1, 1)
+    assert report.breaks[0].line == 3
+    assert shell.ns["z"].tolist() == [4, 4, 4]
+    assert "_in" not in shell.ns
+
+
+def test_value_of_the_last_expression_is_the_result(shell):
+    assert shell("%%compile", "x + 1").result.tolist() == [2, 2, 2]
+    assert shell("%%compile", "x + 1;").result is None
+    assert shell("%%compile", "y = x").result is None
+    assert shell("%compile x * 3").result.tolist() == [3, 3, 3]
+    assert shell("%compile --no-fullgraph --backend=eager 'a  b'").result == "a  b"
+
+
+def test_names_before_an_error_are_kept_and_no_stand_in_is_left(shell):
+    done = shell("%%compile", "a = x + 1", "b = a @ torch.ones(7)", "c = 1")
+    assert type(done.error) is RuntimeError
+    assert shell.ns["a"].tolist() == [2, 2, 2]
+    assert "b" not in shell.ns
+    assert "c" not in shell.ns
+
+
+def test_name_that_may_not_be_bound_raises_name_error(shell):
+    done = shell("%%compile", "if x.sum() < 0:", "    y = 1", "z = x + 1", "print(y)")
+    assert type(done.error) is NameError
+    assert "y" not in shell.ns
+    done = shell("%%compile", "try:", "    late", "except NameError:", "    late = x", "late = late + 1")
+    assert done.error is None
+    assert shell.ns["late"].tolist() == [2, 2, 2]
+
+
+def test_callees_find_what_the_cell_assigned(shell):
+    shell("def helper(t): return t * scale")
+    report = shell.report("%%compile", "y = x + 1", "scale = 2.0", "z = helper(y)", "z")
+    assert report.summary.graphs == 1
+    assert report.summary.skipped == 0
+    del shell.ns["scale"]
+    done = shell("%%compile", "z = helper(x)", "scale = 2.0")
+    assert type(done.error) is NameError
+
+
+def test_lambdas_are_as_in_a_plain_cell(shell):
+    shell.report("%%compile", "late = lambda t: t + k", "k = 2", "late(x)")
+    assert shell.ns["late"].__qualname__ == "<lambda>"
+    assert shell.ns["late"].__code__.co_name == "<lambda>"
+    shell.ns["k"] = 5
+    assert shell.ns["late"](1) == 6
+
+
+@pytest.mark.parametrize(
+    ("lines", "name", "value"),
+    [
+        (["class C: pass", "y = C.__qualname__"], "y", "C"),
+        (["from math import *", "y = pi > 3"], "y", True),
+        (["y = locals() is globals()"], "y", True),
+        (["number: int = 3", "y = __annotations__['number'] is int"], "y", True),
+        (["'some text'", "y = __doc__"], "y", "some text"),
+        (["y = 1", "del y", "y = 2"], "y", 2),
+        (["global y", "y = 4"], "y", 4),
+        (["y = [i for i in range(3)]", "assert 'i' not in globals()"], "y", [0, 1, 2]),
+        (["_in = 3", "y = _in + 1"], "y", 4),
+        (["while (y := 5) < 5: pass"], "y", 5),
+        (["a, *y = 1, 2, 3"], "y", [2, 3]),
+        (["match [1, 2]:", "    case [1, y]: pass"], "y", 2),
+        (["import math as y", "y = y.pi > 3"], "y", True),
+    ],
+)
+def test_statements_that_mean_something_else_in_a_function(shell, lines, name, value):
+    shell.report("%%compile", *lines)
+    assert shell.ns[name] == value
+
+
+def test_what_ran_outside_is_told(shell):
+    report = shell.report("%%compile", "y = x + 1", "number: int = 3")
+    assert report.notes == ["line 3 ran as it stands, outside the compiled statements (annotation)."]
+
+
+def test_return_fails_as_in_a_plain_cell(shell):
+    done = shell("%%compile", "y = 1", "return 3")
+    assert type(done.error) is SyntaxError
+    assert done.text.splitlines()[0].endswith("line 3")
+    assert shell.ns["y"] == 1

@@ -1,0 +1,120 @@
+"""Rule 1: `-f NAME`."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+BREAKS = ["def f(x):", "    torch._dynamo.graph_break()", "    return x + 1"]
+
+
+def test_function_is_compiled_through_every_name_and_stays_the_same_object(shell):
+    shell(*BREAKS)
+    f, code = shell.ns["f"], shell.ns["f"].__code__
+    report = shell.report("%%compile -f f", "g = f", "h = {'k': [f]}", "class C: pass", "C.m = staticmethod(f)",
+                          "g(x); h['k'][0](x); C.m(x); list(map(f, [x]))[0]")  # fmt: skip
+    assert report.compiled == ["f"]
+    assert report.summary.breaks == 1
+    assert shell.ns["f"] is shell.ns["g"] is shell.ns["h"]["k"][0] is f
+    assert f.__code__ is code
+
+
+def test_signature_is_the_same_while_the_cell_runs(shell):
+    shell("import inspect", "def f(a, /, b, c=2, *args, d, e=5, **kw): return a + b + c + d + e + len(args) + len(kw)")
+    plain = str(shell("str(inspect.signature(f))").result)
+    done = shell("%%compile -f f", "s = str(inspect.signature(f))", "f(x, 1, 2, 3, d=4, z=1), f(x, b=1, d=0)")
+    assert shell.ns["s"] == plain
+    assert [r.tolist() for r in done.result] == [[15.0] * 3, [9.0] * 3]
+
+
+def test_closure_and_method(shell):
+    shell("def make(k):", "    def inner(x): return x + k", "    return inner", "add = make(3)")
+    assert shell("%%compile -f add", "add(x)").result.tolist() == [4, 4, 4]
+    shell("class A:", "    def __init__(self, k): self.k = k", "    def m(self, x): return super().__repr__() and x + self.k", "a, b = A(1), A(2)")
+    done = shell("%%compile -f a.m", "a.m(x), b.m(x)")
+    assert [r.tolist() for r in done.result] == [[2] * 3, [3] * 3]
+
+
+def test_module_in_place_and_restored(shell):
+    shell("net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())")
+    before = dict(shell.ns["net"].__dict__)
+    for name in ("net", "net.0", "net.0.forward"):
+        report = shell.report(f"%%compile -f {name}", "y = net(x)")
+        assert report.compiled == [name]
+        assert report.summary.graphs == 1, name
+    assert shell.ns["net"].__dict__.keys() == before.keys()
+
+
+def test_function_the_user_compiled_before_is_traced_and_stays_a_cache_hit(shell):
+    shell("count = []", "def backend(gm, inputs):", "    count.append(1)", "    return gm.forward",
+          "@torch.compile(backend=backend)", *BREAKS, "f(x)", "def g(x): return f(x)")  # fmt: skip
+    graphs = len(shell.ns["count"])
+    f = shell.ns["f"]
+    report = shell.report("%%compile -f f", "f(x)")
+    assert report.summary.breaks == 1
+    assert shell.ns["f"] is f
+    shell("f(x)")
+    assert len(shell.ns["count"]) == graphs
+
+
+def test_users_compiled_caller_sees_the_plain_function(shell):
+    shell(*BREAKS, "count = []", "def backend(gm, inputs):", "    count.append(1)", "    return gm.forward",
+          "@torch.compile(backend=backend)", "def user(x): return f(x) * 2", "user(x)")  # fmt: skip
+    report = shell.report("%%compile -f f", "for _ in range(12): user(x)", "f(x)")
+    assert not [r for r in report.recompiles if report.frame(r.frame).name == 'user']
+    graphs = len(shell.ns["count"])
+    shell("user(x)")
+    assert len(shell.ns["count"]) == graphs
+
+
+def test_name_defined_by_the_cell(shell):
+    report = shell.report("%%compile -f f", *BREAKS, "f(x)")
+    assert report.summary.breaks == 1
+    report = shell.report("%%compile -f f", "def f(x):", "    return x * 3", "f(x)")
+    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+
+
+def test_compiled_function_stays_as_it_was_after_an_error_and_an_interrupt(shell):
+    shell(*BREAKS)
+    f, code = shell.ns["f"], shell.ns["f"].__code__
+    from torch._dynamo import eval_frame
+
+    switch = eval_frame._maybe_set_eval_frame
+    for raised in ("KeyboardInterrupt", "ValueError('no')"):
+        done = shell("%%compile -f f", "f(x)", f"raise {raised}")
+        assert type(done.error).__name__ in raised
+        assert f.__code__ is code
+        assert eval_frame._maybe_set_eval_frame is switch
+
+
+def test_other_threads_may_call_it(shell):
+    shell(*BREAKS, "import threading")
+    done = shell("%%compile -f f", "out = []", "t = threading.Thread(target=lambda: out.append(f(x)))", "t.start(); t.join(); f(x)")
+    assert done.error is None
+    assert torch.equal(shell.ns["out"][0], torch.full((3,), 2.0))
+    assert threading.active_count() >= 1
+
+
+def test_uncalled_target_is_told(shell):
+    shell(*BREAKS)
+    assert shell.report("%%compile -f f", "1").notes == ["f was not called in this run: call it in the cell to compile it."]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("blok", "cannot compile blok: no 'blok' in the notebook (did you mean block?)"),
+        ("x", "cannot compile x: it is a Tensor, not a function, method or module"),
+        ("block.nope", "cannot compile block.nope: block has no 'nope'"),
+        ("a-b", "--function a-b: not a name; write it like f, model or model.encoder.forward"),
+        ("len", "cannot compile len: no 'len' in the notebook"),
+        ("torch.add", "cannot compile torch.add: it is a builtin_function_or_method: only Python functions, methods and modules can be compiled"),
+    ],
+)  # fmt: skip
+def test_bad_names_are_one_line(shell, name, message):
+    shell("def block(x): return x")
+    done = shell(f"%%compile -f {name}", "ran = True")
+    assert done.text.strip() == f"UsageError: {message}"
+    assert "ran" not in shell.ns
