@@ -66,7 +66,7 @@ class _Assembly:
         self.cell_of = cell_of
         self.owner = owner
         self.from_file = from_file
-        self.result = Report(unread=dict(drafts.unread), origin="trace" if from_file else "live")
+        self.result = Report(origin="trace" if from_file else "live")
         self.frame_of: dict[int, Frame] = {}  # by the draft's order
         #: code object -> its latest frame; for files, (name, file) stand for it
         self.latest: dict[Any, Frame] = {}
@@ -77,11 +77,15 @@ class _Assembly:
     def report(self) -> Report:
         for draft in self.drafts.drafts:
             if draft.code or draft.stack or draft.graph_text:
-                self.add(draft)
+                try:
+                    self.add(draft)
+                except Exception as error:  # damaged records of one frame must not cost the others
+                    self.drafts.count(f"frame: {type(error).__name__}")
         by_code: dict[int, Frame] = {}
         for event in self.drafts.cached:
             self.add_cached(event, by_code)
         result = self.result
+        result.unread = dict(self.drafts.unread)
         result.breaks = self.breaks.breaks
         result.sources = places.sources(self.extents, self.cell_of)
         result.summary = summarise(result)
@@ -214,7 +218,6 @@ class _Assembly:
             graph.nodes, graph.outputs = graphtext.read(draft.graph_text)
         except ValueError:
             self.drafts.count("dynamo_output_graph: unreadable")
-            self.result.unread = dict(self.drafts.unread)
         for node in graph.nodes:
             node.module = _module(draft.modules.get(node.name))
             if node.file is not None and node.line is not None and node.op.startswith("call_"):

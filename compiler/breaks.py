@@ -62,6 +62,8 @@ class BreakTable:
         )
         if stepped or not stack:
             stack = self.printed_stack(text, draft) or stack
+        if not stack:
+            return None
         rest_is_eager = stepped or "skipping the rest of the function" in text.text
         outcome: Outcome = "skipped" if rest_is_eager else "resumed"
         if rest_is_eager:

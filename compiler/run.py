@@ -15,6 +15,7 @@ from typing import Any
 from dynascope.compiler import internals, places
 from dynascope.compiler.fresh import fresh
 from dynascope.compiler.recording import Progress, observe
+from dynascope.compiler.regions import region
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 
@@ -120,7 +121,7 @@ def entry(target: Any, settings: Settings) -> Callable[..., Any]:
 
     @functools.wraps(compiled)
     def run(*args: Any, **kwargs: Any) -> Any:
-        with torch._dynamo.error_on_graph_break(flag):
+        with region(error_on_graph_break=flag):
             return compiled(*args, **kwargs)
 
     return run

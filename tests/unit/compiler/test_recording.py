@@ -51,6 +51,8 @@ def patched_objects() -> dict[str, Any]:
 
 
 def test_everything_is_put_back() -> None:
+    torch.compile(broken, backend="eager")(torch.ones(3))  # torch's own handler leaves at the first record
+    torch._dynamo.reset()
     before = patched_objects()
     with observe():
         assert patched_objects()["catch"] is not before["catch"]
@@ -172,41 +174,59 @@ def test_other_sizes_in_later_runs_stay_static() -> None:
 def test_fresh_restores_under_exceptions() -> None:
     torch.compile(broken, backend="eager")(torch.ones(2))
     code = broken.__code__
-    with pytest.raises(KeyboardInterrupt), fresh() as freshen:
-        freshen(broken)
-        assert broken.__code__ is not code
-        assert broken.__code__ == code
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with fresh() as freshen:
+            freshen(broken)
+            assert broken.__code__ is not code
+            assert broken.__code__ == code
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert broken.__code__ is code
 
 
+NET = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        x = self.inner(x)
+        torch._dynamo.graph_break()
+        return x.relu()
+"""
+ALONE = """
+def alone(x):
+    torch._dynamo.graph_break()
+    return x + 1
+"""
+
+
 def test_the_report_keeps_nothing_of_the_users_alive() -> None:
-    class Net(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = torch.nn.Linear(3, 3)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            x = self.inner(x)
-            torch._dynamo.graph_break()
-            return x.relu()
-
+    # torch.compile itself keeps a module's class, and so its code; a function's code it lets go
     def scope() -> tuple[Report, list[weakref.ref[Any]]]:
-        net, x = Net(), torch.ones(2, 3)
-        graphs: list[weakref.ref[Any]] = []
+        space: dict[str, Any] = {"torch": torch, "__name__": __name__}
+        exec(NET, space)
+        other: dict[str, Any] = {"torch": torch}  # its own: the class would keep it through its globals
+        exec(ALONE, other)
+        net, x = space["Net"](), torch.ones(2, 3)
+        references = [weakref.ref(o) for o in (net, x, net.inner.weight, other["alone"].__code__)]
 
         def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
-            graphs.append(weakref.ref(gm))
+            references.append(weakref.ref(gm))
             return gm.forward
 
-        report = explain(net, backend=backend)(x)
-        return report, [weakref.ref(net), weakref.ref(x), weakref.ref(net.inner.weight), weakref.ref(Net.forward.__code__), *graphs]
+        explain(other["alone"], backend="eager")(x)
+        return explain(net, backend=backend)(x), references
 
     report, references = scope()
-    del Net
     torch._dynamo.reset()
     gc.collect()
     assert report.summary.graphs == 2, [f.reason for f in report.frames]
+    assert len(references) == 6
     assert [r() for r in references] == [None] * len(references)
     assert hooks.HOOKS.entered == {}
 

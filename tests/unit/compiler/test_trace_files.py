@@ -1,0 +1,219 @@
+"""A TORCH_TRACE file and a live run of the same programs tell the same, and damage is counted, never fatal."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynascope.compiler.report import Report
+from dynascope.compiler.trace_files import load
+
+HERE = Path(__file__).parent
+
+SCRIPT = """
+import sys
+sys.path[:0] = [{tests!r}, {here!r}]
+import linecache, types, torch
+from programs import PROGRAMS
+import dynascope.compiler.run as run
+from dynascope.compiler.recording import observe
+
+with observe() as recording:
+    for program in PROGRAMS:
+        file = {folder!r} + "/" + program.name + ".py"
+        open(file, "w").write(program.text())
+        module = types.ModuleType(program.name)
+        sys.modules[program.name] = module
+        vars(module).update(torch=torch, compiled=run.compile(backend="eager", **program.options))
+        exec(compile(program.text("@compiled"), file, "exec"), vars(module))
+recording.report.save({folder!r} + "/live.json")
+"""
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Report, Path]]:
+    """The live report of all programs in one process, and the folder with that process's trace."""
+    folder = tmp_path_factory.mktemp("traced")
+    trace = folder / "trace"
+    trace.mkdir()
+    script = SCRIPT.format(tests=str(HERE.parents[1]), here=str(HERE), folder=str(folder))
+    environment = {**os.environ, "TORCH_TRACE": str(trace)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return load(folder / "live.json"), trace
+
+
+def shape(report: Report) -> dict[str, Any]:
+    """What a file can know, with frames named so that ignored ones do not matter."""
+    frames = [f for f in report.frames if f.status != "ignored"]
+    name = {f.id: (f.compile_id, f.code_name, f.line) for f in frames}
+    return {
+        "frames": [
+            (*name[f.id], f.kind, f.status, f.break_, name.get(f.continues or ""), name.get(f.parent or ""), f.called_from)
+            for f in frames
+        ],
+        "graphs": [
+            (g.ops, name[g.frame], g.break_, [(n.name, n.op, n.target, n.line, n.shape) for n in g.nodes])
+            for g in report.graphs
+        ],
+        "breaks": [
+            (b.line, b.column, b.type, b.outcome, b.gb_ids, b.hints, [(name[h.frame], h.outcome) for h in b.hits])
+            for b in report.breaks
+        ],
+        "guards": [(f.guards, f.guard_count) for f in frames],
+        "recompiles": [(r.reasons, r.words) for r in report.recompiles],
+    }
+
+
+def test_live_and_file_agree(traced: tuple[Report, Path]) -> None:
+    live, trace = traced
+    file = load(trace)
+    expected, told = shape(live), shape(file)
+    for part in expected:
+        assert told[part] == expected[part], part
+    counted = {
+        name: getattr(live.summary, name) for name in ("frames", "graphs", "ops", "breaks", "resumes", "skipped", "recompiles")
+    }
+    assert {name: getattr(file.summary, name) for name in counted} == counted
+
+
+def test_what_a_file_cannot_know_is_unknown(traced: tuple[Report, Path]) -> None:
+    _, trace = traced
+    report = load(trace)
+    assert report.origin == "trace"
+    assert report.unread == {}
+    assert {b.error_on_graph_break for b in report.breaks} == {None}
+    assert {b.allowed for b in report.breaks} == {None}
+    assert {f.fullgraph for f in report.frames} == {None}
+
+
+def test_tlparse_counts_the_same(traced: tuple[Report, Path], tmp_path: Path) -> None:
+    _, trace = traced
+    (log,) = trace.iterdir()
+    subprocess.run(
+        [Path(sys.executable).with_name("tlparse"), str(log), "-o", str(tmp_path / "out"), "--no-browser"],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    written = [str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*")]
+    report = load(trace)
+    assert sum("dynamo_output_graph" in p for p in written) == report.summary.graphs
+    ids = {p.split("/")[0] for p in written if "compilation_metrics" in p}
+    assert len(ids) == len([f for f in report.frames if f.status != "ignored"])
+
+
+def test_two_ranks_are_told_apart(traced: tuple[Report, Path], tmp_path: Path) -> None:
+    _, trace = traced
+    (log,) = trace.iterdir()
+    one = load(log)
+    for rank in (0, 1):
+        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_bytes(log.read_bytes())
+    both = load(tmp_path)
+    assert both.summary.graphs == 2 * one.summary.graphs
+    assert {f.rank for f in both.frames} == {0, 1}
+    assert both.summary.breaks == one.summary.breaks  # the same places
+
+
+@pytest.mark.parametrize(
+    "damage", ["truncated", "lines dropped", "lines doubled", "shuffled", "bytes changed", "types changed"]
+)
+def test_damage_gives_an_answer_or_one_clear_error(damage: str, traced: tuple[Report, Path], tmp_path: Path) -> None:
+    _, trace = traced
+    (log,) = trace.iterdir()
+    data = log.read_bytes()
+    for seed in range(6):
+        chance = random.Random(seed)
+        file = tmp_path / f"{seed}.log"
+        file.write_bytes(_damaged(data, damage, chance))
+        told = _told(file)
+        assert told.count("\n") == 0
+        assert told
+        if damage in ("bytes changed", "types changed"):
+            with pytest.raises(ValueError, match=r"×|no trace records"):
+                load(file, strict=True)
+
+
+def _told(file: Path) -> str:
+    """The headline of what can be read, or the error's one line."""
+    try:
+        report = load(file)
+    except ValueError as error:
+        return str(error)
+    assert Report.from_dict(report.to_dict()) == report
+    return report.headline()
+
+
+def _damaged(data: bytes, damage: str, chance: random.Random) -> bytes:
+    lines = data.split(b"\n")
+    if damage == "truncated":
+        return data[: chance.randrange(len(data))]
+    if damage == "lines dropped":
+        return b"\n".join(line for line in lines if chance.random() > 0.05)
+    if damage == "lines doubled":
+        return b"\n".join(line for line in lines for _ in range(1 + (chance.random() < 0.05)))
+    if damage == "shuffled":
+        for _ in range(50):
+            i, j = chance.randrange(len(lines)), chance.randrange(len(lines))
+            lines[i], lines[j] = lines[j], lines[i]
+        return b"\n".join(lines)
+    if damage == "bytes changed":
+        changed = bytearray(data)
+        for _ in range(200):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        return bytes(changed)
+    return b"\n".join(_retyped(line, chance) for line in lines)
+
+
+def _retyped(line: bytes, chance: random.Random) -> bytes:
+    head, brace, tail = line.partition(b"] {")
+    if not brace or line.startswith(b"\t") or chance.random() > 0.3:
+        return line
+    record = json.loads(b"{" + tail)
+    key = chance.choice([*record, "rank"])
+    record[key] = chance.choice([None, 7, "text", [1, [2]], {"a": {"b": None}}, True])
+    return head + b"] " + json.dumps(record).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("empty.log", "", "no trace records"),
+        ("other.log", "hello\nworld\n", "no trace records"),
+        ("report.json", "{", "no saved report"),
+        ("old.json", '{"schema": 99}', "schema 99"),
+        ("list.json", "[]", "not a dynascope report"),
+        ("deep.json", "[" * 100_000, "no saved report"),
+    ],
+)
+def test_what_is_no_trace_is_one_clear_line(name: str, content: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        load(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_there_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no trace logs"):
+        load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        load(tmp_path / "none")
+
+
+def test_reading_a_trace_loads_no_torch(traced: tuple[Report, Path]) -> None:
+    _, trace = traced
+    code = (
+        "import sys; from dynascope.compiler.trace_files import load; r = load(sys.argv[1]); str(r); r.to_html(); "
+        "assert 'torch' not in sys.modules and 'IPython' not in sys.modules, 'loaded'"
+    )
+    subprocess.run([sys.executable, "-c", code, str(trace)], check=True, timeout=120)
