@@ -59,7 +59,7 @@ def to_html(report: Report) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(model['name'][:80])} · dynascope</title><style>{style}</style></head><body>"
-        f'<main id="dyn-view"><div class="dyn-plain">{static_body(model)}</div></main>'
+        f'<main id="dyn-view"><div class="dyn-plain">{static_body(report, model)}</div></main>'
         f'<script type="application/json" id="dyn-data"{packed}>{data}</script>'
         f'<script type="module">{script}</script></body></html>\n'
     )

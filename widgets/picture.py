@@ -26,9 +26,9 @@ def to_svg(report: Report) -> str:
     return svg(view_model(report))
 
 
-def svg(model: ViewModel) -> str:
-    """The same, from a model that is already there."""
-    picture = model["split"]
+def svg(model: ViewModel, picture: Picture | None = None) -> str:
+    """The same, from a model that is already there, or another picture of the same report."""
+    picture = picture or model["split"]
     width, foot = max(picture["width"], SMALLEST), 24.0 if picture["folded"] else 0.0
     height = 30 + picture["height"] + foot
     out = [

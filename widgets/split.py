@@ -24,9 +24,18 @@ TITLE_HEIGHT, LINE_HEIGHT = 34.0, 16.0
 #: more frames than this are folded
 FOLD_ABOVE = 50
 KEEP = 36
+#: frames of a picture that cannot be scrolled
+SHORT = 10
 #: more frames than this are not drawn even when unfolded
 WHOLE_ABOVE = 450
 HIT_ARROWS = 8
+
+
+def short_picture(report: Report, places: Places) -> Picture:
+    """A picture of few frames, for places where it cannot be scrolled."""
+    visible = [f for f in report.frames if f.status != "ignored"]
+    kept, folds = fold(visible, SHORT)
+    return _Drawing(report, places, kept, folds).picture()
 
 
 def split_pictures(report: Report, places: Places) -> tuple[Picture, Picture | None]:

@@ -13,11 +13,15 @@ from html import escape
 from dynascope.compiler.report import Report
 from dynascope.widgets.model import view_model
 from dynascope.widgets.picture import svg
+from dynascope.widgets.split import short_picture
 from dynascope.widgets.text import to_text
 from dynascope.widgets.wire import ViewModel
+from dynascope.widgets.words import Places
 
 #: rows of the table of breaks
 ROWS = 40
+#: pixels; of a higher picture a short one is shown, as a page cannot scroll in it
+TALL = 1400
 #: readable on light and on dark ground, whichever the page has
 ERROR = "#d4313a"
 #: first rule: hidden while the live view stands below; second: hides what a dead view leaves behind
@@ -37,7 +41,7 @@ def to_mimebundle(report: Report) -> dict[str, str]:
 def static_html(report: Report) -> str:
     """The static twin as an HTML fragment."""
     model = view_model(report)
-    return f'<style>{HIDE_CSS}</style><div class="dyn-static">{static_body(model)}</div>'
+    return f'<style>{HIDE_CSS}</style><div class="dyn-static">{static_body(report, model)}</div>'
 
 
 def empty_html() -> str:
@@ -45,15 +49,17 @@ def empty_html() -> str:
     return f'<style>{HIDE_CSS}</style><div class="dyn-static"></div>'
 
 
-def static_body(model: ViewModel) -> str:
-    """Headline, error, breaks and picture of a model, without style rules."""
+def static_body(report: Report, model: ViewModel) -> str:
+    """Headline, error, breaks and picture of a report and its model, without style rules."""
     out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["name"])}</strong>: {_counts(model)}</p>']
     for chip in model["chips"]:
         colour = f";color:{ERROR}" if chip["kind"] == "error" else ""
         out.append(f'<p style="margin:2px 0{colour}">{escape(chip["text"])}</p>')
     if model["breaks"]:
         out.append(_table(model))
-    data = base64.b64encode(svg(model).encode("utf-8", "replace")).decode("ascii")
+    tall = model["split"]["height"] > TALL
+    picture = short_picture(report, Places(report)) if tall else model["split"]
+    data = base64.b64encode(svg(model, picture).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
     out.append(f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>')
     out += [f'<p style="margin:2px 0">{escape(note)}</p>' for note in model["notes"]]

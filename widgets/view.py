@@ -49,6 +49,8 @@ class View(anywidget.AnyWidget):
 
     def __init__(self, report: Report | None = None, **traits: Any) -> None:
         self._callbacks: list[Request] = []
+        #: what we selected ourselves: as the report grows, something may come up that matters more
+        self._proposed = ""
         super().__init__(**traits)
         self.on_msg(self._heard)
         if report is not None:
@@ -61,8 +63,8 @@ class View(anywidget.AnyWidget):
             self.content = content
             if not self.settings:
                 self.settings = content["settings"]
-            if self.selected not in content["details"]:
-                self.selected = content["first"]
+            if self.selected == self._proposed or self.selected not in content["details"]:
+                self._proposed = self.selected = content["first"]
             if not self.busy:
                 self.now = {}
 

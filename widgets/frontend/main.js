@@ -82,7 +82,7 @@ function mount(root, host) {
     breaks.draw(content);
     lens.draw(content);
     split.draw(content);
-    const wanted = [selected, host.get("selected"), content.first].find((id) => id && content.details[id]);
+    const wanted = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]);
     selected = wanted || "";
     light("draw");
   }

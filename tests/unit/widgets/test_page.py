@@ -126,6 +126,20 @@ def test_the_view_shows_grows_and_tells() -> None:
     view.close()
 
 
+def test_as_the_report_grows_the_view_turns_to_what_matters_until_the_user_chooses() -> None:
+    whole = refused()
+    early = refused()
+    early.breaks, early.error = [], None
+    view = View(early)
+    assert view.selected == "f0"
+    view.show(whole)
+    assert view.selected == "b0"
+    view.selected = "f0"
+    view.show(whole)
+    assert view.selected == "f0"
+    view.close()
+
+
 def test_a_views_plain_text_is_its_headline() -> None:
     view = View(one_break())
     bundle_ = view._repr_mimebundle_()

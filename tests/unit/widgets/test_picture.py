@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import re
 import shutil
@@ -72,6 +73,13 @@ def test_the_static_twin_survives_sanitisers() -> None:
     assert "<script" not in page
     assert "<svg" not in page
     assert " id=" not in page
+
+
+def test_the_static_picture_of_many_frames_is_short_and_says_what_is_folded() -> None:
+    page = to_mimebundle(SAMPLES["many"]())["text/html"]
+    picture = base64.b64decode(page.partition("base64,")[2].partition('"')[0]).decode()
+    assert float(picture.partition('height="')[2].partition('"')[0]) < 2200
+    assert "91 more resumes of f" in picture
 
 
 def test_hostile_text_is_text_in_the_static_twin() -> None:
