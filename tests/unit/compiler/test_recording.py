@@ -212,7 +212,9 @@ def test_the_report_keeps_nothing_of_the_users_alive() -> None:
             references.append(weakref.ref(gm))
             return gm.forward
 
-        return explain(net, backend=backend)(x), references
+        report = explain(net, backend=backend)(x)
+        space.clear()  # Dynamo puts what it compiled among the function's globals
+        return report, references
 
     report, references = scope()
     torch._dynamo.reset()
