@@ -203,7 +203,6 @@ class Net(torch.nn.Module):
 def test_the_report_keeps_nothing_of_the_users_alive() -> None:
     # code objects are not asked for: torch.compile itself keeps those of classes and of resumed functions alive
     def scope() -> tuple[Report, list[weakref.ref[Any]]]:
-        space: dict[str, Any] = {"torch": torch, "__name__": __name__}
         exec(NET, space)
         net, x = space["Net"](), torch.ones(2, 3)
         references = [weakref.ref(o) for o in (net, x, net.inner.weight)]
@@ -212,12 +211,13 @@ def test_the_report_keeps_nothing_of_the_users_alive() -> None:
             references.append(weakref.ref(gm))
             return gm.forward
 
-        report = explain(net, backend=backend)(x)
-        space.clear()  # Dynamo puts what it compiled among the function's globals
-        return report, references
+        return explain(net, backend=backend)(x), references
 
+    space: dict[str, Any] = {"torch": torch, "__name__": __name__}
     report, references = scope()
     torch._dynamo.reset()
+    for name in [n for n in space if n.startswith("__compiled_fn")]:
+        del space[name]  # Dynamo leaves what it compiled among the function's globals
     gc.collect()
     assert report.summary.graphs == 2, [f.reason for f in report.frames]
     assert len(references) == 5
