@@ -217,7 +217,7 @@ def test_the_report_keeps_nothing_of_the_users_alive() -> None:
     report, references = scope()
     torch._dynamo.reset()
     for name in [n for n in space if n.startswith("__compiled_fn")]:
-        del space[name]  # Dynamo leaves what it compiled among the function's globals
+        space[name] = None  # Dynamo leaves what it compiled among the function's globals
     gc.collect()
     assert report.summary.graphs == 2, [f.reason for f in report.frames]
     assert len(references) == 5
