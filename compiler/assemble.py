@@ -20,7 +20,6 @@ from dynascope.compiler.report import (
     Recompile,
     Report,
     Resume,
-    StackEntry,
     Summary,
 )
 
@@ -39,9 +38,6 @@ _KNOWN = (
     "Dynamo knew this function before the recording and holds no compiled code for it, so it ran eagerly; "
     "--fresh traces it again and tells why"
 )
-
-#: names of the function that holds a cell's statements
-STATEMENTS = "__cell__"
 
 
 def assemble(
@@ -171,8 +167,8 @@ class _Assembly:
             frame.kind = "autograd"
         elif places.is_resume(code_name):
             frame.kind = "resume"
-        elif code_name == STATEMENTS:
-            frame.kind, frame.name = "statements", "statements"
+        elif code_name == places.STATEMENTS:
+            frame.kind = "statements"
         if frame.end_line is None:
             extent = places.function_extent(file, line)
             frame.end_line = extent[1] if extent else None
@@ -403,6 +399,3 @@ def _reason(draft: Draft) -> str | None:
     last = parts[-1]
     explanation = last.explanation.split("\n", 1)[0]
     return f"{last.reason}: {explanation}" if explanation and explanation != last.reason else last.reason
-
-
-__all__ = ["STATEMENTS", "StackEntry", "assemble", "summarise"]

@@ -110,10 +110,10 @@ class _Quiet(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = str(record.msg).lstrip()
-        return not text.startswith(("WON'T CONVERT", "failed while attempting to run meta"))
+        return not text.startswith(("WON'T CONVERT", "failed while attempting to run meta", "Graph break from `Tensor.item()`"))
 
 
-_QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor")
+_QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor", "torch._dynamo.variables.tensor")
 
 
 @contextlib.contextmanager

@@ -18,6 +18,9 @@ from dynascope.compiler.report import Source
 #: file name -> execution count of the cell that has it, None where it is no cell
 CellResolver = Callable[[str], "int | None"]
 
+#: name of the function that holds a cell's statements
+STATEMENTS = "__cell__"
+
 _RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)$", re.S)
 _PLUMBING = re.compile(
     r"^<frozen |(?:site-packages|dist-packages|python3\.\d+)[/\\](?:ipykernel|IPython|traitlets|tornado|asyncio|jupyter_client"
@@ -66,7 +69,7 @@ def user_name(code_name: str) -> str:
     """The user's name for a code object: a resume function bears the name of what it continues."""
     while (found := _RESUME.match(code_name)) is not None:
         code_name = found["name"]
-    return code_name
+    return "the cell's statements" if code_name == STATEMENTS else code_name
 
 
 def is_resume(code_name: str) -> bool:

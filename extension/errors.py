@@ -12,7 +12,7 @@ import re
 from types import TracebackType
 from typing import Any
 
-from dynascope.compiler.assemble import STATEMENTS
+from dynascope.compiler.places import STATEMENTS
 
 _PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -123,7 +123,7 @@ def _plain_names(shell: Any, text: str, signatures: dict[str, str]) -> str:
 
     text = _FILE.sub(place, text)
     for name, arguments in signatures.items():
-        text = re.sub(rf"({re.escape(name)}{_COLOUR})\([^)]*\)", lambda found, to=arguments: f"{found[1]}({to})", text)
+        text = re.sub(rf"({re.escape(name)}{_COLOUR})\([^)]*\)", rf"\g<1>({arguments})", text)
     text = _RESUME_NAME.sub(r"\1", text)
     text = _STATEMENTS_CALL.sub("", text)
     return text.replace(f", in {STATEMENTS}\n", "\n")

@@ -25,7 +25,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from dynascope.cell import Cell, Namespace, blocks, compile_tree, own_nodes, run_code
-from dynascope.compiler.assemble import STATEMENTS
+from dynascope.compiler.places import STATEMENTS
 from dynascope.definitions import names_bound_by
 
 _IN = "_in"
@@ -185,7 +185,8 @@ def _bound(statements: list[ast.stmt]) -> list[str]:
 def _own_scope(node: ast.AST) -> Iterator[ast.AST]:
     """`own_nodes`, without the targets of comprehensions (a walrus inside one binds outside, so it stays)."""
     if isinstance(node, ast.comprehension):
-        for child in (node.iter, *node.ifs):
+        scopes: list[ast.AST] = [node.iter, *node.ifs]
+        for child in scopes:
             yield from _own_scope(child)
         return
     yield node
