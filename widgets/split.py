@@ -66,6 +66,8 @@ class _Drawing:
         self.edges: list[lay.Edge] = []
         self.arrows: list[Arrow] = []
         self.tails: dict[str, str] = {}
+        #: who has a neighbour on the right already
+        self.beside: set[str] = set()
         self.seen: set[tuple[str, str]] = set()
 
     def picture(self) -> Picture:
@@ -228,23 +230,33 @@ class _Drawing:
             return previous
         before, caller = self._seen_as(frame.continues), self._seen_as(frame.parent)
         earlier = self._seen_as(frame.recompile_of)
-        if frame.kind == "resume" and before is not None and before != me:
+        if earlier is not None and earlier != me:
+            aside = earlier in self.beside
+            self._arrow(earlier, me, "recompiles", "down" if aside else "side", "", "compiled again as")
+            self.beside.add(earlier)
+        elif frame.kind == "resume" and before is not None and before != me:
             source = before
             if frame.break_ is not None and self.owners.get(frame.break_) == before:
                 source = frame.break_
             line = frame.resume.line if frame.resume else frame.line
             self._arrow(source, me, "continues", "down", f"resumes at line {line}", "continues as")
             self._tail(before, me)
-        elif earlier is not None and earlier != me:
-            self._arrow(earlier, me, "recompiles", "side", "", "compiled again as")
         elif caller is not None and caller != me:
             older = children[caller]
             line_text = f" from line {frame.called_from}" if frame.called_from else ""
-            self._arrow(caller, me, "calls", "free" if older else "side", "calls", f"calls{line_text}")
+            self._arrow(
+                caller,
+                me,
+                "calls",
+                "free" if older else "down" if caller in self.beside else "side",
+                "calls",
+                f"calls{line_text}",
+            )
             if older and older[-1] != me:
                 self._order(self._end(older[-1]), me)
             if me not in older:
                 older.append(me)
+            self.beside.add(caller)
         elif before is None and caller is None and earlier is None:
             if previous is not None and previous != me:
                 self._order(self._end(previous), me)

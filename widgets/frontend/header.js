@@ -15,7 +15,8 @@ export function headerView(ctx) {
   const note = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
   const changes = h("div", { cls: "dyn-diff" });
   const printed = h("div", { cls: "dyn-printed" });
-  const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress, chips), controls, note, changes, printed);
+  const head = h("div", { cls: "dyn-head" }, title, progress, chips);
+  const node = h("header", { cls: "dyn-top" }, head, controls, note, changes, printed);
   let started = 0, timer = 0, saving = false;
 
   const given = (name) => { const v = (host.get("settings") || {})[name]; return v === undefined ? null : v; };
@@ -67,6 +68,8 @@ export function headerView(ctx) {
     if (command && can) parts.push(h("div", { cls: "dyn-command" }, ...regions, h("code", { text: command }), copyButton(command, "Copy")));
     else parts.push(...regions);
     controls.replaceChildren(...parts);
+    if (can && controls.parentNode !== node) node.insertBefore(controls, note);
+    else if (!can && controls.parentNode !== head) head.append(controls);
     controls.hidden = !parts.length;
     if (within >= 0) (controls.querySelectorAll("button,select,input")[within] || controls.querySelector("button") || controls).focus();
   }

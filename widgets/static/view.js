@@ -668,7 +668,8 @@ const controls = h("div", { cls: "dyn-controls", role: "group", "aria-label": "c
 const note = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
 const changes = h("div", { cls: "dyn-diff" });
 const printed = h("div", { cls: "dyn-printed" });
-const node = h("header", { cls: "dyn-top" }, h("div", { cls: "dyn-head" }, title, progress, chips), controls, note, changes, printed);
+const head = h("div", { cls: "dyn-head" }, title, progress, chips);
+const node = h("header", { cls: "dyn-top" }, head, controls, note, changes, printed);
 let started = 0, timer = 0, saving = false;
 const given = (name) => { const v = (host.get("settings") || {})[name]; return v === undefined ? null : v; };
 const value = (name) => (name in pending.settings ? pending.settings[name] : given(name));
@@ -717,6 +718,8 @@ const regions = [...pending.regions].map(([target, set]) => h("button", { cls: "
 if (command && can) parts.push(h("div", { cls: "dyn-command" }, ...regions, h("code", { text: command }), copyButton(command, "Copy")));
 else parts.push(...regions);
 controls.replaceChildren(...parts);
+if (can && controls.parentNode !== node) node.insertBefore(controls, note);
+else if (!can && controls.parentNode !== head) head.append(controls);
 controls.hidden = !parts.length;
 if (within >= 0) (controls.querySelectorAll("button,select,input")[within] || controls.querySelector("button") || controls).focus();
 }

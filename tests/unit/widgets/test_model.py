@@ -98,6 +98,16 @@ def test_a_recompile_says_why() -> None:
     assert "recompiles" in kinds(model)
 
 
+def test_a_recompiled_resume_function_hangs_from_its_first_version_not_from_the_break() -> None:
+    report = one_break()
+    again = copy.deepcopy(report.frames[1])
+    again.id, again.compile_id, again.recompile_of, again.graph = "f2", "1/1", "f1", None
+    report.frames.append(again)
+    arrows = [(a["source"], a["target"], a["kind"]) for a in view_model(report)["split"]["arrows"]]
+    assert ("f1", "f2", "recompiles") in arrows
+    assert ("b0", "f2", "continues") not in arrows
+
+
 def test_an_error_is_the_first_thing_to_see() -> None:
     model = view_model(refused())
     assert model["chips"][0]["kind"] == "error"
