@@ -87,20 +87,15 @@ def region(*, error_on_graph_break: bool) -> Any:
     return regions.region(error_on_graph_break=error_on_graph_break)
 
 
-def load(path: str | Path) -> Report:
-    """The report of a folder of `TORCH_TRACE` logs, or a saved `report.json`.
+def load(path: str | Path, *, strict: bool = False) -> Report:
+    """The report of a TORCH_TRACE log, a folder of them (one for each rank), or a saved `report.json`.
 
-    Raises FileNotFoundError where there is none, and ValueError where it cannot be read.
+    Records that are unknown or damaged are passed over, counted in `report.unread`; with `strict` they are an error.
+    Raises FileNotFoundError where there is none, and ValueError where nothing can be read.
     """
-    path = Path(path)
-    if path.suffix == ".json":
-        import json
+    from dynascope.compiler import trace_files
 
-        report = Report.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    else:
-        from dynascope.compiler import trace_files
-
-        report = trace_files.load(path)
+    report = trace_files.load(path, strict=strict)
     remember(report)
     return report
 
