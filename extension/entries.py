@@ -176,8 +176,8 @@ def _with_constant(code: CodeType, value: Any) -> CodeType:
 
 def _first_line(node: ast.AST) -> int:
     """`co_firstlineno` of what this definition makes: the first decorator's line."""
-    lines = [d.lineno for d in getattr(node, "decorator_list", [])]
-    return min([*lines, getattr(node, "lineno", 0)])
+    lines: list[int] = [d.lineno for d in getattr(node, "decorator_list", [])]
+    return min([*lines, int(getattr(node, "lineno", 0))])
 
 
 def _undecorated(function: Any) -> Any:

@@ -29,7 +29,9 @@ def fields(names: tuple[str, ...] | None = None) -> list[Field]:
 
 def default_of(f: Field) -> Any:
     """An option's default."""
-    return f.default if f.default is not dataclasses.MISSING else f.default_factory()  # type: ignore[misc]
+    if f.default_factory is not dataclasses.MISSING:
+        return f.default_factory()
+    return f.default
 
 
 def with_arguments(names: tuple[str, ...] | None = None) -> Callable[[Any], Any]:
@@ -106,17 +108,19 @@ def config_traits() -> dict[str, Any]:
 
 
 def _trait(f: Field) -> Any:
-    meta, default = f.metadata, default_of(f)
+    meta = f.metadata
+    default: Any = default_of(f)
+    traits: Any = traitlets  # whether None is allowed is known at run time only, which its overloads cannot say
     if meta["kind"] == SWITCH:
-        return traitlets.Bool(default, allow_none=default is None, help=meta["help"])
+        return traits.Bool(default, allow_none=default is None, help=meta["help"])
     if meta["kind"] == CHOICE and meta["choices"] == ("true", "false"):
-        return traitlets.Bool(default, allow_none=True, help=meta["help"])
+        return traits.Bool(default, allow_none=True, help=meta["help"])
     if meta["kind"] == CHOICE:
-        return traitlets.Enum(meta["choices"], default, allow_none=default is None, help=meta["help"])
+        return traits.Enum(meta["choices"], default, allow_none=default is None, help=meta["help"])
     if meta["kind"] == PAIRS:
-        return traitlets.Dict(help=meta["help"])
+        return traits.Dict(help=meta["help"])
     if meta["kind"] == REPEAT:
-        return traitlets.List(traitlets.Unicode(), help=meta["help"])
+        return traits.List(traits.Unicode(), help=meta["help"])
     if meta["kind"] == NUMBER:
-        return traitlets.Int(default, allow_none=default is None, help=meta["help"])
-    return traitlets.Unicode(default, allow_none=default is None, help=meta["help"])
+        return traits.Int(default, allow_none=default is None, help=meta["help"])
+    return traits.Unicode(default, allow_none=default is None, help=meta["help"])

@@ -29,6 +29,7 @@ from dynascope.entries import Entries
 from dynascope.targets import Targets, check_target, plain_in_compiled_code, resolve
 
 STATEMENTS = "the cell's statements"
+_MARK = "_is_torch_compile"
 
 
 def execution_count(shell: Any, file: str) -> int | None:
@@ -116,7 +117,7 @@ class Run:
         check_target(name, value)
 
     def _run_plainly(self) -> Any:
-        """Run a cell that Python refuses to compile (`return` outside a function): it fails where, and as, the plain cell does."""
+        """Run a cell that Python refuses (`return` outside a function): it fails where, and as, the plain cell does."""
         try:
             return cells.run_statements(self.shell, self.cell)
         except BaseException as error:
@@ -134,7 +135,12 @@ class Run:
                 return cells.run_statements(self.shell, self.cell)
 
         def enter(target: Any) -> Any:
-            return entry(target, self.settings)
+            owner = vars(getattr(target, "__self__", target))
+            marked = _MARK in owner
+            made = entry(target, self.settings)
+            if not marked:
+                owner.pop(_MARK, None)  # torch marks the module of a compiled `forward`
+            return made
 
         with environment(self.settings), fresh() as freshen:
             if self.settings.function:

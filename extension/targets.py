@@ -107,7 +107,7 @@ class Targets:
                     self._freshen(value)
                     self._modules[id(value)] = _Module(self, name, value, self._enter(value))
             else:
-                function = value.__func__ if isinstance(value, MethodType) else value
+                function: Any = value.__func__ if isinstance(value, MethodType) else value
                 if id(function) not in self._functions:
                     self._freshen(function)
                     self._functions[id(function)] = _Function(self, function)

@@ -101,10 +101,12 @@ class CellMaker:
             self.assigned.append(name)
             return [f"{name} = {e}"]
         if self.chance(0.1):
-            return [self.pick(f"del {name}", f"raise ValueError({k})", f"assert n > {k}", f"assert n > {k}, 'small'", f"t = {name}")]
+            late = [f"del {name}", f"raise ValueError({k})", f"assert n > {k}", f"assert n > {k}, 'small'", f"t = {name}"]
+            return [self.pick(*late)]
         line = self.pick(
             f"{t} += {k}", f"{t} *= 2", f"{t}.add_({k})", f"late = lambda t: t * scale + {t}", f"scale = {k}.5", f"print({t})",
-            "print('here', n)", f"print({t}.shape)", f"items.append({k})", 'table["k"] += 1', e, "n += 1", f"{name} = {self.name()} = {e}",
+            "print('here', n)", f"print({t}.shape)", f"items.append({k})", 'table["k"] += 1', e, "n += 1",
+            f"{name} = {self.name()} = {e}",
             f"{name}, *rest = {e}, {k}, 3", "torch._dynamo.graph_break()", f"flag = {self.chance(0.5)}", f"number: int = {k}",
             "import math as maths", "'text'", "pass", f"assert {t}.sum() < 1e9", "scale = 2.0", "torch._dynamo.graph_break()",
             f"other = {t}", f"pair = [{t}, {t}]", f"pair = {{'t': {t}}}",
@@ -144,9 +146,7 @@ class CellMaker:
 
     def definitions(self) -> list[str]:
         k = self.small()
-        inner = [
-            re.sub(r"\S.*", "pass", line) if line.strip().startswith(_NOT_IN_A_FUNCTION) and not line.endswith(":") else line for line in self.block(1, 3)
-        ]
+        inner = [_for_a_function(line) for line in self.block(1, 3)]
         shapes = [
             ["def f(t):", *indent(["a = b = c = late = t + 1", *inner]), "    return a"],
             ["def f(t, k=2):", "    global scale", f"    scale = {k}.0", "    return helper(t) * k"],
@@ -154,17 +154,28 @@ class CellMaker:
             ["def f(t):", "    t += 1", "    torch._dynamo.graph_break()", "    return t.sum() + t"],
             ["def f(t):", "    for i in range(2):", "        torch._dynamo.graph_break()", "        t = t + i", "    return t"],
             ["def gen(t):", "    yield t", "    yield t + 1", "def f(t):", "    return sum(gen(t))"],
-            ["class Net(torch.nn.Module):", "    def forward(self, t):", "        print('in')", f"        return t * {k}", "f = Net()"],
+            ["class Net(torch.nn.Module):", "    def forward(self, t):", "        print('in')", f"        return t * {k}",
+             "f = Net()"],
             ["class Bag:", "    size = 3", "def f(t):", "    return t + Bag.size"],
-            ["@torch._dynamo.error_on_graph_break(False)", "def f(t):", "    torch._dynamo.graph_break()", f"    return t + {k}"],
+            ["@torch._dynamo.error_on_graph_break(False)", "def f(t):", "    torch._dynamo.graph_break()",
+             f"    return t + {k}"],
             ["if flag:", "    def f(t):", f"        return t + {k}", "else:", "    def f(t):", "        return t"],
-        ]
+        ]  # fmt: skip
         self.assigned = []
         return self.random.choice(shapes)
 
 
 #: inside a function these would make a local name of one that the function reads as a global before
-_NOT_IN_A_FUNCTION = ("del ", "import", "scale", "n +=", "flag", "number", "late", "raise", "assert n", "x ", "alias ", "while", "t =", "pair", "other")
+_NOT_IN_A_FUNCTION = (
+    "del ", "import", "scale", "n +=", "flag", "number", "late", "raise", "assert n", "x ", "alias ", "while", "t =", "pair",
+    "other",
+)  # fmt: skip
+
+
+def _for_a_function(line: str) -> str:
+    if line.strip().startswith(_NOT_IN_A_FUNCTION) and not line.endswith(":"):
+        return re.sub(r"\S.*", "pass", line)
+    return line
 
 
 def indent(lines: list[str]) -> list[str]:

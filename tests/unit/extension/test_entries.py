@@ -71,9 +71,8 @@ def test_own_torch_compile_keeps_its_own_settings(shell):
 def test_region_decorator_is_an_entry_point(shell, decorator):
     flag = "error_on_graph_break=False" if "region" in decorator else "False"
     shell("import dynascope")
-    report = shell.report(
-        "%%compile --error-on-graph-break", f"@{decorator}({flag})", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1", "f(x)"
-    )
+    report = shell.report("%%compile --error-on-graph-break", f"@{decorator}({flag})", "def f(x):",
+                          "    torch._dynamo.graph_break()", "    return x + 1", "f(x)")  # fmt: skip
     assert report.summary.breaks == 1
     assert report.error is None
 
@@ -131,7 +130,8 @@ def test_the_same_cell_twice_gives_the_same_report(shell):
     first, second = shell.report(*lines), shell.report(*lines)
 
     def facts(r):
-        return r.headline().rpartition("compiled in")[0], [(b.line, b.outcome) for b in r.breaks], [(f.name, f.status) for f in r.frames]
+        frames = [(f.name, f.status) for f in r.frames]
+        return r.headline().rpartition("compiled in")[0], [(b.line, b.outcome) for b in r.breaks], frames
 
     assert facts(first) == facts(second)
 

@@ -62,8 +62,8 @@ def test_traceback_has_the_users_frames_only(shell):
 
 
 def test_chained_exceptions_are_trimmed_too(shell):
-    done = shell("%%compile", "def g(x):", "    try:", "        1 / 0", "    except ZeroDivisionError as e:", "        raise ValueError('no') from e",
-                 "g(x)")  # fmt: skip
+    done = shell("%%compile", "def g(x):", "    try:", "        1 / 0", "    except ZeroDivisionError as e:",
+                 "        raise ValueError('no') from e", "g(x)")  # fmt: skip
     assert "direct cause" in done.text
     assert "dynascope" not in done.text
     assert "magics.py" not in done.text
@@ -138,7 +138,8 @@ def test_unload_takes_away_exactly_what_load_added(shell):
 
     def state():
         magics = {kind: dict(table) for kind, table in ip.magics_manager.magics.items()}
-        return magics, dict(ip.magics_manager.registry), list(ip.configurables), list(ip.Completer.custom_matchers), dict(vars(ip.events))
+        matchers, events = list(ip.Completer.custom_matchers), dict(vars(ip.events))
+        return magics, dict(ip.magics_manager.registry), list(ip.configurables), matchers, events
 
     before = state()
     for _ in range(2):

@@ -32,7 +32,8 @@ def test_signature_is_the_same_while_the_cell_runs(shell):
 def test_closure_and_method(shell):
     shell("def make(k):", "    def inner(x): return x + k", "    return inner", "add = make(3)")
     assert shell("%%compile -f add", "add(x)").result.tolist() == [4, 4, 4]
-    shell("class A:", "    def __init__(self, k): self.k = k", "    def m(self, x): return super().__repr__() and x + self.k", "a, b = A(1), A(2)")
+    shell("class A:", "    def __init__(self, k): self.k = k", "    def m(self, x): return super().__repr__() and x + self.k",
+          "a, b = A(1), A(2)")  # fmt: skip
     done = shell("%%compile -f a.m", "a.m(x), b.m(x)")
     assert [r.tolist() for r in done.result] == [[2] * 3, [3] * 3]
 
@@ -91,7 +92,8 @@ def test_compiled_function_stays_as_it_was_after_an_error_and_an_interrupt(shell
 
 def test_other_threads_may_call_it(shell):
     shell(*BREAKS, "import threading")
-    done = shell("%%compile -f f", "out = []", "t = threading.Thread(target=lambda: out.append(f(x)))", "t.start(); t.join(); f(x)")
+    done = shell("%%compile -f f", "out = []", "t = threading.Thread(target=lambda: out.append(f(x)))",
+                 "t.start(); t.join(); f(x)")  # fmt: skip
     assert done.error is None
     assert torch.equal(shell.ns["out"][0], torch.full((3,), 2.0))
     assert threading.active_count() >= 1
@@ -110,7 +112,8 @@ def test_uncalled_target_is_told(shell):
         ("block.nope", "cannot compile block.nope: block has no 'nope'"),
         ("a-b", "--function a-b: not a name; write it like f, model or model.encoder.forward"),
         ("len", "cannot compile len: no 'len' in the notebook"),
-        ("torch.add", "cannot compile torch.add: it is a builtin_function_or_method: only Python functions, methods and modules can be compiled"),
+        ("torch.add", "cannot compile torch.add: it is a builtin_function_or_method: "
+         "only Python functions, methods and modules can be compiled"),
     ],
 )  # fmt: skip
 def test_bad_names_are_one_line(shell, name, message):

@@ -1,0 +1,60 @@
+"""In a real kernel: the order of the displays, and that they are filled at the end."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+CELLS = [
+    "%load_ext dynascope\nimport torch\nx = torch.ones(3)",
+    "%%compile --backend eager\ndef f(x):\n    torch._dynamo.graph_break()\n    return x + 1\nprint('mine')\nf(x)",
+    "%%compile --backend eager\nf(x).nope",
+    "%%capture cap\n%%compile --backend eager\nf(x)",
+    "len(cap.outputs)",
+    "%%compile --backend eager --view none\nf(x)",
+    "%%compile --backend eager --view text\nf(x)",
+    "%%compile --bakend eager\nf(x)",
+    "import dynascope; dynascope.last().breaks[0].cell",
+]
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=120).execute()
+    return [cell.outputs for cell in notebook.cells]
+
+
+def kinds(found):
+    return [out.output_type for out in found]
+
+
+def test_slot_view_own_output_result(outputs):
+    slot, view, own, result = outputs[1]
+    assert slot.output_type == "display_data"
+    assert "f: 1 graph" in slot.data["text/plain"]
+    assert "<img" in slot.data["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in view.data
+    assert own.text == "mine\n"
+    assert result.output_type == "execute_result"
+
+
+def test_error_comes_with_its_report_and_the_users_frames_only(outputs):
+    slot, _, error = outputs[2]
+    assert "stopped by an error" in slot.data["text/plain"]
+    assert error.ename == "AttributeError"
+    assert "magics.py" not in "".join(error.traceback)
+    assert "In[3]" in "".join(error.traceback)
+
+
+def test_capture_none_text_and_usage_error(outputs):
+    assert outputs[3] == []
+    assert outputs[4][0].data["text/plain"] == "2"  # the report and the result
+    assert kinds(outputs[5]) == ["execute_result"]
+    assert list(outputs[6][0].data) == ["text/plain"]
+    assert kinds(outputs[6]) == ["display_data", "execute_result"]
+    text = "".join(out.get("text", "") + "".join(out.get("traceback", [])) for out in outputs[7])
+    assert "unrecognized arguments: --bakend eager" in text
+    assert len(outputs[7]) == 1
+    assert outputs[8][0].data["text/plain"] == "2"
