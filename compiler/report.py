@@ -278,6 +278,8 @@ class Report:
     unread: dict[str, int] = field(default_factory=dict)
     #: "live", "trace" (TORCH_TRACE files) or "partial" (interrupted)
     origin: Literal["live", "trace", "partial"] = "live"
+    #: the report of the run before, of the same cell or function; kept beside the data, not in it
+    previous: Report | None = field(default=None, compare=False, repr=False, metadata={"beside": True})
 
     # -- looking up ---------------------------------------------------------------------------
 
@@ -319,6 +321,23 @@ class Report:
     def headline(self) -> str:
         """The one line that is always shown."""
         return headline(self)
+
+    def diff(self, before: Report) -> Any:
+        """What changed since an earlier report of the same code: `report.diff(report.previous)`."""
+        from dynascope.compiler.diff import diff
+
+        return diff(before, self)
+
+    def expect(self, expected: str = "", /, **counts: int | str) -> Report:
+        """Fail where a count is another: `report.expect("breaks<=1", graphs=2)`.
+
+        Raises ExpectationFailed (an AssertionError) that tells what was found and where, ValueError for an unknown count.
+        """
+        from dynascope.compiler import expect
+
+        terms = [expected, *(f"{k}={v}" if isinstance(v, int) else f"{k}{v}" for k, v in counts.items())]
+        expect.check(self, expect.parse(",".join(t for t in terms if t)))
+        return self
 
     def save(self, path: str | Path) -> Path:
         """Write the report to `path`, as its suffix says: .html .json .svg .dot .txt .
@@ -402,7 +421,8 @@ _OUTSIDE = {"break_": "break"}  # a keyword in Python, the plain word in the dat
 
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {_OUTSIDE.get(f.name, f.name): _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = [f for f in dataclasses.fields(value) if not f.metadata.get("beside")]
+        return {_OUTSIDE.get(f.name, f.name): _plain(getattr(value, f.name)) for f in fields}
     if isinstance(value, list):
         return [_plain(v) for v in value]
     if isinstance(value, dict):
@@ -420,7 +440,7 @@ def _build(cls: type, data: dict[str, Any]) -> Any:
     values = {}
     for f in dataclasses.fields(cls):
         outside = _OUTSIDE.get(f.name, f.name)
-        if outside not in data:
+        if outside not in data or f.metadata.get("beside"):
             continue
         value = data[outside]
         part = StackEntry if cls is Break and f.name == "stack" else _PARTS.get(f.name)

@@ -114,7 +114,7 @@ def entry(target: Any, settings: Settings) -> Callable[..., Any]:
         "mode": settings.mode,
         "options": dict(settings.options) or None,
     }
-    compiled = torch.compile(target, **arguments)
+    compiled: Callable[..., Any] = torch.compile(target, **arguments)
     flag = settings.error_on_graph_break
     if flag is None or settings.fullgraph:
         return compiled

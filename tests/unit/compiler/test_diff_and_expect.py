@@ -1,0 +1,86 @@
+"""What changed between two reports, and what a report is expected to be."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dynascope.compiler.expect import ExpectationFailed, parse
+from dynascope.compiler.report import Break, Hit, Report
+from dynascope.compiler.run import explain
+
+
+def one(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def found(line: int, source: str, outcome: str = "resumed", allowed: bool | None = False) -> Break:
+    return Break(
+        id=f"b{line}", file="<cell>", cell=1, line=line, function="f", type="t", source=source, outcome=outcome,  # type: ignore[arg-type]
+        allowed=allowed, hits=[Hit(frame="f0", line=line, outcome=outcome)],  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_an_unedited_second_run_has_an_empty_diff() -> None:
+    torch._dynamo.reset()
+    first, second = (explain(one, backend="eager")(torch.ones(2)) for _ in range(2))
+    difference = second.diff(first)
+    assert not difference
+    assert difference.lines == ["nothing changed"]
+
+
+def test_fixed_new_and_moved_breaks_are_told_apart() -> None:
+    before = Report(breaks=[found(2, "print(x)"), found(5, "log(x)"), found(9, "y.item()")])
+    now = Report(breaks=[found(4, "print(x)"), found(5, "log(x)"), found(12, "save(x)")])
+    difference = now.diff(before)
+    assert [b.source for b in difference.fixed] == ["y.item()"]
+    assert [b.source for b in difference.new] == ["save(x)"]
+    assert [(a.line, b.line) for a, b in difference.moved] == [(2, 4)]
+    assert difference.to_dict()["lines"] == [
+        "new: In[1]:12 save(x)", "fixed: In[1]:9 y.item()", "moved: In[1]:4 print(x) (before: line 2)",
+    ]  # fmt: skip
+
+
+def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
+    before = Report(breaks=[found(2, "print(x)")])
+    allowed = Report(breaks=[found(2, "print(x)", allowed=True)])
+    refused = Report(breaks=[found(2, "print(x)", "raised")])
+    assert allowed.diff(before).lines == ["now allowed: In[1]:2 print(x) (before: resumed)"]
+    assert refused.diff(before).lines == ["now raised: In[1]:2 print(x) (before: resumed)"]
+
+
+def test_two_equal_breaks_are_paired_in_order() -> None:
+    before = Report(breaks=[found(2, "log(x)"), found(3, "log(x)")])
+    now = Report(breaks=[found(3, "log(x)")])
+    difference = now.diff(before)
+    assert [b.line for b in difference.fixed] == [2]
+    assert not difference.moved
+
+
+def test_expectations_tell_what_was_found_and_where() -> None:
+    torch._dynamo.reset()
+    report = explain(one, backend="eager")(torch.ones(2))
+    report.expect("graphs=2,breaks<=1", resumes=1, skipped=0, recompiles=0, ops=">=2")
+    with pytest.raises(ExpectationFailed) as caught:
+        report.expect(breaks=0, graphs=1)
+    line = one.__code__.co_firstlineno + 2
+    message = str(caught.value)
+    assert "expected breaks=0, found 1" in message
+    assert f"test_diff_and_expect.py:{line} torch._dynamo.graph_break()" in message
+    assert "expected graphs=1, found 2" in message
+
+
+@pytest.mark.parametrize("text", ["", "graphs", "graphs=two", "nothing=1", "graphs<2", "compile_seconds=1"])
+def test_what_cannot_be_expected_is_one_line(text: str) -> None:
+    with pytest.raises(ValueError, match="expect") as caught:
+        parse(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_previous_report_is_beside_the_data() -> None:
+    first, second = Report(), Report()
+    second.previous = first
+    assert "previous" not in second.to_dict()
+    assert Report.from_dict(second.to_dict()).previous is None
