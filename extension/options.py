@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,9 @@ from dynascope.compiler.settings import CHOICE, NUMBER, PAIRS, REPEAT, SWITCH, S
 
 Field = dataclasses.Field[Any]
 
+#: the variable that names the default backend: for machines without a C++ compiler, and for CI
+BACKEND = "DYNASCOPE_BACKEND"
+
 #: what `%%observe` takes of it: it compiles nothing
 OBSERVE = ("output", "save", "view")
 
@@ -28,7 +32,9 @@ def fields(names: tuple[str, ...] | None = None) -> list[Field]:
 
 
 def default_of(f: Field) -> Any:
-    """An option's default."""
+    """An option's default.  That of `backend` is taken from the environment where DYNASCOPE_BACKEND is set."""
+    if f.name == "backend":
+        return os.environ.get(BACKEND) or f.default
     if f.default_factory is not dataclasses.MISSING:
         return f.default_factory()
     return f.default
