@@ -81,6 +81,7 @@ class _Assembly:
         for event in self.drafts.cached:
             self.add_cached(event, by_code)
         result = self.result
+        result.compiled = list(dict.fromkeys(self.drafts.entries.values()))
         result.unread = dict(self.drafts.unread)
         result.breaks = self.breaks.breaks
         result.sources = places.sources(self.extents, self.cell_of)
@@ -111,7 +112,7 @@ class _Assembly:
         frame = Frame(
             id=f"f{len(self.result.frames)}",
             compile_id=event["compile_id"],
-            name=places.user_name(code["name"]),
+            name=self.drafts.entries.get(code["uid"]) or places.user_name(code["name"]),
             code_name=code["name"],
             file=code["file"],
             line=code["line"],
@@ -163,6 +164,9 @@ class _Assembly:
             bytecode=draft.artifacts.get("original_bytecode"),
             modified_bytecode=draft.artifacts.get("modified_bytecode"),
         )
+        entry = self.drafts.entries.get(code.get("uid", -1))
+        if entry is not None and (places.is_plumbing(file) or code_name in ("forward", "inner", "wrapper")):
+            frame.name = entry  # "forward" of which module, the wrapper of which function
         if draft.cid is not None and draft.cid.startswith("!"):
             frame.kind = "autograd"
         elif places.is_resume(code_name):

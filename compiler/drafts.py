@@ -73,6 +73,8 @@ class Drafts:
         self.unread: dict[str, int] = {}
         self.records = 0
         self.cached: list[Event] = []
+        #: code object that was called compiled -> the user's name for it, in order of the first call
+        self.entries: dict[int, str] = {}
         self._open: dict[tuple[int | None, str], Draft] = {}
 
     def feed(self, events: Iterable[Event]) -> Drafts:
@@ -115,6 +117,8 @@ class Drafts:
             self.draft(event).modules = event["modules"]
         elif kind == "resume":
             self.draft(event).resumes.append(event)
+        elif kind == "entry":
+            self.entries.setdefault(event["code"]["uid"], event["name"])
         elif kind == "cached":
             self.cached.append(event)
         else:

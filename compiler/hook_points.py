@@ -18,6 +18,7 @@ from dynascope.compiler.hooks import Hooks, Undo
 from dynascope.compiler.places import in_torch
 from dynascope.compiler.translators import (
     describe,
+    entered_function,
     module_path,
     offset_positions,
     positions,
@@ -272,19 +273,17 @@ def _entries(hooks: Hooks) -> Undo:
     from torch._dynamo import eval_frame
 
     def called(frame: Any) -> None:
-        function = frame.f_locals.get("fn")
-        module = getattr(function, "__self__", None)
-        if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl"):
-            function = module.forward  # what Dynamo traces of a module's call
-        function = getattr(function, "__func__", function)
+        function, name = entered_function(frame.f_locals.get("fn"))
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType) and id(code) not in hooks.entered:
             hooks.entered[id(code)] = (code, function.__globals__)
+            hooks.emit("entry", code=hooks.code(code), name=name, cid=None)
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def _callback_from_stance(*args: Any, **kwargs: Any) -> Any:
-            hooks.safely(called, sys._getframe(1))
+            if args and type(args[0]).__name__ == "CatchErrorsWrapper":  # torch.compiler.disable comes this way, too
+                hooks.safely(called, sys._getframe(1))
             return original(*args, **kwargs)
 
         return _callback_from_stance

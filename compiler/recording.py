@@ -107,7 +107,7 @@ class Recording:
     def _assemble(self, error: BaseException | None) -> Report:
         report = assemble(list(self.events), strings=interned_strings(), cell_of=self._cells, owner_thread=self._thread)
         report.versions = versions()
-        report.compiled = list(dict.fromkeys(self.compiled)) or compiled_names(report)
+        report.compiled = list(dict.fromkeys(self.compiled)) or report.compiled or compiled_names(report)
         report.settings = self.settings.to_dict() if self.settings else {}
         report.hooks = {**self.hooks, **internals.missing}
         report.notes = [*self.notes, *report.notes]

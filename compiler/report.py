@@ -24,6 +24,7 @@ FrameKind = Literal["function", "resume", "statements", "autograd"]
 FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cached"]
 Outcome = Literal["resumed", "skipped", "raised"]
 Backward = Literal["none", "pending", "compiled", "from cache"]
+SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
 
 #: How a Report becomes text, by file suffix or name: "package.module:function".  Filled by the
 #: package's face (`dynascope/__init__.py`), because this layer knows of no view.
@@ -238,6 +239,88 @@ class Source:
 
 
 @dataclass(kw_only=True)
+class Segment:
+    """One stretch of a call on one lane.  The segments of the first lane follow one another without a hole."""
+
+    #: graph, gap (eager code and its ops), lookup (of guards in the cache), prologue (of a graph), wait (for the device),
+    #: unaccounted; on the lane of a device: kernel or copy
+    kind: SegmentKind
+    lane: str
+    #: seconds from the start of the call, and how long it took, in the one call that is drawn
+    start: float
+    duration: float
+    label: str
+    frame: str | None = None
+    graph: str | None = None
+    #: the break without which this stretch would not be there
+    break_: str | None = None
+    #: over all calls that went the same way: median, and the middle half of them
+    median: float | None = None
+    spread: list[float] = field(default_factory=list)
+    #: of a gap: the eager ops in it, slowest first: [{"name", "seconds", "count"}]
+    ops: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class BreakCost:
+    """What one break costs a call."""
+
+    break_: str
+    #: what would be gone without the break: median over the calls; None: unknown
+    seconds: float | None
+    #: of the call's time
+    share: float | None = None
+    spread: list[float] = field(default_factory=list)
+    #: in plain words
+    how: str = ""
+    #: {"lookups", "prologue", "python", "synchronisation"}: what `seconds` is made of
+    parts: dict[str, float] = field(default_factory=dict)
+    #: eager ops of the gap: they would still have to run, in a graph, how fast is unknown
+    ops_seconds: float = 0.0
+    #: where the break makes Dynamo skip a frame: how long it runs eagerly
+    eager_seconds: float | None = None
+    #: how often a call meets it
+    times: float = 0.0
+
+
+@dataclass(kw_only=True)
+class Verdict:
+    """Compiled or not?  Timed without the profiler; None: unknown."""
+
+    eager_seconds: float | None = None
+    compiled_seconds: float | None = None
+    #: the compiled call without what its breaks cost
+    without_breaks_seconds: float | None = None
+    compile_seconds: float | None = None
+    #: calls after which compiling has paid for itself; None: unknown, or never
+    payback_calls: int | None = None
+    words: str = ""
+
+
+@dataclass(kw_only=True)
+class Profile:
+    """Where the time of a call goes, from `calls` more calls under torch.profiler."""
+
+    calls: int
+    #: of one call under the profiler: median, and the middle half
+    median_seconds: float
+    spread: list[float] = field(default_factory=list)
+    lanes: list[str] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    #: of the call's time, median over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted
+    shares: dict[str, float] = field(default_factory=dict)
+    #: the dearest first; unknown ones last
+    breaks: list[BreakCost] = field(default_factory=list)
+    verdict: Verdict = field(default_factory=Verdict)
+    #: one sentence: which break to fix first; empty where there is none
+    first: str = ""
+    #: names of the devices it ran on
+    devices: list[str] = field(default_factory=list)
+    #: what repeating the call could not undo, and how far the figures can be trusted
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
 class Summary:
     frames: int = 0
     graphs: int = 0
@@ -272,6 +355,8 @@ class Report:
     recompiles: list[Recompile] = field(default_factory=list)
     error: Failure | None = None
     sources: list[Source] = field(default_factory=list)
+    #: where the time of a call goes; only where it was asked for (`--profile`)
+    profile: Profile | None = None
     #: what the user should know beside the facts, one sentence each
     notes: list[str] = field(default_factory=list)
     #: records that could not be used, counted by kind
@@ -303,6 +388,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data (schema 1)."""
         plain: dict[str, Any] = _plain(self)
+        if plain["profile"] is None:
+            del plain["profile"]  # a part of its own, that most reports do not have
         return plain
 
     @classmethod
@@ -432,8 +519,11 @@ def _plain(value: Any) -> Any:
 
 _PARTS: dict[str, type] = {
     "frames": Frame, "graphs": Graph, "breaks": Break, "recompiles": Recompile, "sources": Source, "nodes": Node,
-    "hits": Hit, "summary": Summary, "error": Failure, "resume": Resume,
+    "hits": Hit, "summary": Summary, "error": Failure, "resume": Resume, "profile": Profile, "segments": Segment,
+    "verdict": Verdict,
 }  # fmt: skip
+#: where the same name means another part
+_ELSEWHERE: dict[tuple[str, str], type] = {("Break", "stack"): StackEntry, ("Profile", "breaks"): BreakCost}
 
 
 def _build(cls: type, data: dict[str, Any]) -> Any:
@@ -443,7 +533,7 @@ def _build(cls: type, data: dict[str, Any]) -> Any:
         if outside not in data or f.metadata.get("beside"):
             continue
         value = data[outside]
-        part = StackEntry if cls is Break and f.name == "stack" else _PARTS.get(f.name)
+        part = _ELSEWHERE.get((cls.__name__, f.name)) or _PARTS.get(f.name)
         if part is not None and isinstance(value, list):
             value = [_build(part, v) for v in value]
         elif part is not None and isinstance(value, dict):

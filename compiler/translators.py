@@ -76,3 +76,18 @@ def module_path(stack: Any) -> str | None:
 def describe(error: BaseException) -> dict[str, Any]:
     stack = summaries(getattr(error, "real_stack", None))  # outermost first, with columns
     return {"type": type(error).__name__, "module": type(error).__module__, "message": str(error), "stack": stack}
+
+
+def entered_function(function: Any) -> tuple[Any, str]:
+    """The Python function that Dynamo traces for what was compiled, and the user's name for it.
+
+    A module's call is its `forward`; what has no frame of its own (a module of torch's, a builtin) torch wraps.
+    """
+    module = getattr(function, "__self__", None)
+    if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl"):
+        return getattr(module.forward, "__func__", module.forward), type(module).__name__
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_filename.endswith("external_utils.py") and "fn" in code.co_freevars:
+        wrapped = function.__closure__[code.co_freevars.index("fn")].cell_contents
+        return function, str(getattr(wrapped, "__name__", type(wrapped).__name__))
+    return getattr(function, "__func__", function), str(getattr(function, "__name__", type(function).__name__))

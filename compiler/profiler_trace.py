@@ -1,0 +1,103 @@
+"""A profiler's trace, read into plain events, and the stretches of the calls in it.
+
+`plain_events()` takes what `torch.profiler` exports (the public Chrome trace, the same on every torch and every
+device) and gives dicts: {"name", "kind", "start", "duration", "thread", "device", "correlation"}.  Times are whole
+nanoseconds, so that sums are exact.  `kind` is "cpu" (an op, or a mark of ours), "runtime" (a call of the device's
+runtime), "kernel" or "copy" (on the device).
+
+`trees()` nests the events of a thread as they nest in time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Event = dict[str, Any]
+
+#: what profiling puts around each call, around each captured graph, and around waiting for the device at the end
+CALL, GRAPH, DRAIN = "dynascope call", "dynascope graph", "dynascope wait"
+#: names that torch gives
+LOOKUP = "TorchDynamo Cache Lookup"
+REGION = "Torch-Compiled Region: "
+PREGRAPH = "Pregraph bytecode"
+WRAPPER = "AOTDispatcher Runtime Wrapper Prologue"
+BACKEND = "## Call CompiledFxGraph "
+
+_KINDS = {
+    "cpu_op": "cpu", "user_annotation": "cpu", "cuda_runtime": "runtime", "cuda_driver": "runtime", "xpu_runtime": "runtime",
+    "privateuse1_runtime": "runtime", "kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "copy",
+}  # fmt: skip
+
+
+@dataclass
+class Span:
+    """One event with what ran inside it."""
+
+    name: str
+    kind: str
+    start: int
+    end: int
+    correlation: int | None = None
+    inside: list[Span] = field(default_factory=list)
+
+    @property
+    def duration(self) -> int:
+        return self.end - self.start
+
+    @property
+    def region(self) -> str | None:
+        """The compile id, of a compiled region."""
+        return self.name.removeprefix(REGION).split(" ", 1)[0] if self.name.startswith(REGION) else None
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether the processor does nothing here but wait for the device."""
+        if self.name == DRAIN:
+            return True
+        return self.kind == "runtime" and ("Synchronize" in self.name or self.name in ("cudaMemcpy", "hipMemcpy"))
+
+
+def plain_events(trace: dict[str, Any]) -> list[Event]:
+    """The events of an exported trace that say where time goes, by their start; others are passed over."""
+    events = []
+    for record in trace.get("traceEvents", ()):
+        kind = _KINDS.get(str(record.get("cat", "")).lower())
+        if record.get("ph") != "X" or kind is None:
+            continue
+        more = record.get("args") or {}
+        on_device = kind in ("kernel", "copy")
+        events.append({
+            "name": str(record["name"]), "kind": kind, "start": _nanoseconds(record["ts"]),
+            "duration": _nanoseconds(record.get("dur", 0)),
+            "thread": f"stream {more.get('stream')}" if on_device else record.get("tid"),
+            "device": more.get("device") if on_device else None,
+            "correlation": more.get("correlation") if kind != "cpu" else None,
+        })  # fmt: skip
+    return sorted(events, key=lambda e: (e["start"], -e["duration"]))
+
+
+def _nanoseconds(microseconds: float | str) -> int:
+    return round(float(microseconds) * 1000)
+
+
+def trees(events: Iterable[Event]) -> dict[Any, list[Span]]:
+    """The spans of each thread of the processor, nested; those of the outermost level by thread."""
+    roots: dict[Any, list[Span]] = defaultdict(list)
+    stacks: dict[Any, list[Span]] = defaultdict(list)
+    for event in sorted(events, key=lambda e: (e["start"], -e["duration"])):
+        if event["kind"] not in ("cpu", "runtime"):
+            continue
+        start, stack = event["start"], stacks[event["thread"]]
+        span = Span(event["name"], event["kind"], start, start + event["duration"], event.get("correlation"))
+        while stack and stack[-1].end <= start:
+            stack.pop()
+        if stack:
+            span.end = min(span.end, stack[-1].end)  # clocks are read one after the other
+            stack[-1].inside.append(span)
+        else:
+            roots[event["thread"]].append(span)
+        stack.append(span)
+    return dict(roots)
