@@ -8,6 +8,7 @@ terminal and under `%%capture` there is one display, at the end, because an upda
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from dynascope.compiler.report import Report
@@ -15,6 +16,11 @@ from dynascope.notebook_structure import MIME, outline
 
 #: at most so many progress messages a second go to the browser
 _PER_SECOND = 10
+#: seconds between two growing pictures, and the share of the time that drawing them may take
+_GROW_EVERY, _GROW_SHARE = 0.7, 0.05
+
+#: the live views of each cell, by its id, and the execution that made them: the next one closes them
+_views: dict[str, tuple[int, list[Any]]] = {}
 
 
 class Display:
@@ -26,6 +32,9 @@ class Display:
         self.view: Any = None
         self._slot: Any = None
         self._told = 0.0
+        self._grow_at = 0.0
+        #: gives the report so far; set by whoever records
+        self.so_far: Callable[[], Report] | None = None
 
     def start(self) -> None:
         """Before the code runs: the places that `finish` fills."""
@@ -33,12 +42,19 @@ class Display:
             return
         from IPython.display import display
 
-        self._slot = display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
+        from dynascope.widgets.static_output import empty_html
+
+        # where the picture is all there is, an empty slot needs no rules that hide it
+        slot = empty_html() if self.kind == "widget" else ""
+        self._slot = display({"text/html": slot, "text/plain": ""}, raw=True, display_id=True)
         if self.kind == "widget":
             from dynascope.widgets.view import View
 
-            self.view = View()
+            self.view = View(busy=True)
+            self.view.progress({"frames": 0, "graphs": 0, "breaks": 0, "seconds": 0.0})
+            _replace_views(self.shell, self.view)
             display(self.view)
+            self._grow_at = time.monotonic() + _GROW_EVERY
 
     def progress(self, state: dict[str, Any]) -> None:
         """What is being compiled; passed on to the browser, not too often."""
@@ -46,13 +62,19 @@ class Display:
         if self.view is not None and now - self._told >= 1 / _PER_SECOND:
             self._told = now
             self.view.progress(state)
+            if self.so_far is not None and now >= self._grow_at:
+                self.view.show(self.so_far())
+                took = time.monotonic() - now
+                self._grow_at = now + took + max(_GROW_EVERY, took / _GROW_SHARE)
 
     def finish(self, report: Report) -> None:
         """Show the report."""
         if self.kind == "none":
             return
         if self.view is not None:
-            self.view.show(report)
+            with self.view.hold_sync():
+                self.view.busy = False
+                self.view.show(report)
         bundle = self._bundle(report)
         if self._slot is not None:
             self._slot.update(bundle, raw=True)
@@ -70,6 +92,25 @@ class Display:
 
         # the structure is what a docs test compares; nothing shows it
         return {**to_mimebundle(report), MIME: outline(report.to_dict())}
+
+
+def _replace_views(shell: Any, view: Any) -> None:
+    """Close the views that this cell's earlier runs left: they show nowhere any more, but the kernel would keep them."""
+    cell = _cell_id(shell)
+    if cell is None:
+        return
+    run, views = _views.get(cell, (shell.execution_count, []))
+    if run != shell.execution_count:
+        for old in views:
+            old.close()
+        views = []
+    _views[cell] = (shell.execution_count, [*views, view])
+
+
+def _cell_id(shell: Any) -> str | None:
+    """The id of the cell that runs, as the notebook's own front end names it; None where it does not."""
+    cell = shell.get_parent().get("metadata", {}).get("cellId")
+    return cell if isinstance(cell, str) else None
 
 
 def _kind(shell: Any, view: str) -> str:

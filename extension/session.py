@@ -67,6 +67,7 @@ class Run:
             cells=lambda file: execution_count(self.shell, file),
             on_progress=display.progress,
         )
+        display.so_far = recording.snapshot
         try:
             with recording:
                 return self._run(recording)

@@ -299,7 +299,8 @@ class _Checks:
             out.extend(self._check(name, statement) for name in doubtful)
             self.checked.update(doubtful)
             real.update(doubtful)
-            out.extend(self._no_check(name, statement) for name in sorted(_deleted(statement) & self.missing))
+            if isinstance(statement, ast.Delete):
+                out.extend(self._no_check(name, statement) for name in sorted(_deleted(statement) & self.missing))
             out.append(self._inside(statement, real))
             if not blocks(statement):
                 real.update(name for node in _own_scope(statement) for name in names_bound_by(node))
@@ -324,6 +325,8 @@ class _Checks:
                     new = type(part)(**dict(ast.iter_fields(part)))
                     ast.copy_location(new, part)
                     new.body = self.block(part.body, set(real))
+                    if isinstance(part, ast.ExceptHandler) and part.name in self.missing:
+                        new.body.insert(0, self._no_check(str(part.name), part.body[0]))  # Python deletes it at the end
                     parts.append(new)
                 setattr(copy, field, parts)
         if isinstance(statement, ast.If) and statement.orelse:

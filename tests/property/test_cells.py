@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given, note, settings
+from hypothesis import Phase, example, given, note, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,6 +24,8 @@ def notebook() -> Notebook:
     return Notebook()
 
 
+@example(seed=1335)  # deletes, in a loop, a name that is not bound
+@example(seed=61)  # a name read in a loop before it is bound
 @settings(max_examples=100, phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None, print_blob=True)
 @given(seed=st.integers(0, 2**30))
 def test_a_cell_leaves_what_it_leaves_without_the_magic(notebook: Notebook, seed: int) -> None:
