@@ -12,6 +12,10 @@ make that work under Dynamo:
 * It passes over frames that hold no tensor, and a resume function knows the cell's data only as globals.  `_in`
   holds an empty tensor, and lives to the end.
 
+What torch.compile itself changes stays changed: names are bound when a graph has run, so an error that only the
+running graph finds (a bad index in the data, an attribute that a computed tensor lacks) loses those bound before it
+in the same graph.  Errors that show while tracing lose nothing: the statements then run eagerly.
+
 Statements that mean something else inside a function run between these functions, as they stand (`outside`).
 """
 

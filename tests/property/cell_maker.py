@@ -83,7 +83,7 @@ class CellMaker:
     def expression(self) -> str:
         t, u, k = self.tensor(), self.tensor(), self.small()
         if self.chance(0.06):
-            return self.pick(f"{t} @ torch.ones(7)", f"{t}.nope", f"x[{k + 1}]", f"{self.name()} + 1")
+            return self.pick(f"{t} @ torch.ones(7)", "items[99]", "nobody + 1", f"x[{k + 1}]", f"{self.name()} + 1")
         f = self.pick("late", "helper", "bump", "noisy", "bump", "noisy")
         if f == "helper" or (f == "late" and "late" not in self.assigned):
             f = "bump" if self.chance(0.5) else "helper"

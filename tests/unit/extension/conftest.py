@@ -13,6 +13,8 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
+CLEAN = frozenset(("In", "Out", "get_ipython", "exit", "quit", "open"))
+
 
 @dataclass
 class Done:
@@ -54,7 +56,8 @@ class Shell:
 @pytest.fixture
 def shell() -> Iterator[Shell]:
     made = Shell()
-    made.ip.reset(new_session=False)
+    for name in [n for n in made.ns if not n.startswith("_") and n not in CLEAN]:  # __compiled_fn... are Dynamo's own
+        del made.ns[name]
     made.ip.run_line_magic("colors", "nocolor")
     made.ip.run_line_magic("load_ext", "dynascope")
     made.ns["torch"] = torch
@@ -63,4 +66,3 @@ def shell() -> Iterator[Shell]:
     made.ip.run_line_magic("config", "DynascopeMagics.view = 'none'")
     yield made
     made.ip.run_line_magic("unload_ext", "dynascope")
-    torch._dynamo.reset()

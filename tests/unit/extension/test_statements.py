@@ -90,3 +90,10 @@ def test_return_fails_as_in_a_plain_cell(shell):
     assert type(done.error) is SyntaxError
     assert done.text.splitlines()[0].endswith("line 3")
     assert shell.ns["y"] == 1
+
+
+def test_known_difference_an_error_that_only_the_running_graph_finds(shell):
+    """torch.compile binds names after the graph has run: an error inside the graph loses those that it would have bound."""
+    done = shell("%%compile", "y = x.clone() + 1", "z = y.nope")
+    assert type(done.error) is AttributeError
+    assert "y" not in shell.ns
