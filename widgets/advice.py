@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 
-from dynascope.compiler.report import Break, Report
+from dynascope.compiler.report import Break, Frame, Report
 from dynascope.widgets.words import Places, printable
+
+#: the compiler's hints that fit any break: said last
+_GENERAL = ("This graph break may have been caused by an earlier", "Please report", "It may be possible to write Dynamo")
 
 
 def advice(b: Break) -> list[str]:
     """What can be done, the most promising first."""
-    steps = [said(h, 1000) for h in sorted(b.hints, key=lambda h: h.startswith("Please report")) if h.strip()]
+    hints = [said(h, 1000) for h in b.hints if h.strip()]
+    steps = [h for h in hints if not h.startswith(_GENERAL)]
     if b.outcome == "skipped":
         steps.append(
             "The whole frame runs eagerly because of this break. Move the line out of the loop, `with` or `try`, or into "
@@ -27,12 +31,30 @@ def advice(b: Break) -> list[str]:
             else "error_on_graph_break is on here: mend it, or allow this place in a region."
         )
     elif b.allowed:
-        steps.append("It stands in a region that allows graph breaks, so it counts as expected.")
-    elif not b.allowed:
+        steps.insert(0, "Nothing has to be done: it stands in a region that allows graph breaks, so it counts as expected.")
+    else:
         steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
     if len(b.hits) > 1:
         steps.append(f"It is one place, met by {len(b.hits)} frames: mend it once, and all of these go.")
+    steps += sorted((h for h in hints if h.startswith(_GENERAL)), key=lambda h: h.startswith("Please report"))
     return list(dict.fromkeys(steps))
+
+
+def region_of(b: Break) -> str:
+    """The region that a break stands in, as the report names it; empty where the run's own flag was in force."""
+    return printable(b.region or "", 200) if b.region not in (None, "default", "this run") else ""
+
+
+def cause_of(report: Report, frame: Frame) -> Break | None:
+    """The break that made this frame be skipped or fail.
+
+    A resume function's `break_` is the break that it follows: what stopped the function itself is among the breaks
+    that it ran into.
+    """
+    if frame.kind != "resume":
+        return next((b for b in report.breaks if b.id == frame.break_), None)
+    ran_into = [b for b in report.breaks for h in b.hits if h.frame == frame.id and h.outcome != "resumed"]
+    return next(iter(ran_into), None)
 
 
 def said(text: str, limit: int) -> str:

@@ -10,9 +10,9 @@ from collections import defaultdict
 from typing import Any
 
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
-from dynascope.widgets.advice import advice, flag_words, issue_text, said
+from dynascope.widgets.advice import advice, cause_of, flag_words, issue_text, said
 from dynascope.widgets.fx import fx_body, value_text
-from dynascope.widgets.split import break_code, ops_text
+from dynascope.widgets.shapes import break_code, ops_text
 from dynascope.widgets.wire import Detail, Part
 from dynascope.widgets.words import Places, frame_name, printable, shorten
 
@@ -67,8 +67,8 @@ class _Details:
         facts.append(["error_on_graph_break", printable(flag_words(b.error_on_graph_break, b.region), 200), ""])
         if b.fullgraph is not None:
             facts.append(["fullgraph", str(b.fullgraph), ""])
-        if b.allowed is not None:
-            facts.append(["expected", "yes, allowed here" if b.allowed else "no", ""])
+        if b.allowed:
+            facts.append(["expected", "yes, allowed here", ""])
         ends = [(n, g) for n, g in self.graphs.values() if g.break_ == b.id]
         for n, g in ends[:4]:
             facts.append(["ends", f"graph {n}", g.id])
@@ -121,6 +121,14 @@ class _Details:
 
     # -- frames -----------------------------------------------------------------------------------
 
+    def _before(self, f: Frame) -> Break | None:
+        """The break that a resume function follows."""
+        return self.breaks.get(f.break_ or "") if f.kind == "resume" else None
+
+    def _cause(self, f: Frame) -> Break | None:
+        """The break because of which a frame was skipped or failed."""
+        return cause_of(self.report, f) if f.status in ("skipped", "failed") else None
+
     def _frame_words(self, frame: Frame) -> str:
         id = f" ({frame.compile_id})" if frame.compile_id else ""
         return shorten(frame_name(frame), 120) + id
@@ -137,14 +145,9 @@ class _Details:
         if f.graph in self.graphs:
             n, g = self.graphs[f.graph]
             facts.append(["graph", f"graph {n} · {ops_text(g.ops)}", g.id])
-        if f.break_ in self.breaks:
-            facts.append(
-                [
-                    "after break" if f.kind == "resume" else "because of",
-                    shorten(break_code(self.breaks[f.break_], self.places), 60),
-                    f.break_,
-                ]
-            )
+        for label, b in (("after break", self._before(f)), ("because of", self._cause(f))):
+            if b is not None:
+                facts.append([label, "✂ " + shorten(break_code(b, self.places), 60), b.id])
         if f.compile_seconds is not None:
             facts.append(["compiled in", seconds(f.compile_seconds), ""])
         facts += [[f"  {name}", seconds(value), ""] for name, value in f.phases.items()]
@@ -223,12 +226,15 @@ class _Details:
                 "With --fresh it is traced again."
             )
         elif f.kind == "resume":
-            where = f" after `{shorten(break_code(self.breaks[f.break_], self.places), 80)}`" if f.break_ in self.breaks else ""
+            before = self._before(f)
+            where = f" after `{shorten(break_code(before, self.places), 80)}`" if before else ""
             text.append(f"The continuation of {shorten(f.name, 80)}{where}: a function that Dynamo made, compiled on its own.")
         if f.recompile_of and f.id not in self.recompiles:
             text.append("It was compiled before; a guard of that version failed.")
-        broken = f.break_ in self.breaks and f.status in ("skipped", "failed")
-        return [t for t in text if t], advice(self.breaks[f.break_]) if broken and f.break_ else []
+        if f.status == "compiled" and reason:
+            text.append(f"Not all of it is compiled: {reason}")
+        cause = self._cause(f)
+        return [t for t in text if t], advice(cause) if cause else []
 
     def _source(self, f: Frame) -> Part | None:
         """The original source of a frame; of a resume function from the line where it goes on."""

@@ -30,8 +30,11 @@ class Folded:
         return plural(len(self.frames), "more resume" if self.resumes else "more frame") + f" of {self.name}"
 
 
-def fold(visible: list[Frame], keep: int) -> tuple[list[Frame], dict[str, Folded]]:
-    """The `keep` frames to draw, in their order, and for the id of each other frame what stands for it."""
+def fold(visible: list[Frame], keep: int, prefix: str = "fold") -> tuple[list[Frame], dict[str, Folded]]:
+    """The `keep` frames to draw, in their order, and for the id of each other frame what stands for it.
+
+    `prefix`: of the folds' ids; two pictures of one report need different ones.
+    """
     chosen = {f.id for f in sorted(visible, key=_weight)[:keep]}
     names = Counter(_key(f) for f in visible if f.id not in chosen)
     common = {key for key, _ in names.most_common(NAMES)}
@@ -42,7 +45,7 @@ def fold(visible: list[Frame], keep: int) -> tuple[list[Frame], dict[str, Folded
             continue
         key = _key(frame) if _key(frame) in common else ("other functions", False)
         if key not in folds:
-            folds[key] = Folded(f"fold{len(folds)}", printable(key[0], 200), key[1])
+            folds[key] = Folded(f"{prefix}{len(folds)}", printable(key[0], 200), key[1])
         folds[key].frames.append(frame)
         of[frame.id] = folds[key]
     return [f for f in visible if f.id in chosen], of

@@ -1,7 +1,7 @@
 """An FX graph for the detail: nodes by kind, values on the edges, each linked to its source line.
 
-Promises: up to `DRAWN` nodes are drawn (our own layered layout, in the kernel); larger graphs stay a list, in
-the order of the graph, with nothing left out.
+Promises: up to `DRAWN` nodes are drawn (our own layered layout, in the kernel); larger graphs are drawn folded, by
+module or source line, and every node stands in exactly one fold; as a list nothing is left out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 
 from dynascope.compiler.report import Graph, Node
 from dynascope.widgets import layout as lay
+from dynascope.widgets.fxfold import folded_picture, fx_folds
 from dynascope.widgets.wire import FxBody, FxNode, FxPicture
 from dynascope.widgets.words import Places, cut, printable, shorten, text_width
 
@@ -35,7 +36,10 @@ def fx_body(graph: Graph, places: Places) -> FxBody:
     """The nodes of a graph, and where they stand if they are few enough to be drawn."""
     index = {n.name: i for i, n in enumerate(graph.nodes)}
     nodes = [_node(n, index, places) for n in graph.nodes]
-    return {"nodes": nodes, "picture": _picture(nodes) if 0 < len(nodes) <= DRAWN else None}
+    if len(nodes) <= DRAWN:
+        return {"nodes": nodes, "picture": _picture(nodes) if nodes else None}
+    folds = fx_folds([n.module for n in graph.nodes], nodes)
+    return {"nodes": nodes, "picture": folded_picture(folds, nodes), "folds": folds}
 
 
 def value_text(node: Node) -> str:

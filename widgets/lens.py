@@ -108,6 +108,6 @@ def _states(
         worst = max(breaks, key=lambda b: ("resumed", "skipped", "raised").index(b.outcome))
         text = WORDS[worst.outcome] if len(breaks) == 1 else f"{len(breaks)} breaks"
         if all(b.allowed for b in breaks):
-            text += " · allowed"
+            text = text.removeprefix("graph ") + " · allowed"
         states[key] = ("break", text, worst.id)
     return states

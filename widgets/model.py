@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dynascope.compiler.report import Break, Report, headline, plural
 from dynascope.widgets.details import break_target, details
+from dynascope.widgets.folddetails import fold_details
 from dynascope.widgets.lens import lens
-from dynascope.widgets.split import break_code, split_pictures
+from dynascope.widgets.shapes import break_code
+from dynascope.widgets.split import split_pictures
 from dynascope.widgets.wire import Chip, Row, ViewModel
 from dynascope.widgets.words import Places, frame_name, printable, shorten
 
@@ -22,10 +24,13 @@ def view_model(report: Report) -> ViewModel:
     """All that a view shows of `report`, with positions."""
     places = Places(report)
     split, whole = split_pictures(report, places)
+    told = details(report, places)
+    for picture in (split, whole):
+        told |= fold_details(report, places, picture) if picture else {}
     return {
         "schema": MODEL_SCHEMA, "headline": printable(headline(report), 2000), "name": _name(report),
         "counts": _counts(report), "chips": _chips(report), "first": first_id(report), "split": split, "whole": whole,
-        "lens": lens(report, places), "details": details(report, places), "breaks": break_rows(report, places),
+        "lens": lens(report, places), "details": told, "breaks": break_rows(report, places),
         "notes": [printable(n, 2000) for n in _notes(report)],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,
@@ -56,7 +61,7 @@ def break_rows(report: Report, places: Places) -> list[Row]:
     return [{
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
         "outcome": b.outcome,
-        "type": shorten(b.type or b.reason or "", 160), "hits": len(b.hits), "allowed": bool(b.allowed),
+        "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits), "allowed": bool(b.allowed),
         "resumes": len({r for h in b.hits for r in h.resumes}), "target": break_target(b),
     } for b in sorted_breaks(report)]  # fmt: skip
 
@@ -82,7 +87,10 @@ def _chips(report: Report) -> list[Chip]:
     if report.error is not None:
         e = report.error
         text = shorten(f"{e.type}: {e.message.strip().splitlines()[0] if e.message.strip() else ''}".rstrip(": "), 90)
-        chip: Chip = {"text": text, "kind": "error", "full": printable(f"{e.type}: {e.message}", 3000)}
+        if e.caught:
+            text = "caught by your code: " + text
+        kind = "note" if e.caught else "error"
+        chip: Chip = {"text": text, "kind": kind, "full": printable(f"{e.type}: {e.message}", 3000)}
         if e.break_ or e.frame:
             chip["id"] = e.break_ or e.frame or ""
         chips.append(chip)

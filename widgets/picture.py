@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 from dynascope.compiler.report import Report
 from dynascope.widgets.model import view_model
 from dynascope.widgets.palette import GRAPHS_LIGHT, LIGHT
+from dynascope.widgets.shapes import REGION_HEIGHT
 from dynascope.widgets.wire import Arrow, Picture, Shape, ViewModel
 from dynascope.widgets.words import cut
 
@@ -69,6 +70,9 @@ def _text(
     return f'<text x="{x:g}" y="{y:g}"{style}>{escape(text)}</text>'
 
 
+_REGIONS = {"allow": (LIGHT["good"], ' stroke-dasharray="3 3"'), "error": (LIGHT["error"], "")}
+
+
 def _group(g: Shape) -> str:
     x, y, w, h = g["x"], g["y"], g["w"], g["h"]
     fill, stroke, dash = {
@@ -76,6 +80,8 @@ def _group(g: Shape) -> str:
         "empty": ("none", LIGHT["line"], "2 3"), "cached": (LIGHT["panel"], LIGHT["line"], ""),
     }.get(g["kind"], (LIGHT["bg"], LIGHT["line"], ""))  # fmt: skip
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    if "region" in g:
+        stroke, dashed = _REGIONS[g["region"]]
     rect = f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="8" fill="{fill}" stroke="{stroke}"{dashed}/>'
     if g.get("badge") == "recompile":
         rect = (
@@ -95,7 +101,14 @@ def _group(g: Shape) -> str:
 
 
 def _box(b: Shape) -> str:
-    x, y, w, h = b["x"], b["y"], b["w"], b["h"]
+    x, y, w, h, area = b["x"], b["y"], b["w"], b["h"], ""
+    if b["kind"] == "break" and "region" in b:
+        stroke, dash = _REGIONS[b["region"]]
+        area = (
+            f'<rect x="{x - 6:g}" y="{y:g}" width="{w + 12:g}" height="{h + 6:g}" rx="8" fill="none" stroke="{stroke}"{dash}/>'
+        )
+        area += _text(x + 6, y + 14, b.get("lines", [""])[0], fill="soft", size=11)
+        y, h = y + REGION_HEIGHT, h - REGION_HEIGHT
     if b["kind"] == "graph":
         stroke, fill = GRAPHS_LIGHT[b.get("tone", 0)]
         shape = f'rx="5" fill="{fill}" stroke="{stroke}"'
@@ -107,7 +120,7 @@ def _box(b: Shape) -> str:
     inset = 14 if b["kind"] == "break" else 12
     middle = y + h / 2 + 4
     return (
-        f'<g><title>{escape(b["full"])}</title><rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" {shape}/>'
+        f'<g><title>{escape(b["full"])}</title>{area}<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" {shape}/>'
         + _text(x + inset, middle, b["title"], "600")
         + _text(x + w - inset, middle, b["note"], fill="soft", size=11, end=True)
         + "</g>"

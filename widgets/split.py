@@ -7,23 +7,32 @@ counted in words, never silently dropped.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
-from dynascope.compiler.report import Break, Frame, Graph, Report, plural
+from dynascope.compiler.report import Break, Frame, Report
 from dynascope.widgets import layout as lay
-from dynascope.widgets.advice import said
 from dynascope.widgets.fold import Folded, fold
-from dynascope.widgets.palette import graph_tone
+from dynascope.widgets.packing import packed
+from dynascope.widgets.shapes import (
+    BOX_HEIGHT,
+    BOX_WIDTH,
+    GROUP_WIDTH,
+    LINE_HEIGHT,
+    REGION_HEIGHT,
+    TITLE_HEIGHT,
+    break_shape,
+    fold_shape,
+    frame_shape,
+    graph_shape,
+)
 from dynascope.widgets.wire import Arrow, Picture, Shape
-from dynascope.widgets.words import Places, cut, frame_name, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.words import Places, shorten, text_width
 
-BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
-GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
-TITLE_HEIGHT, LINE_HEIGHT = 34.0, 16.0
+#: pixels across which parts that no arrow joins stand side by side: two frames and what is between them
+ROOM = 2 * GROUP_WIDTH + lay.SIDE_GAP + 2
 #: more frames than this are folded
 FOLD_ABOVE = 50
-KEEP = 36
+KEEP = 20
 #: frames of a picture that cannot be scrolled
 SHORT = 10
 #: more frames than this are not drawn even when unfolded
@@ -46,7 +55,7 @@ def split_pictures(report: Report, places: Places) -> tuple[Picture, Picture | N
     kept, folds = fold(visible, KEEP)
     folded = _Drawing(report, places, kept, folds).picture()
     if len(visible) > WHOLE_ABOVE:
-        kept, folds = fold(visible, WHOLE_ABOVE - 50)
+        kept, folds = fold(visible, WHOLE_ABOVE - 50, "rest")
         return folded, _Drawing(report, places, kept, folds).picture()
     return folded, _Drawing(report, places, visible, {}).picture()
 
@@ -58,6 +67,7 @@ class _Drawing:
         self.report, self.places, self.frames, self.folds = report, places, frames, folds
         self.by_id = {f.id: f for f in report.frames}
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
+        self.breaks = {b.id: b for b in report.breaks}
         self.drawn = {f.id for f in frames}
         self.owners = {b.id: self._owner(b) for b in report.breaks}
         self.shapes: dict[str, Shape] = {}
@@ -77,7 +87,7 @@ class _Drawing:
             if owner is not None:
                 held[owner].append(b)
             elif not any(h.frame in self.folds for h in b.hits):
-                self._box(self._break_shape(b), None)
+                self._box(break_shape(self.places, b), None)
         for frame in self.frames:
             self._frame(frame, held[frame.id])
         for folded in {id(f): f for f in self.folds.values()}.values():
@@ -106,100 +116,21 @@ class _Drawing:
         return next(iter(causes + ended), None)
 
     def _frame(self, frame: Frame, breaks: list[Break]) -> None:
-        lines = self._frame_lines(frame, breaks)
-        header = TITLE_HEIGHT + LINE_HEIGHT * len(lines)
+        shape = frame_shape(self.report, self.places, frame, self.graphs, breaks)
+        header = TITLE_HEIGHT + LINE_HEIGHT * len(shape.get("lines", []))
         self.groups.append(lay.Group(frame.id, header, GROUP_WIDTH))
-        title, place = frame_name(frame), self.places.frame(frame)
-        known = frame.status in ("compiled", "failed") and frame.compile_id
-        word = frame.compile_id if known else "" if frame.status == "compiled" else frame.status
-        title, where = _beside(title, _notes(word or "", place, frame.line), GROUP_WIDTH - 2 * lay.PAD - 8)
-        full = f"{frame_name(frame)}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
-        shape: Shape = {
-            "id": frame.id, "kind": frame.status, "x": 0, "y": 0, "w": 0, "h": 0,
-            "title": title, "note": where, "full": printable(full, 600), "lines": lines,
-        }  # fmt: skip
-        if frame.recompile_of:
-            shape["badge"] = "recompile"
         self.shapes[frame.id] = shape
         if frame.graph in self.graphs:
-            self._box(self._graph_shape(*self.graphs[frame.graph], frame), frame.id)
+            self._box(graph_shape(self.places, *self.graphs[frame.graph], frame), frame.id)
         for b in breaks:
-            self._box(self._break_shape(b), frame.id)
+            self._box(break_shape(self.places, b), frame.id)
         if frame.graph in self.graphs and breaks:
             self._arrow(frame.graph, breaks[0].id, "within", "down", "", "stops at")
 
-    def _frame_lines(self, frame: Frame, breaks: list[Break]) -> list[str]:
-        """What is said below a frame's title: at most three short lines."""
-        lines: list[str] = []
-        if frame.recompile_of:
-            reason = next((r for r in self.report.recompiles if r.frame == frame.id), None)
-            words = (reason.words or reason.reasons) if reason else []
-            lines.append("recompiled: " + (words[0] if words else "a guard failed"))
-        if frame.kind == "resume" and frame.resume and frame.status == "compiled":
-            names = frame.resume.locals
-            if names:
-                lines.append("receives " + ", ".join(names))
-        if frame.status == "empty":
-            lines.append(frame.reason or "nothing to compile in it")
-        elif frame.status == "skipped":
-            lines.append("runs eagerly: " + (frame.reason or "reason unknown"))
-        elif frame.status == "failed" and not breaks:
-            lines.append(frame.reason or "could not be compiled")
-        elif frame.status == "cached":
-            lines.append("compiled before this recording")
-        elif frame.status == "compiled" and frame.graph not in self.graphs and not breaks:
-            lines.append("no graph: nothing to compute")
-        if frame.foreign:
-            lines.append("compiled by another thread")
-        if frame.error_on_graph_break:
-            lines.append("error_on_graph_break is on here")
-        if frame.rank is not None:
-            lines.append(f"rank {frame.rank}")
-        return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11)]
-
-    def _graph_shape(self, number: int, graph: Graph, frame: Frame) -> Shape:
-        places = {(n.file, n.line) for n in graph.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line}
-        files = {file for file, _ in places}
-        spread = line_ranges(line for _, line in places if line) if len(files) <= 1 else f"{len(files)} files"
-        if len(files) == 1 and frame.file not in files:
-            spread = f"{self.places.label(next(iter(files)) or '')} {spread}"
-        note = ops_text(graph.ops) + (f" · {spread}" if spread else "")
-        title = f"graph {number}"
-        room = BOX_WIDTH - 34 - text_width(title, 12, bold=True)
-        return {
-            "id": graph.id, "kind": "graph", "x": 0, "y": 0, "w": 0, "h": 0, "tone": graph_tone(number), "title": title,
-            "note": cut(note, room, 11), "full": f"graph {number} of {frame_name(frame)}: {note}"[:600], "group": graph.frame,
-        }  # fmt: skip
-
-    def _break_shape(self, b: Break) -> Shape:
-        rest = {"resumed": [], "skipped": ["skips"], "raised": ["stops"]}[b.outcome]
-        rest += [f"{len(b.hits)} hits"] if len(b.hits) > 1 else []
-        rest += ["allowed"] if b.allowed else []
-        notes = [" · ".join([f"line {b.line}", *rest]), " · ".join([f":{b.line}", *rest]), " · ".join(rest)]
-        code, place = break_code(b, self.places), self.places.at(b.file, b.line, b.cell)
-        short = re.sub(r"^(?:\w+\.)+(?=\w+\()", "", code)
-        room = BOX_WIDTH - 34
-        if text_width("✂ " + code, 12, bold=True) + text_width(notes[0], 11) > room:
-            code = short
-        why = shorten(said(b.reason or b.type, 1000), 300)
-        title, note = _beside("✂ " + code, [n for n in notes if n] or [""], room, 12, mono=False)
-        shape: Shape = {
-            "id": b.id, "kind": "break", "x": 0, "y": 0, "w": 0, "h": 0, "title": title,
-            "note": note, "full": f"graph break at {shorten(code, 200)}, {place}, {b.outcome}: {why}",
-        }  # fmt: skip
-        if b.allowed:
-            shape["badge"] = "allowed"
-        return shape
-
     def _fold_box(self, folded: Folded) -> None:
         ids = {f.id for f in folded.frames}
-        breaks = sum(1 for b in self.report.breaks if self.owners[b.id] is None and any(h.frame in ids for h in b.hits))
-        note = plural(breaks, "break") if breaks else ""
-        room = BOX_WIDTH - 30 - text_width(note, 11)
-        self._box({
-            "id": folded.id, "kind": "fold", "x": 0, "y": 0, "w": 0, "h": 0, "title": cut(folded.title(), room, 12, bold=True),
-            "note": note, "full": f"{folded.title()}, folded" + (f", with {note}" if note else ""),
-        }, None)  # fmt: skip
+        breaks = [b for b in self.report.breaks if self.owners[b.id] is None and any(h.frame in ids for h in b.hits)]
+        self._box(fold_shape(folded, breaks, self.graphs), None)
 
     def _box(self, shape: Shape, group: str | None) -> None:
         if shape["id"] not in self.shapes:
@@ -208,7 +139,8 @@ class _Drawing:
             else:
                 shape.pop("group", None)
             self.shapes[shape["id"]] = shape
-            self.boxes.append(lay.Box(shape["id"], BOX_WIDTH, BOX_HEIGHT, group))
+            height = BOX_HEIGHT + (REGION_HEIGHT if shape["kind"] == "break" and "region" in shape else 0)
+            self.boxes.append(lay.Box(shape["id"], BOX_WIDTH, height, group))
 
     # -- arrows -----------------------------------------------------------------------------------
 
@@ -239,7 +171,10 @@ class _Drawing:
             if frame.break_ is not None and self.owners.get(frame.break_) == before:
                 source = frame.break_
             line = frame.resume.line if frame.resume else frame.line
-            self._arrow(source, me, "continues", "down", f"resumes at line {line}", "continues as")
+            broken = self.breaks.get(frame.break_ or "")
+            within = broken is not None and any(h.frame == frame.continues and h.line == line for h in broken.hits)
+            word = "in" if within else "at"  # `y = f(x) * 2`: what comes after the call, in the same line
+            self._arrow(source, me, "continues", "down", f"resumes {word} line {line}", "continues as")
             self._tail(before, me)
         elif caller is not None and caller != me:
             older = children[caller]
@@ -312,7 +247,7 @@ class _Drawing:
     # -- places -----------------------------------------------------------------------------------
 
     def _placed(self) -> Picture:
-        placed = lay.layout(self.boxes, self.edges, self.groups)
+        placed = packed(self.boxes, self.edges, self.groups, ROOM)
         for name, rect in (*placed.groups.items(), *placed.boxes.items()):
             shape = self.shapes[name]
             shape["x"], shape["y"], shape["w"], shape["h"] = rect.x, rect.y, rect.width, rect.height
@@ -344,33 +279,3 @@ def _label_at(arrow: Arrow, route: list[tuple[float, float]]) -> list[float]:
         return [round(bx + 8, 1), round(by - 9, 1)]
     wide = text_width(arrow["label"], 11)
     return [round((ax + bx - wide) / 2 - 2, 1), round(min(ay, by) - 6, 1)]
-
-
-def _notes(word: str, place: str, line: int) -> list[str]:
-    """What can stand right of a frame's name, the fullest first."""
-    return [" · ".join(p for p in (word, at) if p) for at in (place, f":{line}", "")][: 3 if word else 2]
-
-
-def _beside(title: str, notes: list[str], width: float, size: float = 12.5, mono: bool = True) -> tuple[str, str]:
-    """A title and the fullest note that leaves room for all of it; where none does, both are cut."""
-    for note in notes:
-        if text_width(title, size, bold=True) + 10 + text_width(note, 11, mono=mono) <= width:
-            return cut(title, width, size, bold=True), note
-    note = cut(notes[-1], width * 0.45, 11, mono=mono)
-    return cut(title, width - 10 - text_width(note, 11, mono=mono), size, bold=True), note
-
-
-def ops_text(ops: int | None) -> str:
-    """`3 ops`; `ops unknown`."""
-    return "ops unknown" if ops is None else plural(ops, "op")
-
-
-def break_code(b: Break, places: Places) -> str:
-    """The code of a break: the part of its line between its columns, or the whole line."""
-    text = places.lines(b.file).get(b.line, b.source)
-    if b.column is not None and len(text) > b.column:
-        end = b.end_column if b.end_column is not None and b.end_line in (None, b.line) else None
-        part = text[b.column : end].strip()
-        if part:
-            return printable(part)
-    return printable(text.strip() or b.type or "graph break")

@@ -12,7 +12,7 @@ import sys
 import textwrap
 
 from dynascope.compiler.report import Break, Report, headline
-from dynascope.widgets.advice import advice, said
+from dynascope.widgets.advice import advice, cause_of, region_of, said
 from dynascope.widgets.model import sorted_breaks
 from dynascope.widgets.words import Places, frame_name, printable, shorten
 
@@ -76,14 +76,15 @@ class _Terminal:
         assert e is not None
         at = f" at {self.places.at(e.file, e.line, e.cell)}" if e.file else ""
         message = next((line for line in e.message.splitlines() if line.strip()), "")
-        return self.paint_all(self.wrap(f"✗ {e.type}{at}: {message}", "", 3), "red")
+        caught = ", caught by your code" if e.caught else ""
+        return self.paint_all(self.wrap(f"✗ {e.type}{at}{caught}: {message}", "", 3), "red")
 
     def paint_all(self, lines: list[str], *styles: str) -> list[str]:
         return [self.paint(line, *styles) for line in lines]
 
     def break_(self, b: Break) -> list[str]:
         place = self.places.at(b.file, b.line, b.cell, b.column)
-        outcome = _OUTCOMES[b.outcome] + (", allowed here" if b.allowed else "")
+        outcome = _OUTCOMES[b.outcome] + allowed_words(b)
         hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
         colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
         function = f" in {shorten(b.function, 40)}" if b.function else ""
@@ -131,11 +132,11 @@ class _Terminal:
         out: list[str] = []
         for f in [f for f in self.report.frames if f.status in ("skipped", "failed")][:MOST]:
             word = "skipped frame" if f.status == "skipped" else "failed frame"
-            cause = next((b for b in self.report.breaks if b.id == f.break_), None)
+            cause = cause_of(self.report, f)
             why = (
                 f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
                 if cause
-                else (f.reason or "reason unknown")
+                else said(f.reason or "reason unknown", 1000).split("\n")[0]
             )
             out += self.wrap(f"– {word} {frame_name(f)} at {self.places.frame(f)}: {why}", "")
         return ["", *self.paint_all(out, "soft")] if out else []
@@ -147,3 +148,9 @@ class _Terminal:
             reason = next(iter(r.words or r.reasons), "a guard failed")
             out += self.wrap(f"↻ recompile of {frame_name(f) if f else r.frame}: {reason}", "")
         return ["", *self.paint_all(out, "cyan")] if out else []
+
+
+def allowed_words(b: Break) -> str:
+    """`, allowed by region In[3]:8`; empty where it is not allowed."""
+    region = region_of(b)
+    return "" if not b.allowed else f", allowed by region {region}" if region else ", allowed here"

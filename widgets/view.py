@@ -95,6 +95,10 @@ class View(anywidget.AnyWidget):
             self._callbacks.append(callback)
 
     def _heard(self, _: Any, content: Any, buffers: Any) -> None:
+        if isinstance(content, dict) and content.get("kind") == "ping":
+            # "is anybody there?": a view that gets no answer says that its kernel is gone
+            self.send({"kind": "ack", "id": content.get("id")})
+            return
         request = checked_request(content)
         if request is None:
             return

@@ -43,7 +43,11 @@ class LensFile(TypedDict):
 
 
 class Shape(TypedDict):
-    """A box or a group of the split graph, placed."""
+    """A box or a group of the split graph, placed.
+
+    `region`: "error" or "allow", where another `error_on_graph_break` is in force than the run's; a break's `lines`
+    then name the region.  `holds`: the ids that a fold stands for.
+    """
 
     id: str
     kind: str
@@ -58,6 +62,8 @@ class Shape(TypedDict):
     lines: NotRequired[list[str]]
     badge: NotRequired[str]
     group: NotRequired[str]
+    region: NotRequired[str]
+    holds: NotRequired[list[str]]
 
 
 class Arrow(TypedDict):
@@ -110,11 +116,20 @@ class FxPicture(TypedDict):
     labels: list[list[Any]]
 
 
+class FxFold(TypedDict):
+    """A stretch of a large FX graph that is drawn as one box: `count` nodes from node `first` on."""
+
+    name: str
+    first: int
+    count: int
+
+
 class FxBody(TypedDict):
-    """An FX graph; `picture` is None where it is too large to draw, then it is a list."""
+    """An FX graph; where it is too large to draw node by node, `picture` draws its `folds`."""
 
     nodes: list[FxNode]
     picture: FxPicture | None
+    folds: NotRequired[list[FxFold]]
 
 
 class Part(TypedDict):

@@ -55,7 +55,7 @@ function partBody(part, ctx, name) {
     h("td", { cls: "dyn-monot", text: b }), h("td", { text: c })))));
 }
 
-const MARKS = { break: "✂", graph: "▦", skipped: "–", failed: "✗", empty: "∅", resume: "↳", autograd: "↶" };
+const MARKS = { break: "✂", graph: "▦", skipped: "–", failed: "✗", empty: "∅", resume: "↳", autograd: "↶", fold: "⋯" };
 
 export function detailView(ctx) {
   const node = h("section", { cls: "dyn-detail", "aria-label": "detail", tabindex: "-1" });
@@ -116,7 +116,7 @@ export function detailView(ctx) {
     node.replaceChildren(
       h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
         h("h2", { cls: "dyn-dtitle" }, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
-        h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), copyButton(detail.copy, "Copy place"), ...links)),
+        h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), detail.copy ? copyButton(detail.copy, "Copy place") : null, ...links)),
       h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, switches(detail), ...tabs(detail)), facts));
   }
   return { node, show, choose: (kind, part) => chosen.set(kind, part) };

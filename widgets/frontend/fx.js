@@ -42,8 +42,8 @@ function fxList(nodes, point) {
   return box;
 }
 
-function fxPicture(body, point, name) {
-  const { picture, nodes } = body;
+function fxPicture(picture, nodes, point, name) {
+  const inside = Boolean(nodes[0] && nodes[0].fold);
   const shape = (i) => {
     const [x, y, w, height] = picture.boxes[i], n = nodes[i];
     const act = () => {
@@ -52,7 +52,7 @@ function fxPicture(body, point, name) {
     };
     const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
       s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
-      s("text", { x: x + w / 2, y: y + height / 2 + 4, "text-anchor": "middle", text: picture.titles[i] }));
+      s("text", { x: x + w / 2, y: y + (n.fold ? 17 : height / 2 + 4), "text-anchor": "middle", text: picture.titles[i] }));
     g.addEventListener("keydown", (event) => {
       const to = { ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1 }[event.key];
       if (event.key === "Enter" || event.key === " ") act();
@@ -70,7 +70,8 @@ function fxPicture(body, point, name) {
   const shapes = nodes.map((_, i) => shape(i));
   const svg = s("svg", { width: picture.width, height: picture.height, role: "group", "aria-label": name },
     ...picture.edges.filter((e) => e.length > 1).map((e) => s("path", { cls: "dyn-arrow", d: rounded(e, 5) })),
-    ...picture.labels.flatMap(([x, y, text]) => [s("rect", { cls: "dyn-fxback", x: x - text.length * 3.05 - 1, y: y - 9, width: text.length * 6.1 + 2, height: 12 }), s("text", { cls: "dyn-fxval", x, y, text })]), ...shapes);
+    ...(inside ? shapes : []),
+    ...picture.labels.flatMap(([x, y, text]) => [!inside && s("rect", { cls: "dyn-fxback", x: x - text.length * 3.05 - 1, y: y - 9, width: text.length * 6.1 + 2, height: 12 }), s("text", { cls: "dyn-fxval", x, y, text })]), ...(inside ? [] : shapes));
   const pane = h("div", { cls: "dyn-fxpane" }, svg);
   requestAnimationFrame(() => { pane.scrollLeft = (pane.scrollWidth - pane.clientWidth) / 2; });
   return pane;
@@ -83,14 +84,24 @@ export function fxView(body, pointAt, name) {
     if (node.line) pointAt(node.file, node.line);
   };
   const pane = h("div");
+  const { folds } = body;
   const kinds = [...new Set(body.nodes.map((n) => n.kind))];
   const words = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
   const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)));
-  let drawn = Boolean(body.picture);
-  const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = !drawn; show(); } });
+  let drawn = Boolean(body.picture), fold = null;
+  const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = fold ? true : !drawn; fold = null; show(); } });
+  // A fold as a node: what a click on it does is to open the list of its nodes.
+  const folded = () => folds.map((f) => ({ kind: f.name === "inputs" ? "input" : "fold", full: `${f.name}: ${f.count} nodes; opens as a list`, fold: f }));
+  const unfold = (node) => {
+    [fold, drawn] = [node.fold, false];
+    show();
+    pane.querySelector(".dyn-fxlist").focus();
+  };
   function show() {
-    pane.replaceChildren(drawn ? fxPicture(body, point, name) : fxList(body.nodes, point));
-    button.textContent = drawn ? "As a list" : "As a graph";
+    const nodes = fold ? body.nodes.slice(fold.first, fold.first + fold.count) : body.nodes;
+    pane.replaceChildren(!drawn ? fxList(nodes, point) : folds ? fxPicture(body.picture, folded(), unfold, name) : fxPicture(body.picture, nodes, point, name));
+    button.textContent = drawn ? "As a list" : fold ? "Back to the folded graph" : folds ? "As a folded graph" : "As a graph";
+    told.textContent = fold ? `${fold.name}: ${fold.count} of ${body.nodes.length} nodes` : drawn && folds ? `${body.nodes.length} nodes, folded into ${folds.length}: click one to open it` : "";
   }
   button.hidden = !body.picture;
   show();

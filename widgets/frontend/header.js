@@ -41,7 +41,7 @@ export function headerView(ctx) {
   }
 
   function drawControls() {
-    const busy = host.get("busy"), can = host.get("can_run_again"), parts = [];
+    const busy = host.get("busy") && !ctx.gone, can = ctx.canRun(), parts = [];
     const within = controls.contains(document.activeElement) ? [...controls.querySelectorAll("button,select,input")].indexOf(document.activeElement) : -1;
     const known = Object.keys(host.get("settings") || {}).length > 0;
     if (can) {
@@ -55,7 +55,7 @@ export function headerView(ctx) {
       parts.push(run);
       if (busy) parts.push(h("button", { cls: "dyn-btn", type: "button", text: "Stop", onclick: () => ctx.request({ kind: "stop" }) }));
     }
-    if (host.live) {
+    if (host.live && !ctx.gone) {
       const path = h("input", { cls: "dyn-search", "aria-label": "path of the report", type: "text" });
       path.value = "report.html";
       const save = () => { saving = false; ctx.request({ kind: "save", path: path.value }); drawControls(); };
@@ -77,7 +77,7 @@ export function headerView(ctx) {
   function drawProgress() {
     const now = host.get("now") || {};
     clearInterval(timer);
-    progress.hidden = !("frames" in now);
+    progress.hidden = !("frames" in now) || ctx.gone;
     if (progress.hidden) return;
     started = Date.now() - 1000 * (now.seconds || 0);
     const tell = () => {
@@ -85,7 +85,7 @@ export function headerView(ctx) {
       progress.replaceChildren(h("i", { cls: "dyn-spin" }), `compiling ${now.now || "…"} · ${n(now.frames, "frame")} · ${n(now.graphs, "graph")} · ${n(now.breaks, "break")} · ${clock((Date.now() - started) / 1000)}`);
     };
     tell();
-    timer = setInterval(() => { if (host.get("busy")) tell(); else clearInterval(timer); }, 500);
+    timer = setInterval(() => { if (host.get("busy") && !ctx.gone) tell(); else clearInterval(timer); }, 500);
   }
 
   function drawNotes() {

@@ -7,6 +7,7 @@ export function search(content, query) {
   const line = /^(?:line\s*|:|l)?(\d+)$/.exec(words);
   const found = [];
   for (const [id, detail] of Object.entries(content.details)) {
+    if (detail.kind === "fold") continue;
     if (line) {
       const number = Number(line[1]);
       const atLine = content.lens.some((f) => f.lines.some((l) => l.line === number && (l.id === id || (l.marks || []).some((m) => m.id === id))));

@@ -11,15 +11,16 @@ import { breaksView } from "./breaks.js";
 
 const SCHEMA = 1;
 const PATIENCE = 3000;
+const GONE = "kernel gone: run the cell again";
 
 /** @param {import("./wire").Host} host */
 function mount(root, host) {
   const view = h("div", { cls: "dyn" });
   let selected = "", shown = "", drawnFor = null;
   const ctx = {
-    host, pending: pending(), content: null, local: "",
+    host, pending: pending(), content: null, local: "", gone: false,
     select, point: (file, line) => lens.point(file, line), has: (id) => Boolean(ctx.content && ctx.content.details[id]),
-    canRun: () => Boolean(host.get("can_run_again")),
+    canRun: () => Boolean(host.get("can_run_again")) && !ctx.gone,
     changed: () => { header.drawControls(); if (ctx.content) detail.show(ctx.content, selected); },
     link: (id, part) => host.link(linkTo(id, part)),
     request,
@@ -56,7 +57,7 @@ function mount(root, host) {
     header.drawNotes();
     host.ask(message, PATIENCE).then((answer) => {
       if (answer === "done" && message.kind === "run_again") clear();
-      if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : "kernel gone: run the cell again";
+      if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : GONE;
       header.drawNotes();
       header.drawControls();
     });
@@ -99,6 +100,14 @@ function mount(root, host) {
     ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") clear(); header.drawControls(); header.drawNotes(); })),
     ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
   ];
+  // The connection changed: where nobody answers any more, nothing may look alive.
+  const gone = () => {
+    if (ctx.gone) return;
+    ctx.gone = true;
+    ctx.local = GONE;
+    draw();
+  };
+  if (host.connection) stops.push(host.connection(() => host.ask({ kind: "ping" }, PATIENCE).then((answer) => { if (answer === "gone") gone(); })));
   const follow = (hash) => {
     const link = parseLink(hash);
     if (!link) return;
@@ -140,6 +149,10 @@ function widgetHost(model) {
       return () => model.off(`change:${name}`, act);
     },
     link: () => {},
+    connection(act) {
+      model.on("comm_live_update", act);
+      return () => model.off("comm_live_update", act);
+    },
     ask: (message, patience) => new Promise((resolve) => {
       const id = `${Date.now()}-${next++}`;
       const settle = (answer) => { waiting.delete(id); clearTimeout(timer); resolve(answer); };

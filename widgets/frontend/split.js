@@ -17,10 +17,16 @@ function groupShape(g, ids) {
   ];
 }
 
+// As shapes.REGION_HEIGHT: the strip above a break that names its region.
+const STRIP = 20;
+
 function boxShape(b) {
-  const round = b.kind === "break" ? b.h / 2 : 5, inset = b.kind === "break" ? 14 : 12, y = b.y + b.h / 2 + 4;
+  const strip = b.kind === "break" && b.region ? STRIP : 0, top = b.y + strip, height = b.h - strip;
+  const round = b.kind === "break" ? height / 2 : 5, inset = b.kind === "break" ? 14 : 12, y = top + height / 2 + 4;
   return [
-    s("rect", { cls: "dyn-main", x: b.x, y: b.y, width: b.w, height: b.h, rx: round }),
+    strip && s("rect", { cls: "dyn-area", x: b.x - 6, y: b.y, width: b.w + 12, height: b.h + 6, rx: 8 }),
+    strip && s("text", { cls: "dyn-soft", x: b.x + 6, y: b.y + 14, text: b.lines[0] }),
+    s("rect", { cls: "dyn-main", x: b.x, y: top, width: b.w, height, rx: round }),
     s("text", { x: b.x + inset, y, cls: "dyn-strong", text: b.title }),
     s("text", { x: b.x + b.w - inset, y, cls: "dyn-soft", "text-anchor": "end", text: b.note }),
   ];
@@ -34,7 +40,7 @@ export function drawPicture(picture, name) {
   const n = ++serial, ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits: `dyn-tipb-${n}` };
   const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
     s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
-  const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}`,
+  const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}${shape.region ? ` dyn-r-${shape.region}` : ""}`,
     role: "button", "aria-pressed": "false", tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
   return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
     s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
@@ -44,7 +50,7 @@ export function drawPicture(picture, name) {
     ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
 }
 
-const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"]];
+const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"], ["allow", "region: breaks allowed"], ["error", "region: breaks are errors"]];
 
 export function splitView(select, open) {
   const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
@@ -89,19 +95,27 @@ export function splitView(select, open) {
     folded.textContent = picture.folded ? `folded: ${picture.folded}` : "";
     const kinds = new Set([...picture.groups, ...picture.boxes].map((shape) => shape.kind));
     if (picture.arrows.some((a) => a.kind === "hits")) kinds.add("hits");
+    for (const shape of [...picture.groups, ...picture.boxes]) if (shape.region) kinds.add(shape.region);
     legend.replaceChildren(...LEGEND.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => h("span", {}, h("i", { cls: `dyn-key dyn-key-${kind}` }), text)));
     tabStop(now);
     find();
   }
+  // What stands for a thing in the picture: itself, or the fold that holds it.
+  const seenAs = (id) => {
+    if (!picture || picture.groups.some((g) => g.id === id)) return id;
+    const fold = picture.boxes.find((b) => b.holds && b.holds.includes(id));
+    return fold ? fold.id : id;
+  };
   const nodes = () => [...svg.querySelectorAll(".dyn-node")];
   function tabStop(id) {
     const all = nodes(), stop = all.find((n) => n.dataset.id === id) || all[0];
     for (const n of all) n.setAttribute("tabindex", n === stop ? "0" : "-1");
     return stop;
   }
-  function light(content, id) {
-    now = id;
+  function light(content, chosen) {
+    now = chosen;
     if (!svg) return;
+    const id = seenAs(chosen);
     for (const n of nodes()) n.setAttribute("aria-pressed", String(n.dataset.id === id));
     for (const a of svg.querySelectorAll(".dyn-arrow")) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
     const stop = tabStop(id);
@@ -110,8 +124,9 @@ export function splitView(select, open) {
   function find() {
     ids = last ? search(last, field.value) : [];
     const on = Boolean(field.value.trim());
-    for (const n of nodes()) n.classList.toggle("dyn-dim", on && !ids.includes(n.dataset.id));
-    const hidden = ids.filter((id) => !nodes().some((n) => n.dataset.id === id)).length;
+    const shown = new Set(nodes().map((n) => n.dataset.id)), lit = new Set(ids.map(seenAs));
+    for (const n of nodes()) n.classList.toggle("dyn-dim", on && !lit.has(n.dataset.id));
+    const hidden = ids.filter((id) => !shown.has(id)).length;
     found.textContent = !on ? "" : ids.length ? `${ids.length} found${hidden ? `, ${hidden} folded` : ""}` : "nothing found";
   }
   field.addEventListener("input", find);
@@ -122,9 +137,6 @@ export function splitView(select, open) {
     event.preventDefault();
     event.stopPropagation();
   });
-  const choose = (id) => {
-    if (id.startsWith("fold")) { unfolded = true; draw(last); light(last, now); } else select(id, "split");
-  };
   let drag = null;
   pane.addEventListener("pointerdown", (event) => { if (event.button === 0 && event.pointerType === "mouse") drag = { x: event.clientX, y: event.clientY, left: pane.scrollLeft, top: pane.scrollTop, far: false }; });
   pane.addEventListener("pointermove", (event) => {
@@ -137,7 +149,7 @@ export function splitView(select, open) {
     const far = drag && drag.far;
     drag = null;
     const hit = event.target.closest(".dyn-node");
-    if (hit && !far) { choose(hit.dataset.id); hit.focus({ preventScroll: true }); }
+    if (hit && !far) { select(hit.dataset.id, "split"); hit.focus({ preventScroll: true }); }
   });
   pane.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return;
@@ -152,7 +164,7 @@ export function splitView(select, open) {
       const stop = tabStop(step(picture, at.dataset.id, event.key));
       stop.focus({ preventScroll: true });
       reveal(pane, stop.querySelector(".dyn-main"));
-    } else if (event.key === "Enter" || event.key === " ") { choose(at.dataset.id); if (event.key === "Enter") open(); }
+    } else if (event.key === "Enter" || event.key === " ") { select(at.dataset.id, "split"); if (event.key === "Enter") open(); }
     else return;
     event.preventDefault();
     event.stopPropagation();

@@ -3,12 +3,13 @@
 export interface LensMark { id: string; start: number; end: number; outcome: string }
 export interface LensLine { line: number; text: string; gap?: number; graphs?: number[]; marks?: LensMark[]; state?: string; reason?: string; id?: string }
 export interface LensFile { file: string; label: string; lines: LensLine[] }
-export interface Shape { id: string; kind: string; x: number; y: number; w: number; h: number; title: string; note: string; full: string; tone?: number; lines?: string[]; badge?: string; group?: string }
+export interface Shape { id: string; kind: string; x: number; y: number; w: number; h: number; title: string; note: string; full: string; tone?: number; lines?: string[]; badge?: string; group?: string; region?: string; holds?: string[] }
 export interface Arrow { source: string; target: string; kind: string; points: number[][]; label?: string; at?: number[]; full: string }
 export interface Picture { width: number; height: number; groups: Shape[]; boxes: Shape[]; arrows: Arrow[]; folded: string; engine: string }
 export interface FxNode { name: string; op: string; kind: string; target: string; value: string; reads: number[]; full: string; line?: number; file?: string; place?: string }
 export interface FxPicture { width: number; height: number; boxes: number[][]; titles: string[]; edges: number[][][]; labels: unknown[][] }
-export interface FxBody { nodes: FxNode[]; picture: FxPicture | null }
+export interface FxFold { name: string; first: number; count: number }
+export interface FxBody { nodes: FxNode[]; picture: FxPicture | null; folds?: FxFold[] }
 export interface Part { key: string; name: string; kind: "prose" | "code" | "stack" | "graph" | "list" | "issue"; body: unknown }
 export interface Detail { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: Part[]; links?: string[][]; target?: string; file?: string; line?: number }
 export interface Row { id: string; place: string; code: string; outcome: string; type: string; hits: number; allowed: boolean; resumes: number; target: string }
@@ -21,6 +22,7 @@ export interface Host {
   set(name: string, value: unknown): void;
   on(name: string, act: () => void): () => void;
   link(hash: string): void;
+  connection?(act: () => void): () => void;
   hash?(act: (hash: string) => void): string;
   ask(message: object, patience: number): Promise<"done" | "gone">;
   close(): void;

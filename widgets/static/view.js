@@ -156,6 +156,7 @@ if (!words) return [];
 const line = /^(?:line\s*|:|l)?(\d+)$/.exec(words);
 const found = [];
 for (const [id, detail] of Object.entries(content.details)) {
+if (detail.kind === "fold") continue;
 if (line) {
 const number = Number(line[1]);
 const atLine = content.lens.some((f) => f.lines.some((l) => l.line === number && (l.id === id || (l.marks || []).some((m) => m.id === id))));
@@ -326,10 +327,14 @@ s("text", { x: g.x + g.w - 12, y: g.y + 22, cls: "dyn-soft dyn-mono", "text-anch
 ...(g.lines || []).map((line, i) => s("text", { x: g.x + 12, y: g.y + 40 + 16 * i, cls: "dyn-soft", text: line })),
 ];
 }
+const STRIP = 20;
 function boxShape(b) {
-const round = b.kind === "break" ? b.h / 2 : 5, inset = b.kind === "break" ? 14 : 12, y = b.y + b.h / 2 + 4;
+const strip = b.kind === "break" && b.region ? STRIP : 0, top = b.y + strip, height = b.h - strip;
+const round = b.kind === "break" ? height / 2 : 5, inset = b.kind === "break" ? 14 : 12, y = top + height / 2 + 4;
 return [
-s("rect", { cls: "dyn-main", x: b.x, y: b.y, width: b.w, height: b.h, rx: round }),
+strip && s("rect", { cls: "dyn-area", x: b.x - 6, y: b.y, width: b.w + 12, height: b.h + 6, rx: 8 }),
+strip && s("text", { cls: "dyn-soft", x: b.x + 6, y: b.y + 14, text: b.lines[0] }),
+s("rect", { cls: "dyn-main", x: b.x, y: top, width: b.w, height, rx: round }),
 s("text", { x: b.x + inset, y, cls: "dyn-strong", text: b.title }),
 s("text", { x: b.x + b.w - inset, y, cls: "dyn-soft", "text-anchor": "end", text: b.note }),
 ];
@@ -341,7 +346,7 @@ function drawPicture(picture, name) {
 const n = ++serial, ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits: `dyn-tipb-${n}` };
 const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
 s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
-const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}`,
+const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}${shape.region ? ` dyn-r-${shape.region}` : ""}`,
 role: "button", "aria-pressed": "false", tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
 return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
 s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
@@ -350,7 +355,7 @@ s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hi
 ...picture.boxes.map((b) => node(b, boxShape(b))),
 ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
 }
-const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"]];
+const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"], ["allow", "region: breaks allowed"], ["error", "region: breaks are errors"]];
 function splitView(select, open) {
 const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
 const field = h("input", { cls: "dyn-search", type: "search", placeholder: "Search name or line", "aria-label": "search the split graph by name or line" });
@@ -392,19 +397,26 @@ foldButton.textContent = unfolded ? "Fold" : "Unfold all";
 folded.textContent = picture.folded ? `folded: ${picture.folded}` : "";
 const kinds = new Set([...picture.groups, ...picture.boxes].map((shape) => shape.kind));
 if (picture.arrows.some((a) => a.kind === "hits")) kinds.add("hits");
+for (const shape of [...picture.groups, ...picture.boxes]) if (shape.region) kinds.add(shape.region);
 legend.replaceChildren(...LEGEND.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => h("span", {}, h("i", { cls: `dyn-key dyn-key-${kind}` }), text)));
 tabStop(now);
 find();
 }
+const seenAs = (id) => {
+if (!picture || picture.groups.some((g) => g.id === id)) return id;
+const fold = picture.boxes.find((b) => b.holds && b.holds.includes(id));
+return fold ? fold.id : id;
+};
 const nodes = () => [...svg.querySelectorAll(".dyn-node")];
 function tabStop(id) {
 const all = nodes(), stop = all.find((n) => n.dataset.id === id) || all[0];
 for (const n of all) n.setAttribute("tabindex", n === stop ? "0" : "-1");
 return stop;
 }
-function light(content, id) {
-now = id;
+function light(content, chosen) {
+now = chosen;
 if (!svg) return;
+const id = seenAs(chosen);
 for (const n of nodes()) n.setAttribute("aria-pressed", String(n.dataset.id === id));
 for (const a of svg.querySelectorAll(".dyn-arrow")) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
 const stop = tabStop(id);
@@ -413,8 +425,9 @@ if (stop && stop.dataset.id === id) reveal(pane, stop.querySelector(".dyn-main")
 function find() {
 ids = last ? search(last, field.value) : [];
 const on = Boolean(field.value.trim());
-for (const n of nodes()) n.classList.toggle("dyn-dim", on && !ids.includes(n.dataset.id));
-const hidden = ids.filter((id) => !nodes().some((n) => n.dataset.id === id)).length;
+const shown = new Set(nodes().map((n) => n.dataset.id)), lit = new Set(ids.map(seenAs));
+for (const n of nodes()) n.classList.toggle("dyn-dim", on && !lit.has(n.dataset.id));
+const hidden = ids.filter((id) => !shown.has(id)).length;
 found.textContent = !on ? "" : ids.length ? `${ids.length} found${hidden ? `, ${hidden} folded` : ""}` : "nothing found";
 }
 field.addEventListener("input", find);
@@ -425,9 +438,6 @@ else return;
 event.preventDefault();
 event.stopPropagation();
 });
-const choose = (id) => {
-if (id.startsWith("fold")) { unfolded = true; draw(last); light(last, now); } else select(id, "split");
-};
 let drag = null;
 pane.addEventListener("pointerdown", (event) => { if (event.button === 0 && event.pointerType === "mouse") drag = { x: event.clientX, y: event.clientY, left: pane.scrollLeft, top: pane.scrollTop, far: false }; });
 pane.addEventListener("pointermove", (event) => {
@@ -440,7 +450,7 @@ pane.addEventListener("click", (event) => {
 const far = drag && drag.far;
 drag = null;
 const hit = event.target.closest(".dyn-node");
-if (hit && !far) { choose(hit.dataset.id); hit.focus({ preventScroll: true }); }
+if (hit && !far) { select(hit.dataset.id, "split"); hit.focus({ preventScroll: true }); }
 });
 pane.addEventListener("wheel", (event) => {
 if (!event.ctrlKey && !event.metaKey) return;
@@ -455,7 +465,7 @@ else if (event.key.startsWith("Arrow")) {
 const stop = tabStop(step(picture, at.dataset.id, event.key));
 stop.focus({ preventScroll: true });
 reveal(pane, stop.querySelector(".dyn-main"));
-} else if (event.key === "Enter" || event.key === " ") { choose(at.dataset.id); if (event.key === "Enter") open(); }
+} else if (event.key === "Enter" || event.key === " ") { select(at.dataset.id, "split"); if (event.key === "Enter") open(); }
 else return;
 event.preventDefault();
 event.stopPropagation();
@@ -499,8 +509,8 @@ box.addEventListener("scroll", draw);
 draw();
 return box;
 }
-function fxPicture(body, point, name) {
-const { picture, nodes } = body;
+function fxPicture(picture, nodes, point, name) {
+const inside = Boolean(nodes[0] && nodes[0].fold);
 const shape = (i) => {
 const [x, y, w, height] = picture.boxes[i], n = nodes[i];
 const act = () => {
@@ -509,7 +519,7 @@ for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("ari
 };
 const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
 s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
-s("text", { x: x + w / 2, y: y + height / 2 + 4, "text-anchor": "middle", text: picture.titles[i] }));
+s("text", { x: x + w / 2, y: y + (n.fold ? 17 : height / 2 + 4), "text-anchor": "middle", text: picture.titles[i] }));
 g.addEventListener("keydown", (event) => {
 const to = { ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1 }[event.key];
 if (event.key === "Enter" || event.key === " ") act();
@@ -527,7 +537,8 @@ return g;
 const shapes = nodes.map((_, i) => shape(i));
 const svg = s("svg", { width: picture.width, height: picture.height, role: "group", "aria-label": name },
 ...picture.edges.filter((e) => e.length > 1).map((e) => s("path", { cls: "dyn-arrow", d: rounded(e, 5) })),
-...picture.labels.flatMap(([x, y, text]) => [s("rect", { cls: "dyn-fxback", x: x - text.length * 3.05 - 1, y: y - 9, width: text.length * 6.1 + 2, height: 12 }), s("text", { cls: "dyn-fxval", x, y, text })]), ...shapes);
+...(inside ? shapes : []),
+...picture.labels.flatMap(([x, y, text]) => [!inside && s("rect", { cls: "dyn-fxback", x: x - text.length * 3.05 - 1, y: y - 9, width: text.length * 6.1 + 2, height: 12 }), s("text", { cls: "dyn-fxval", x, y, text })]), ...(inside ? [] : shapes));
 const pane = h("div", { cls: "dyn-fxpane" }, svg);
 requestAnimationFrame(() => { pane.scrollLeft = (pane.scrollWidth - pane.clientWidth) / 2; });
 return pane;
@@ -539,14 +550,23 @@ told.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
 if (node.line) pointAt(node.file, node.line);
 };
 const pane = h("div");
+const { folds } = body;
 const kinds = [...new Set(body.nodes.map((n) => n.kind))];
 const words = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
 const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)));
-let drawn = Boolean(body.picture);
-const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = !drawn; show(); } });
+let drawn = Boolean(body.picture), fold = null;
+const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = fold ? true : !drawn; fold = null; show(); } });
+const folded = () => folds.map((f) => ({ kind: f.name === "inputs" ? "input" : "fold", full: `${f.name}: ${f.count} nodes; opens as a list`, fold: f }));
+const unfold = (node) => {
+[fold, drawn] = [node.fold, false];
+show();
+pane.querySelector(".dyn-fxlist").focus();
+};
 function show() {
-pane.replaceChildren(drawn ? fxPicture(body, point, name) : fxList(body.nodes, point));
-button.textContent = drawn ? "As a list" : "As a graph";
+const nodes = fold ? body.nodes.slice(fold.first, fold.first + fold.count) : body.nodes;
+pane.replaceChildren(!drawn ? fxList(nodes, point) : folds ? fxPicture(body.picture, folded(), unfold, name) : fxPicture(body.picture, nodes, point, name));
+button.textContent = drawn ? "As a list" : fold ? "Back to the folded graph" : folds ? "As a folded graph" : "As a graph";
+told.textContent = fold ? `${fold.name}: ${fold.count} of ${body.nodes.length} nodes` : drawn && folds ? `${body.nodes.length} nodes, folded into ${folds.length}: click one to open it` : "";
 }
 button.hidden = !body.picture;
 show();
@@ -596,7 +616,7 @@ return h("table", { cls: "dyn-table" }, h("tbody", {}, ...body.map(([a, b, c, id
 h("td", {}, id && ctx.has(id) ? h("button", { cls: "dyn-link", type: "button", text: a, onclick: () => ctx.select(id, "detail") }) : h("span", { cls: "dyn-monot", text: a })),
 h("td", { cls: "dyn-monot", text: b }), h("td", { text: c })))));
 }
-const MARKS = { break: "✂", graph: "▦", skipped: "–", failed: "✗", empty: "∅", resume: "↳", autograd: "↶" };
+const MARKS = { break: "✂", graph: "▦", skipped: "–", failed: "✗", empty: "∅", resume: "↳", autograd: "↶", fold: "⋯" };
 function detailView(ctx) {
 const node = h("section", { cls: "dyn-detail", "aria-label": "detail", tabindex: "-1" });
 const chosen = new Map();
@@ -653,7 +673,7 @@ const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out",
 node.replaceChildren(
 h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
 h("h2", { cls: "dyn-dtitle" }, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
-h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), copyButton(detail.copy, "Copy place"), ...links)),
+h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), detail.copy ? copyButton(detail.copy, "Copy place") : null, ...links)),
 h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, switches(detail), ...tabs(detail)), facts));
 }
 return { node, show, choose: (kind, part) => chosen.set(kind, part) };
@@ -691,7 +711,7 @@ list.addEventListener("change", () => change(name, options[list.selectedIndex][0
 return h("label", { cls: "dyn-choice" }, h("span", { text: name }), list);
 }
 function drawControls() {
-const busy = host.get("busy"), can = host.get("can_run_again"), parts = [];
+const busy = host.get("busy") && !ctx.gone, can = ctx.canRun(), parts = [];
 const within = controls.contains(document.activeElement) ? [...controls.querySelectorAll("button,select,input")].indexOf(document.activeElement) : -1;
 const known = Object.keys(host.get("settings") || {}).length > 0;
 if (can) {
@@ -705,7 +725,7 @@ run.disabled = Boolean(busy);
 parts.push(run);
 if (busy) parts.push(h("button", { cls: "dyn-btn", type: "button", text: "Stop", onclick: () => ctx.request({ kind: "stop" }) }));
 }
-if (host.live) {
+if (host.live && !ctx.gone) {
 const path = h("input", { cls: "dyn-search", "aria-label": "path of the report", type: "text" });
 path.value = "report.html";
 const save = () => { saving = false; ctx.request({ kind: "save", path: path.value }); drawControls(); };
@@ -726,7 +746,7 @@ if (within >= 0) (controls.querySelectorAll("button,select,input")[within] || co
 function drawProgress() {
 const now = host.get("now") || {};
 clearInterval(timer);
-progress.hidden = !("frames" in now);
+progress.hidden = !("frames" in now) || ctx.gone;
 if (progress.hidden) return;
 started = Date.now() - 1000 * (now.seconds || 0);
 const tell = () => {
@@ -734,7 +754,7 @@ const n = (count, word) => `${count || 0} ${word}${count === 1 ? "" : "s"}`;
 progress.replaceChildren(h("i", { cls: "dyn-spin" }), `compiling ${now.now || "…"} · ${n(now.frames, "frame")} · ${n(now.graphs, "graph")} · ${n(now.breaks, "break")} · ${clock((Date.now() - started) / 1000)}`);
 };
 tell();
-timer = setInterval(() => { if (host.get("busy")) tell(); else clearInterval(timer); }, 500);
+timer = setInterval(() => { if (host.get("busy") && !ctx.gone) tell(); else clearInterval(timer); }, 500);
 }
 function drawNotes() {
 const status = host.get("status") || {};
@@ -800,13 +820,14 @@ reveal(box, row);
 }
 const SCHEMA = 1;
 const PATIENCE = 3000;
+const GONE = "kernel gone: run the cell again";
 function mount(root, host) {
 const view = h("div", { cls: "dyn" });
 let selected = "", shown = "", drawnFor = null;
 const ctx = {
-host, pending: pending(), content: null, local: "",
+host, pending: pending(), content: null, local: "", gone: false,
 select, point: (file, line) => lens.point(file, line), has: (id) => Boolean(ctx.content && ctx.content.details[id]),
-canRun: () => Boolean(host.get("can_run_again")),
+canRun: () => Boolean(host.get("can_run_again")) && !ctx.gone,
 changed: () => { header.drawControls(); if (ctx.content) detail.show(ctx.content, selected); },
 link: (id, part) => host.link(linkTo(id, part)),
 request,
@@ -842,7 +863,7 @@ ctx.local = "";
 header.drawNotes();
 host.ask(message, PATIENCE).then((answer) => {
 if (answer === "done" && message.kind === "run_again") clear();
-if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : "kernel gone: run the cell again";
+if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : GONE;
 header.drawNotes();
 header.drawControls();
 });
@@ -885,6 +906,13 @@ host.on("now", header.drawProgress),
 ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") clear(); header.drawControls(); header.drawNotes(); })),
 ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
 ];
+const gone = () => {
+if (ctx.gone) return;
+ctx.gone = true;
+ctx.local = GONE;
+draw();
+};
+if (host.connection) stops.push(host.connection(() => host.ask({ kind: "ping" }, PATIENCE).then((answer) => { if (answer === "gone") gone(); })));
 const follow = (hash) => {
 const link = parseLink(hash);
 if (!link) return;
@@ -924,6 +952,10 @@ model.on(`change:${name}`, act);
 return () => model.off(`change:${name}`, act);
 },
 link: () => {},
+connection(act) {
+model.on("comm_live_update", act);
+return () => model.off("comm_live_update", act);
+},
 ask: (message, patience) => new Promise((resolve) => {
 const id = `${Date.now()}-${next++}`;
 const settle = (answer) => { waiting.delete(id); clearTimeout(timer); resolve(answer); };

@@ -564,6 +564,66 @@ def big_graph(count: int = 10_000) -> Report:
     )
 
 
+def layers(count: int = 40) -> Report:
+    """One FX graph of `count` layers of twelve nodes each, which know their modules."""
+    ops = [(f"add_{i}", "operator.add", 2) for i in range(12 * count)]
+    r = report(
+        "def f(x):\n    return model(x)\n",
+        "f",
+        frames=[frame("f0", "0/0", "f", 1, end_line=2, graph="g0")],
+        graphs=[graph("g0", "f0", ops)],
+    )
+    for i, n in enumerate(r.graphs[0].nodes[1:-1]):
+        n.module = f"model.layers.{i // 12}.{'attention' if i % 12 < 7 else 'mlp.up'}"
+    return r
+
+
+REGIONS = (
+    "def inner(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\ndef f(x):\n    x = x * 2\n"
+    "    with region(error_on_graph_break=False):\n        log(x)\n    x = inner(x)\n"
+    "    with region(error_on_graph_break=True):\n        print(x)\n    return x\n"
+)
+
+
+def regions() -> Report:
+    """Breaks in regions: two allowed, one an error; the error is caught by the user's code."""
+    allowed: dict[str, Any] = {"allowed": True, "error_on_graph_break": False}
+    hit = [Hit(frame="f0", line=8, outcome="resumed", resumes=["f1"])]
+    b0 = broken("b0", 8, "log(x)", "        log(x)", region="In[3]:7", hits=hit, **allowed)
+    hit = [Hit(frame="f1", line=9, outcome="resumed", resumes=["f3"]), Hit(frame="f2", line=2, outcome="resumed")]
+    text = "    torch._dynamo.graph_break()"
+    b1 = broken("b1", 2, text.strip(), text, function="inner", region="inner", hits=hit, **allowed)
+    hit = [Hit(frame="f3", line=11, outcome="raised")]
+    b2 = broken(
+        "b2", 11, "print(x)", "        print(x)", region="In[3]:10", error_on_graph_break=True, outcome="raised", hits=hit
+    )
+    resumed: dict[str, Any] = {"kind": "resume", "code_name": "torch_dynamo_resume_in_f", "end_line": 12}
+    return report(
+        REGIONS,
+        "f",
+        breaks=[b0, b1, b2],
+        frames=[
+            frame("f0", "0/0", "f", 5, end_line=12, graph="g0"),
+            frame("f1", "1/0", "f", 9, continues="f0", break_="b0", status="empty", resume=Resume(line=9), **resumed),
+            frame("f2", "2/0", "inner", 1, end_line=3, parent="f1", called_from=9, error_on_graph_break=False, graph="g1"),
+            frame("f3", "3/0", "f", 10, continues="f1", break_="b1", status="failed", error_on_graph_break=True,
+                  resume=Resume(line=9), reason="Call to print", **resumed),
+        ],
+        graphs=[graph("g0", "f0", [("x", "operator.mul", 6)], break_="b0"), graph("g1", "f2", [("x", "operator.add", 3)])],
+        error=Failure(type="Unsupported", message="Call to print", break_="b2", frame="f3", caught=True),
+    )  # fmt: skip
+
+
+def cached() -> Report:
+    """Compiled before the recording: its graphs are known, its breaks are not."""
+    r = report(
+        ONE, "f", frames=[frame("f0", "0/0", "f", 1, end_line=6, status="cached", graph="g0", compile_seconds=None)],
+        graphs=[Graph(id="g0", frame="f0", ops=None)],
+    )  # fmt: skip
+    r.summary.cached, r.summary.frames = 1, 0
+    return r
+
+
 def empty() -> Report:
     """Nothing was compiled."""
     return Report(
@@ -582,5 +642,8 @@ SAMPLES: dict[str, Callable[[], Report]] = {
     "hostile": hostile,
     "helper": helper_five_times,
     "big": big_graph,
+    "layers": layers,
+    "regions": regions,
+    "cached": cached,
     "empty": empty,
 }

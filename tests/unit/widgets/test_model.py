@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from samples import SAMPLES, hostile, loop, many, nested, one_break, recompiled, refused
+from samples import SAMPLES, cached, hostile, layers, loop, many, nested, one_break, recompiled, refused, regions
 
 from dynascope.compiler.report import Frame, Report, Source
 from dynascope.widgets.model import view_model
@@ -117,8 +117,8 @@ def test_an_error_is_the_first_thing_to_see() -> None:
 
 def test_many_frames_fold_and_say_so() -> None:
     model = view_model(many())
-    assert model["split"]["folded"] == "65 more resumes of f"
-    assert len(model["split"]["groups"]) == 36
+    assert model["split"]["folded"] == "81 more resumes of f"
+    assert len(model["split"]["groups"]) == 20
     assert model["whole"] is not None
     assert len(model["whole"]["groups"]) == 101
     assert len(model["breaks"]) == 100
@@ -149,13 +149,83 @@ def test_a_resume_function_shows_the_source_it_goes_on_from() -> None:
     assert part["body"]["text"].startswith("    z = y * 2")
 
 
-def test_large_fx_graphs_are_lists_small_ones_are_drawn() -> None:
+def test_large_fx_graphs_are_folded_small_ones_are_drawn() -> None:
     large = view_model(SAMPLES["big"]())["details"]["g0"]["parts"][0]["body"]
-    assert large["picture"] is None
     assert len(large["nodes"]) == 10_000
+    assert len(large["picture"]["boxes"]) == len(large["folds"]) <= 60
+    assert sum(fold["count"] for fold in large["folds"]) == 10_000
     small = view_model(one_break())["details"]["g0"]["parts"][0]["body"]
     assert len(small["picture"]["boxes"]) == len(small["nodes"]) == 4
     assert small["nodes"][1]["value"] == "f32[8, 16] cpu"
+
+
+def test_a_large_fx_graph_folds_by_module() -> None:
+    body = view_model(layers())["details"]["g0"]["parts"][0]["body"]
+    assert [fold["name"] for fold in body["folds"][:3]] == ["inputs", "model.layers.0", "model.layers.1"]
+    assert {fold["count"] for fold in body["folds"][1:-1]} == {12}
+    starts = [fold["first"] for fold in body["folds"]]
+    assert starts == [sum(fold["count"] for fold in body["folds"][:i]) for i in range(len(starts))]
+    assert len(body["picture"]["edges"]) == len(body["folds"]) - 1
+
+
+def test_a_fold_lists_what_it_holds_and_knows_its_ids() -> None:
+    model = view_model(many())
+    fold = next(b for b in model["split"]["boxes"] if b["kind"] == "fold")
+    drawn = {g["id"] for g in model["split"]["groups"]}
+    frames = {id for id in fold["holds"] if id.startswith("f")}
+    assert not frames & drawn
+    assert frames | drawn == {f.id for f in many().frames}
+    detail = model["details"][fold["id"]]
+    assert [len(part["body"]) for part in detail["parts"]] == [81, 80]
+    assert {row[3] for part in detail["parts"] for row in part["body"]} <= set(model["details"])
+
+
+def test_regions_are_named_where_their_breaks_stand() -> None:
+    model = view_model(regions())
+    shapes = {s["id"]: s for s in (*model["split"]["boxes"], *model["split"]["groups"])}
+    assert (shapes["b0"]["region"], shapes["b0"]["lines"]) == ("allow", ["In[3]:7: breaks allowed"])
+    assert (shapes["b2"]["region"], shapes["b2"]["lines"]) == ("error", ["In[3]:10: breaks are errors"])
+    assert shapes["f3"]["region"] == "error"
+    assert "region" not in shapes["f2"]  # the run's own flag is off, too
+    assert "region" not in shapes["f0"]
+
+
+def test_an_error_that_the_users_code_caught_is_said_to_be_caught() -> None:
+    chip = view_model(regions())["chips"][0]
+    assert chip["text"] == "caught by your code: Unsupported: Call to print"
+    assert chip["kind"] == "note"
+    assert "stopped by an error" not in view_model(regions())["headline"]
+
+
+def test_cached_code_is_not_said_to_have_no_breaks() -> None:
+    model = view_model(cached())
+    assert "graph breaks unknown" in model["headline"]
+    assert ["", "graph breaks unknown"] in model["counts"]
+    assert model["details"]["g0"]["facts"][0] == ["operations", "unknown", ""]
+
+
+def test_a_compiled_frame_with_a_reason_says_what_is_not_compiled() -> None:
+    report = one_break()
+    report.frames[0].reason = "the rest of the function runs eagerly"
+    model = view_model(report)
+    group = next(g for g in model["split"]["groups"] if g["id"] == "f0")
+    assert group["lines"] == ["the rest of the function runs eagerly"]
+    about = next(p for p in model["details"]["f0"]["parts"] if p["key"] == "about")
+    assert about["body"]["text"] == ["Not all of it is compiled: the rest of the function runs eagerly"]
+
+
+def test_a_failed_resume_function_is_not_blamed_on_the_break_that_it_follows() -> None:
+    facts = view_model(regions())["details"]["f3"]["facts"]
+    assert ["after break", "✂ torch._dynamo.graph_break()", "b1"] in facts
+    assert ["because of", "✂ print(x)", "b2"] in facts
+
+
+def test_what_no_arrow_joins_stands_side_by_side() -> None:
+    report = recompiled()
+    report.frames[1].recompile_of, report.recompiles = None, []
+    one, other = view_model(report)["split"]["groups"]
+    assert one["y"] == other["y"]
+    assert other["x"] >= one["x"] + one["w"]
 
 
 def test_links_lead_to_web_pages_only() -> None:
