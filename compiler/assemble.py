@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler import graphtext, guardtext, places
+from dynascope.compiler import graphtext, guardtext, places, stops
 from dynascope.compiler.breaks import BreakTable
 from dynascope.compiler.drafts import Draft, Drafts, Event
 from dynascope.compiler.report import (
@@ -72,7 +72,9 @@ class _Assembly:
 
     def report(self) -> Report:
         for draft in self.drafts.drafts:
-            if draft.code or draft.stack or draft.graph_text:
+            if not (draft.code or draft.stack or draft.graph_text):
+                self.late(draft)
+            else:
                 try:
                     self.add(draft)
                 except Exception as error:  # damaged records of one frame must not cost the others
@@ -104,6 +106,14 @@ class _Assembly:
         self.latest[(frame.code_name, frame.file)] = frame
         if frame.status != "ignored":
             self.note_place(frame.file, frame.line, frame.end_line)
+
+    def late(self, draft: Draft) -> None:
+        """A backward whose forward was compiled before the recording."""
+        if draft.output_codes or draft.backward_metrics:
+            seconds = draft.backward_metrics.get("inductor_compile_time_s")
+            hit = any(name.endswith("_hit") for name in draft.artifacts)
+            code = "\n\n".join(draft.output_codes)
+            self.result.late_backwards.append({"compile_id": draft.cid, "seconds": seconds, "code": code, "from_cache": hit})
 
     def add_cached(self, event: Event, by_code: dict[int, Frame]) -> None:
         """A frame that ran from code compiled before the recording: its graphs are known by number, nothing else is."""
@@ -274,7 +284,7 @@ class _Assembly:
                 graph.break_ = found
         elif outcome == "raised":
             cause = self.breaks.stopped(draft, frame, "raised")
-            frame.status, frame.reason = "failed", _reason(draft)
+            frame.status, frame.reason = "failed", stops.reason_of(draft)
             frame.break_ = frame.break_ or cause
             self.failure(draft, frame, cause)
         else:
@@ -298,26 +308,20 @@ class _Assembly:
         return "compiled" if draft.graph_text is not None else "skipped"
 
     def skipped(self, draft: Draft) -> tuple[Any, str | None]:
-        event = draft.frame or {}
-        reason = event.get("skip_reason")
-        error = event.get("error")
-        if draft.break_texts or draft.error_text or error:
-            nothing = "no content in function call" in (draft.error_text or "") + str((error or {}).get("message", ""))
-            return ("empty" if nothing else "skipped"), _reason(draft) or reason
+        reason = (draft.frame or {}).get("skip_reason")
+        if draft.break_texts or draft.error_text or (draft.frame or {}).get("error") or draft.metrics.get("fail_type"):
+            return ("empty" if stops.nothing_to_compile(draft) else "skipped"), stops.reason_of(draft) or reason
         if draft.cid is None:
             return "ignored", reason
-        if draft.metrics.get("fail_type"):
-            return "skipped", str(draft.metrics.get("fail_reason") or draft.metrics["fail_type"]).splitlines()[0]
         return "empty", reason or "nothing to compile in it"
 
     def failure(self, draft: Draft, frame: Frame, cause: str | None) -> None:
         """The last frame that failed is what stopped the run (outer frames fail with the same error)."""
-        error = (draft.frame or {}).get("error") or {}
+        error = stops.error_of(draft)
         at = self.breaks.get(cause)
-        message = str(error.get("message") or draft.metrics.get("fail_reason") or draft.error_text or "")
         self.result.error = Failure(
-            type=str(error.get("type") or draft.metrics.get("fail_type") or "error"),
-            message=message.split("\n\nfrom user code:", 1)[0].split("\nSet TORCHDYNAMO_VERBOSE", 1)[0].strip(),
+            type=error["type"] or "error",
+            message=error["message"].split("\n\nfrom user code:", 1)[0].split("\nSet TORCHDYNAMO_VERBOSE", 1)[0].strip(),
             break_=cause,
             frame=frame.id,
             file=at.file if at else frame.file,
@@ -389,17 +393,3 @@ def _module(path: str | None) -> str | None:
 def _end_word(draft: Draft) -> str | None:
     reason = (draft.graph_end or {}).get("reason")
     return None if reason is None else "return" if reason == "return_value" else str(reason).splitlines()[0]
-
-
-def _reason(draft: Draft) -> str | None:
-    """Why Dynamo gave the frame up: the last link of the chain of breaks, which names the frame's own trouble."""
-    from dynascope.compiler import breaktext
-
-    error = (draft.frame or {}).get("error") or {}
-    text = draft.break_texts[-1] if draft.break_texts else str(error.get("message") or draft.metrics.get("fail_reason") or "")
-    parts = breaktext.read(text).parts
-    if not parts:
-        return text.strip().splitlines()[0] if text.strip() else None
-    last = parts[-1]
-    explanation = last.explanation.split("\n", 1)[0]
-    return f"{last.reason}: {explanation}" if explanation and explanation != last.reason else last.reason

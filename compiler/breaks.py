@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler import breaktext, places
+from dynascope.compiler import breaktext, places, stops
 from dynascope.compiler.drafts import Draft
 from dynascope.compiler.flags import Flags, at_end, at_stop
 from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
@@ -72,37 +72,13 @@ class BreakTable:
 
     def stopped(self, draft: Draft, frame: Frame, outcome: Outcome) -> str | None:
         """The break that made Dynamo skip the frame or fail; None where it was no graph break."""
-        event = draft.frame or {}
-        error = event.get("error") or {}
-        message = str(error.get("message") or "")
-        written = draft.break_texts[-1] if draft.break_texts else message or breaktext.message_of(draft.error_text or "")
-        text = breaktext.read(written)
-        if not text.stack and draft.error_text:
-            text.stack = breaktext.stack_of(draft.error_text)
-        kind = str(error.get("type") or draft.metrics.get("fail_type") or "")
-        message = message or str(draft.metrics.get("fail_reason") or "")
-        if not draft.break_texts and not any(p.gb_id for p in text.parts) and kind not in ("Unsupported", "SkipFrame", ""):
-            return None  # an error of another kind: the frame's reason tells
-        if "no content in function call" in message or (not text.parts and not error.get("stack")):
+        if not stops.is_break(draft):
             return None
-        stack = list(error.get("stack") or ())
-        chain = event.get("stopped") or []
-        if len(stack) < len(chain):
-            stack = [
-                {
-                    "file": c["file"],
-                    "line": c["at"][0],
-                    "function": c["function"],
-                    "column": c["at"][1],
-                    "end_column": c["at"][3],
-                }
-                for c in reversed(chain)
-            ]
-        if not stack:
-            stack = self.printed_stack(text, draft) or self.failed_line(draft)
-        if not stack:
+        text = stops.text_of(draft)
+        stack = stops.stack_of(draft) or self.printed_stack(text, draft) or self.failed_line(draft)
+        if not stack or not (text.parts or stops.stack_of(draft)):
             return None
-        return self.hit(frame, stack, text, outcome, at_stop(event, self.cell_of))
+        return self.hit(frame, stack, text, outcome, at_stop(draft.frame or {}, self.cell_of))
 
     def printed_stack(self, text: breaktext.BreakText, draft: Draft) -> list[dict[str, Any]]:
         """The stack that a text prints, from the frame's own entry on (what is outside runs, it is not traced)."""

@@ -27,8 +27,6 @@ _LEAD = re.compile(
 )
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
-#: torch prints its own traceback after the user's: of no use to the user, and 10 kB a break
-_INTERNAL = re.compile(r"^(?:Traceback \(most recent call last\):|NoneType: None|Set TORCHDYNAMO_VERBOSE)", re.M)
 _CARETS = re.compile(r"^    [ ~]*\^[\^~]*\s*$")
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
@@ -54,6 +52,7 @@ class Part:
 class BreakText:
     """What one text says."""
 
+    #: what the compiler says; the stacks that it prints after it are full of plumbing, and kept apart
     text: str
     file: str | None = None
     line: int | None = None
@@ -78,7 +77,7 @@ def registry() -> dict[str, dict[str, Any]]:
 
 def read(text: str) -> BreakText:
     """Take a break's text apart; what is not there stays empty."""
-    result = BreakText(text=_INTERNAL.split(text, 1)[0].rstrip())
+    result = BreakText(text=_TAIL.split(text, 1)[0].rstrip())
     header = _HEADER.search(text)
     if header:
         result.file, result.line = header["file"], int(header["line"])
@@ -130,7 +129,8 @@ def _part(text: str) -> Part:
             part.hints[-1] = f"{part.hints[-1]}\n{line.strip()}".strip("\n")
         else:
             part.context = f"{part.context}\n{line.strip()}".strip("\n")
-    part.reason = part.reason.strip().split("\n", 1)[0]
+    lines = [line.strip() for line in part.reason.strip().splitlines()] or [""]
+    part.reason = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     part.context = part.context.strip()
     return part
 
@@ -148,7 +148,8 @@ def stack_of(text: str) -> list[dict[str, Any]]:
         if match:
             entries.append({"file": match["file"], "line": int(match["line"]), "function": match["function"]})
         elif entries and _CARETS.match(line):
-            entries[-1]["carets"] = [line.index("^") - 4, len(line.rstrip()) - 4]
+            marks = line.rstrip()  # ~~~^^ marks all of an expression, the carets its operator
+            entries[-1]["carets"] = [len(marks) - len(marks.lstrip()) - 4, len(marks) - 4]
         elif entries and not line.startswith("    "):
             break
         elif entries:

@@ -8,6 +8,7 @@ compile and found by its id afterwards.  Pure: no torch, no clock, no files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -158,7 +159,7 @@ class Drafts:
         elif name == "bwd_compilation_metrics":
             draft.backward_metrics = dict(metadata[name])
         elif name == "inductor_output_code":
-            draft.output_codes.append(str(payload))
+            draft.output_codes.append(_settled(str(payload)))
         elif name in ("optimize_ddp_split_graph", "optimize_ddp_split_child"):
             draft.notes.append("split by DDP's optimizer")
         elif payload is not None:
@@ -187,7 +188,7 @@ class Drafts:
         elif name.startswith("cudagraph"):
             draft.notes.append(_text(payload).strip().splitlines()[0] if payload else name)
         elif name.endswith("_BYTECODE"):
-            draft.artifacts[name.rsplit("_", 2)[-2].lower() + "_bytecode"] = _capped(_text(payload))
+            draft.artifacts[name.rsplit("_", 2)[-2].lower() + "_bytecode"] = _capped(_settled(_text(payload)))
 
     def string(self, value: Any) -> str:
         """An interned string; a file that was cut may lack it."""
@@ -199,6 +200,16 @@ class Drafts:
 def _capped(text: str, limit: int = 5000) -> str:
     """Bytecode of a long function is repeated by each of its resume functions; all of it is in TORCH_LOGS=bytecode."""
     return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n... (cut; TORCH_LOGS=bytecode prints all)\n"
+
+
+_COUNTED = re.compile(
+    r"(__compiled_fn)_\d+(?:_[0-9a-f]{8}(?:_[0-9a-f]{4}){3}_[0-9a-f]{12})?|(__resume_at_\d+)_\d+|# AOT ID: .*\n"
+)
+
+
+def _settled(text: str) -> str:
+    """Without the numbers that torch counts up in a process: the same code gives the same report."""
+    return _COUNTED.sub(lambda m: m.group(1) or m.group(2) or "", text)
 
 
 def _text(payload: Any) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from dynascope.compiler import cached, hooks, internals, places
+from dynascope.compiler import backwards, cached, hooks, internals, places
 from dynascope.compiler.assemble import assemble
 from dynascope.compiler.report import Failure, Report
 from dynascope.compiler.settings import Settings
@@ -61,6 +61,8 @@ class Recording:
         self.events.extend(self._cached())
         hooks.HOOKS.detach(self._event)
         self._report = self._assemble(error)
+        backwards.complete(self._report, self._report.late_backwards)
+        backwards.remember(self._report)
         self.events = []  # texts of the user's program: the report has what is needed
 
     def _cached(self) -> list[dict[str, Any]]:

@@ -359,6 +359,8 @@ class Report:
     profile: Profile | None = None
     #: what the user should know beside the facts, one sentence each
     notes: list[str] = field(default_factory=list)
+    #: backward graphs compiled here whose forward was not: [{"compile_id", "seconds", "code", "from_cache"}]
+    late_backwards: list[dict[str, Any]] = field(default_factory=list)
     #: records that could not be used, counted by kind
     unread: dict[str, int] = field(default_factory=dict)
     #: "live", "trace" (TORCH_TRACE files) or "partial" (interrupted)

@@ -1,0 +1,111 @@
+"""Later stages: AOTAutograd, Inductor, caches, backward graphs; cold and warm."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dynascope.compiler.recording import observe
+from dynascope.compiler.run import explain
+
+
+@pytest.fixture(autouse=True)
+def _cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    torch._dynamo.reset()
+
+
+def pieces(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = (x @ w).relu()
+    torch._dynamo.graph_break()
+    return (y.sin() * y).sum()
+
+
+def arguments() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.ones(4, 4), torch.ones(4, 4, requires_grad=True)
+
+
+def without_times(report: Any) -> dict[str, Any]:
+    data: dict[str, Any] = copy.deepcopy(report.to_dict())
+    data["summary"]["compile_seconds"] = 0
+    for frame in data["frames"]:
+        frame.update(compile_seconds=0, phases={}, compile_id=None)  # ids count up in a process
+    for graph in data["graphs"]:
+        graph.update(from_cache=None, caches={})
+    return data
+
+
+def test_cold_warm_and_without_caches_give_the_same_report() -> None:
+    cold = explain(pieces)(*arguments())
+    warm = explain(pieces)(*arguments())
+    fresh = explain(pieces, cache=False)(*arguments())
+    assert [g.from_cache for g in cold.graphs] == [False, False]
+    assert [g.from_cache for g in warm.graphs] == [True, True]
+    assert [g.from_cache for g in fresh.graphs] == [None, None]
+    assert without_times(warm) == without_times(cold)
+    expected, told = without_times(cold), without_times(fresh)
+    expected["settings"].pop("cache")
+    told["settings"].pop("cache")
+    assert told == expected
+
+
+def test_stages_of_a_graph_are_there() -> None:
+    report = explain(pieces)(*arguments())
+    for graph in report.graphs:
+        assert "def call(" in (graph.backend_code or "")
+        assert "def forward" in (graph.aot_forward or "")
+        assert "def forward" in (graph.aot_backward or "")
+        assert graph.backward == "pending"
+    frame = report.frames[0]
+    assert frame.guard_count
+    assert "x is a float32 tensor of shape [4, 4]" in frame.guards
+    assert frame.compile_seconds is not None
+    assert {"backend", "inductor"} <= frame.phases.keys()
+
+
+def test_a_backward_in_a_later_recording_belongs_to_its_forward() -> None:
+    compiled = torch.compile(pieces)
+    with observe() as first:
+        loss = compiled(*arguments())
+    assert {g.backward for g in first.report.graphs} == {"pending"}
+    with observe() as second:
+        loss.backward()
+    assert {g.backward for g in first.report.graphs} <= {"compiled", "from cache"}
+    assert all((g.backend_code or "").count("def call(") == 2 for g in first.report.graphs)
+    assert second.report.summary.graphs == 0
+    assert "2 backward graphs compiled" in second.report.notes[0]
+
+
+def test_a_backward_in_the_same_recording() -> None:
+    with observe() as recording:
+        torch.compile(pieces)(*arguments()).backward()
+    assert [g.backward for g in recording.report.graphs] == ["compiled", "compiled"]
+    assert recording.report.late_backwards == []
+
+
+def test_no_backend_stage_with_eager() -> None:
+    report = explain(pieces, backend="eager")(*arguments())
+    assert [(g.backward, g.backend_code, g.aot_forward) for g in report.graphs] == [("none", None, None)] * 2
+
+
+def test_a_backend_that_fails_is_told() -> None:
+    def broken(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        raise ZeroDivisionError("no such target")
+
+    report = explain(pieces, backend=broken, fullgraph=False)(*arguments())
+    assert {f.status for f in report.frames} == {"skipped"}
+    assert "no such target" in (report.frames[0].reason or "")
+    assert report.breaks == []
+
+
+def test_nodes_know_their_module_shape_and_line() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+    report = explain(model, backend="eager")(torch.ones(2, 4))
+    linear = next(n for n in report.graphs[0].nodes if "linear" in n.target)
+    assert (linear.dtype, linear.shape, linear.stride, linear.device) == ("float32", [2, 3], [3, 1], "cpu")
+    assert linear.module is not None
+    assert report.compiled == ["Sequential"]
