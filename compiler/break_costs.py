@@ -78,7 +78,7 @@ def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> Break
             parts[name].append(sums[name])
         totals.append(min(total, _idle(call, of_call)) if call.device else total)
         ops.append(still)
-        times.append(len({p.entry for p in of_call if p.kind == "gap"}))
+        times.append(_times(of_call))
     with_device = any(call.device for call in calls)
     still_runs = _median(ops)
     how = (_DEVICE if with_device else _CPU).format(calls=len(calls))
@@ -89,6 +89,15 @@ def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> Break
         parts={name: _median(values) for name, values in parts.items()}, ops_seconds=still_runs,
         times=statistics.median(times),
     )  # fmt: skip
+
+
+def _times(pieces: list[Piece]) -> int:
+    """How often the call met the break: the frame that met it most often tells, callers meet it as often or less."""
+    entries: dict[str | None, set[int]] = {}
+    for piece in pieces:
+        if piece.kind == "gap":
+            entries.setdefault(piece.frame, set()).add(piece.entry)
+    return max(map(len, entries.values()), default=0)
 
 
 def _idle(call: Call, pieces: list[Piece]) -> int:

@@ -11,9 +11,10 @@ as `CodeInfo` dicts with a `uid`, and are kept alive while a recording runs so t
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -63,9 +64,24 @@ class Hooks:
             except Exception as error:  # a private API that is not there, or not as it was
                 self.status[name] = f"{type(error).__name__}: {error}"
 
-    def _remove(self) -> None:
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Torch as it is without us, for the duration; what is known stays known."""
+        with self._lock:
+            self._uninstall()
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self.sinks and not self._undo:
+                    self._install()
+
+    def _uninstall(self) -> None:
         while self._undo:
             self._undo.pop()()
+
+    def _remove(self) -> None:
+        self._uninstall()
         self._codes.clear()
         self.entered = {}
         self._local = threading.local()

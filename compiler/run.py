@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler import internals, places
+from dynascope.compiler import internals, places, profile
 from dynascope.compiler.fresh import fresh
 from dynascope.compiler.recording import Progress, observe
 from dynascope.compiler.regions import region
@@ -39,6 +39,8 @@ def check_settings(settings: Settings) -> None:
         _check_device(torch, settings.device)
     if settings.nested_graph_breaks and not internals.has_nested_graph_breaks():
         raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
+    if settings.profile is not None and settings.profile < 1:
+        raise ValueError(f"--profile takes a number of calls of at least 1, not {settings.profile}")
 
 
 def _check_device(torch: Any, name: str) -> None:
@@ -155,14 +157,23 @@ def explain(
     def call(*args: Any, **kwargs: Any) -> Report:
         recording = observe(chosen, [target_name(function)], cells, on_progress)
         recording.notes.extend(settings_notes(chosen))
+        last, measured = profile.LastCall(), None
         try:
             with recording, environment(chosen), fresh() as freshen:
                 freshen(function)
-                entry(function, chosen)(*args, **kwargs)
+                compiled = entry(function, chosen)
+                if chosen.profile is None:
+                    compiled(*args, **kwargs)
+                else:
+                    last.watch(function, compiled)(*args, **kwargs)
+                    measured = last.measure(chosen.profile)
         except Exception as error:
             if not is_refusal(error):
                 raise
-        return recording.report
+        report = recording.report
+        if measured is not None:
+            report.profile = profile.tell(measured, report)
+        return report
 
     return call
 

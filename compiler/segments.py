@@ -90,10 +90,8 @@ def profile_of(events: Iterable[Event], report: Report) -> Profile:
     result.shares = _shares(chosen)
     result.breaks = break_costs(chosen, report)
     if same < len(calls):
-        result.notes.append(
-            f"{same} of {len(calls)} calls went the same way through the compiled code; the figures are theirs"
-        )
-    unknown = sorted({f"{p.label}" for c in chosen for p in c.pieces if p.label and p.frame is None and p.kind == "graph"})
+        result.notes.append(f"{same} of {len(calls)} calls went the same way through the compiled code; the figures are theirs")
+    unknown = sorted({p.label for c in chosen for p in c.pieces if p.kind == "graph" and p.label.startswith("region ")})
     if unknown:
         result.notes.append(f"compiled code that the report does not know of took part: {', '.join(unknown[:5])}")
     return result
@@ -217,12 +215,14 @@ class _Cutter:
         entry = self.entries
         place: dict[str, Any] = {"frame": frame.id if frame else None, "entry": entry}
         ended = self.ended.get(frame.id) if frame else None
-        has_graph = any(s.name.startswith((GRAPH, BACKEND)) for s in span.inside)
-        #: before the graph; a frame without one is at its break at once
-        entering = has_graph
+        # before its graph; a frame that has none is at its break at once
+        entering = any(s.name.startswith((GRAPH, BACKEND)) for s in span.inside)
+        # what calls compiled code behind its graph was broken there, even where the report does not know by what
+        broken = ended is not None or any(s.name == LOOKUP or s.region is not None for s in span.inside)
+        after = ended or cause
         at = span.start
         for inner in span.inside:
-            self._own(at, inner.start, entering, ended, cause, place)
+            self._own(at, inner.start, entering, broken, cause, after, place)
             at = inner.end
             if entering and inner.name.startswith((GRAPH, BACKEND)):
                 self._graph(inner, frame, span.region, cause, entry)
@@ -230,26 +230,25 @@ class _Cutter:
             elif entering or inner.name in (PREGRAPH, WRAPPER):
                 self._add("prologue", inner.start, inner.end, break_=cause, **place)
             else:
-                after = ended or cause
-                self._eager(inner, self._gap(place, after), after)
-        self._own(at, span.end, entering, ended, cause, place)
+                self._eager(inner, {**place, "break_": after}, after)
+        self._own(at, span.end, entering, broken, cause, after, place)
 
-    def _own(self, start: int, end: int, entering: bool, ended: str | None, cause: str | None, place: dict[str, Any]) -> None:
+    def _own(
+        self, start: int, end: int, entering: bool, broken: bool, cause: str | None, after: str | None, place: dict[str, Any]
+    ) -> None:
         """The region's own code: on the way to its graph, behind the break that ended it, or on the way back."""
         if entering:
             self._add("prologue", start, end, break_=cause, **place)
-        elif ended is not None:
-            self._add("gap", start, end, **self._gap(place, ended))
+        elif broken:
+            self._add("gap", start, end, break_=after, **place)
         else:
             self._add("prologue", start, end, break_=cause, label="return", **place)
-
-    def _gap(self, place: dict[str, Any], cause: str | None) -> dict[str, Any]:
-        return {**place, "break_": cause}
 
     def _graph(self, span: Span, frame: Frame | None, region: str | None, cause: str | None, entry: int = 0) -> None:
         """A captured graph; what wraps the backend's code in it is prologue, waiting for the device is waiting."""
         place: dict[str, Any] = {"frame": frame.id if frame else None, "entry": entry}
-        graph = {**place, "graph": frame.graph if frame else None, "label": "" if frame else f"region {region or 'of a backward'}"}
+        label = "" if frame else "compiled backward" if region is None else f"region {region}"
+        graph = {**place, "graph": frame.graph if frame else None, "label": label}
         backend = [s for s in span.inside if s.name.startswith(BACKEND)] if not span.name.startswith(BACKEND) else []
         if backend:
             self._add("prologue", span.start, backend[0].start, break_=cause, **place)

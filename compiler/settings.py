@@ -31,16 +31,17 @@ def _option(
     short: str | None = None,
     flag: str | None = None,
     config: bool = True,
+    bare: Any = None,
 ) -> Any:
     """A field of Settings.
 
     `group`: "compile" (given to the compiler), "run" (how the cell runs) or "view" (what is shown).
     `flag`: its name on the command line where it is not the field's own.  `config`: whether a default
-    for all later cells makes sense.
+    for all later cells makes sense.  `bare`: its value where the flag stands without one.
     """
     metadata = {
         "help": help, "kind": kind, "group": group, "choices": choices, "metavar": metavar,
-        "short": short, "flag": flag, "config": config,
+        "short": short, "flag": flag, "config": config, "bare": bare,
     }  # fmt: skip
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -82,6 +83,11 @@ class Settings:
         REPEAT, group="run", metavar="TARGET=error|allow", config=False,
     )  # fmt: skip
     keep: bool = _option(False, "Leave the compiled functions bound to their names after the cell.", SWITCH, group="run")
+    profile: int | None = _option(
+        None, "Afterwards run the last call of what was compiled N more times under torch.profiler, on copies and without a "
+        "trace, and show where its time goes and what each break costs; 10 times where no number is given.",
+        NUMBER, group="run", metavar="N", bare=10,
+    )  # fmt: skip
     output: str | None = _option(
         None, "Bind the report to this name.", group="view", short="o", metavar="NAME", config=False
     )  # fmt: skip

@@ -99,14 +99,22 @@ def split_line(parser: Any, line: str) -> tuple[str, str]:
         if word[0] == "--":
             return line[:position], line[word.end() :].strip()
         position = word.end()
-        if "=" not in word[0] and _takes_value(parser, word[0]):
-            position = len(line) - len(line[position:].lstrip())
-            value = _WORD.match(line, position)
+        if "=" in word[0]:
+            continue
+        takes = _takes_value(parser, word[0])
+        start = len(line) - len(line[position:].lstrip())
+        value = _WORD.match(line, start)
+        if takes is True:
             position = value.end() if value else len(line)
+        elif takes is None and value is not None and value[0].isdigit():  # `--profile 5 f(x)`, but `--profile f(x)`
+            position = value.end()
 
 
-def _takes_value(parser: Any, flag: str) -> bool:
+def _takes_value(parser: Any, flag: str) -> bool | None:
+    """Whether a value follows the flag; None: a number may."""
     actions = [a for a in parser._actions if any(o == flag for o in a.option_strings)] or [
         a for a in parser._actions if any(o.startswith(flag) for o in a.option_strings)
     ]
+    if actions and actions[0].nargs == "?":
+        return None
     return bool(actions) and actions[0].nargs is None

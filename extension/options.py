@@ -73,6 +73,8 @@ def _flags(f: Field) -> list[tuple[list[str], dict[str, Any]]]:
     keywords: dict[str, Any] = {**common, "metavar": meta["metavar"], "help": help}
     if meta["kind"] == NUMBER:
         keywords["type"] = int
+    if meta["bare"] is not None:
+        keywords |= {"nargs": "?", "const": meta["bare"]}
     return [(names, keywords)]
 
 

@@ -8,6 +8,7 @@ bound and saved.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,8 @@ class Run:
     #: the magic's line, as it could be typed
     command: str = ""
     notes: list[str] = field(default_factory=list)
+    #: `--profile`: what was measured
+    measured: Any = None
 
     def __call__(self) -> Any:
         """Run; returns the value of the cell's last expression, raises the cell's own error."""
@@ -77,6 +80,10 @@ class Run:
         finally:
             recording.notes.extend(self.notes)
             report = recording.report
+            if self.measured is not None:
+                from dynascope.compiler.profile import tell
+
+                report.profile = tell(self.measured, report)
             report.notes = [*dict.fromkeys([*self.notes, *report.notes])]
             self._hand_over(report, display)
 
@@ -144,14 +151,40 @@ class Run:
             return made
 
         with environment(self.settings), fresh() as freshen:
-            if self.settings.function:
-                return self._run_targets(recording, enter, freshen)
-            found = definitions(self.cell, self.shell.user_ns)
-            if found:
-                return self._run_entries(recording, found, enter, freshen)
-            recording.compiled.append(STATEMENTS)
-            self.notes.extend(statements.notes(self.cell))
-            return statements.run(self.shell, self.cell, enter)
+            if self.settings.profile is None:
+                return self._run_rule(recording, enter, freshen)
+            last = self._last_call()
+            namespace = self.shell.user_ns
+
+            def watched(target: Any) -> Any:
+                is_cell = getattr(target, "__name__", "") == STATEMENTS
+                return last.watch(target, enter(target), namespace if is_cell else None)
+
+            value = self._run_rule(recording, watched, freshen)
+            self.measured = last.measure(self.settings.profile)
+            return value
+
+    def _last_call(self) -> Any:
+        """Keeps the last call for `--profile`, and says beforehand what cannot be undone."""
+        from IPython.utils.capture import capture_output
+
+        from dynascope.compiler.profile import LastCall
+
+        def warn(sentence: str) -> None:
+            print(f"--profile: {sentence}", file=sys.stderr)
+
+        return LastCall(warn, lambda: capture_output(stdout=False, stderr=False))
+
+    def _run_rule(self, recording: Any, enter: Callable[[Any], Any], freshen: Callable[[Any], None]) -> Any:
+        """Run the cell by the rule that fits it: `-f`, definitions, or statements."""
+        if self.settings.function:
+            return self._run_targets(recording, enter, freshen)
+        found = definitions(self.cell, self.shell.user_ns)
+        if found:
+            return self._run_entries(recording, found, enter, freshen)
+        recording.compiled.append(STATEMENTS)
+        self.notes.extend(statements.notes(self.cell))
+        return statements.run(self.shell, self.cell, enter)
 
     def _run_targets(self, recording: Any, enter: Callable[[Any], Any], freshen: Callable[[Any], None]) -> Any:
         """Rule 1."""
@@ -228,6 +261,7 @@ class Run:
             entry = None if name.startswith("_") else entry_of(value)
             if entry is None:
                 continue
+            entry = getattr(entry, "entry", entry)  # without what --profile put around it
             if isinstance(value, torch.nn.Module):
                 value.__dict__["_compiled_call_impl"] = entry
             else:

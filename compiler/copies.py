@@ -1,0 +1,126 @@
+"""Copies of a call's arguments on which the call can be run again.
+
+Promises: a copied tensor has the values, device, dtype, strides, offset and `requires_grad` of its original; tensors
+that share memory share memory in the copies too; an object that occurs twice is one object in the copies.  Parameters and
+modules are not copied (compiled code is bound to them): what a call does to them is undone instead (`world`).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import io
+import types
+from collections.abc import Iterator
+from typing import Any
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type, range, slice, types.FunctionType, types.BuiltinFunctionType,
+          types.ModuleType, types.MethodType, types.CodeType, type(...), type(NotImplemented))  # fmt: skip
+
+
+class NotRepeatable(Exception):
+    """The call cannot be run twice; the message says why, as the end of a sentence."""
+
+
+class Copies:
+    """Copies values; what is shared among everything that one object copied stays shared."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, tuple[Any, Any]] = {}  # id -> (original, kept alive; copy)
+        self._storages: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, value: Any) -> Any:
+        """A copy of `value`; raises NotRepeatable where something in it can be used only once."""
+        import torch
+
+        if isinstance(value, (*_PLAIN, torch.nn.Module, torch.nn.Parameter, torch.dtype, torch.device, torch.Size)):
+            return value
+        if id(value) in self._done:
+            return self._done[id(value)][1]
+        made = self._tensor(value) if isinstance(value, torch.Tensor) else self._other(value)
+        self._done[id(value)] = (value, made)
+        return made
+
+    @property
+    def made(self) -> set[int]:
+        """Ids of the copies."""
+        return {id(copy) for _, copy in self._done.values()}
+
+    def _other(self, value: Any) -> Any:
+        kind = type(value)
+        if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
+            raise NotRepeatable(f"one of its arguments is a {kind.__name__}, which runs only once")
+        if isinstance(value, io.IOBase):
+            raise NotRepeatable("one of its arguments is a file")
+        if isinstance(value, (list, set, dict)):
+            made = copy.copy(value)  # keeps the class and its other state
+            self._done[id(value)] = (value, made)
+            self._fill(value, made)
+            return made
+        if isinstance(value, (tuple, frozenset)):
+            parts = [self(v) for v in value]
+            if all(new is old for new, old in zip(parts, value, strict=True)):
+                return value
+            return kind(*parts) if hasattr(value, "_fields") else kind(parts)
+        if isinstance(value, Iterator):
+            try:
+                return copy.copy(value)
+            except TypeError:
+                raise NotRepeatable(f"one of its arguments is a {kind.__name__}, which runs only once") from None
+        return self._object(value)
+
+    def _fill(self, value: Any, made: Any) -> None:
+        if isinstance(value, list):
+            made[:] = [self(v) for v in value]
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                made[key] = self(inner)
+        # elements of a set are hashable: no containers of the user's among them
+        if hasattr(value, "__dict__"):
+            vars(made).update({k: self(v) for k, v in vars(value).items()})
+
+    def _object(self, value: Any) -> Any:
+        """An object of a class with plain attributes; any other one is used as it is, and put back by `world`."""
+        if not hasattr(value, "__dict__") or type(value).__module__.partition(".")[0] in ("dynascope", "torch"):
+            return value
+        try:
+            made = copy.copy(value)
+        except Exception:  # the user's __copy__ or __reduce__ may raise anything
+            return value
+        if made is value or type(made) is not type(value):
+            return value
+        self._done[id(value)] = (value, made)
+        if dataclasses.is_dataclass(value) or vars(made).keys() == vars(value).keys():
+            vars(made).update({k: self(v) for k, v in vars(value).items()})
+        return made
+
+    def _tensor(self, value: Any) -> Any:
+        import torch
+
+        with torch.no_grad():
+            made = self._strided(value) if _is_strided(value) else value.detach().clone()
+        vars(made).update(vars(value))  # mark_dynamic and the like
+        made.requires_grad_(value.requires_grad)
+        return made
+
+    def _strided(self, value: Any) -> Any:
+        """The same view of a copied storage."""
+        import torch
+
+        storage = value.untyped_storage()
+        key = storage.data_ptr() or id(value)
+        if key not in self._storages:
+            self._storages[key] = (storage, storage.clone())
+        made = torch.empty(0, dtype=value.dtype, device=value.device)
+        made.set_(self._storages[key][1], value.storage_offset(), value.size(), value.stride())
+        return made
+
+
+def _is_strided(value: Any) -> bool:
+    import torch
+
+    return (
+        type(value) is torch.Tensor
+        and value.layout is torch.strided
+        and not (value.is_quantized or value.is_neg() or value.is_conj())
+    )

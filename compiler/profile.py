@@ -1,0 +1,295 @@
+"""Running a call N more times under torch.profiler, and reading off what it tells.
+
+`measure()` runs: a few calls to warm up, N timed ones, N eager ones, N under `torch.profiler.profile()`; nothing of it
+is left behind (`repeat`).  `tell()` makes the Profile from what was measured and the finished report.  GPU paths are
+written after torch's documentation and tested on made-up events: they have not yet run on a GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler import hooks, internals
+from dynascope.compiler.break_costs import first_to_fix, time_text
+from dynascope.compiler.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
+from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.report import Profile, Report, Verdict
+from dynascope.compiler.segments import profile_of
+
+DEFAULT_CALLS = 10
+#: calls before the first that counts; the first ones under a profiler are slow, too
+WARM_UP = 3
+#: seconds that the eager calls may take together; at least three are timed
+EAGER_BUDGET = 10.0
+
+
+@dataclass
+class Measured:
+    """What was measured; plain data, no tensor of the user's."""
+
+    events: list[Event] = field(default_factory=list)
+    compiled: list[float] = field(default_factory=list)
+    eager: list[float] = field(default_factory=list)
+    devices: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    #: nothing was measured, and why
+    failed: str | None = None
+
+
+class LastCall:
+    """Keeps what is needed to run the last call of a run's entry points again, and runs it.
+
+    `warn` is told, before the first call, what repeating it cannot undo; `quiet` is entered while calls are repeated.
+    """
+
+    def __init__(
+        self,
+        warn: Callable[[str], None] = lambda sentence: None,
+        quiet: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+    ) -> None:
+        self._warn, self._quiet = warn, quiet
+        self._warned: set[str] = set()
+        self._last: tuple[Callable[..., Any], Repeat] | None = None
+        self._raised = False
+
+    def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
+        """`entry`, the compiled `target`, with its calls watched; `namespace`: as for Repeat."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            repeat = Repeat(target, args, kwargs, namespace)
+            for sentence in repeat.warnings():
+                if sentence not in self._warned:
+                    self._warned.add(sentence)
+                    self._warn(sentence)
+            self._last, self._raised = (entry, repeat), True
+            result = entry(*args, **kwargs)
+            self._raised = False
+            return result
+
+        call.entry = entry  # type: ignore[attr-defined]
+        return call
+
+    def measure(self, calls: int) -> Measured:
+        """Run the last call again; lets go of its arguments."""
+        last, self._last = self._last, None
+        if last is None:
+            return Measured(failed="nothing was profiled: no compiled function was called")
+        if self._raised:
+            return Measured(failed="the call was not profiled: it raised")
+        with self._quiet():
+            return measure(*last, calls)
+
+
+def measure(self, calls: int) -> Measured:
+        """Run the last call again; lets go of its arguments."""
+        last, self._last = self._last, None
+        if last is None:
+            return Measured(failed="nothing was profiled: no compiled function was called")
+        if self._raised:
+            return Measured(failed="the call was not profiled: it raised")
+        with self._quiet():
+            return measure(*last, calls)
+
+
+def unwatched(entry: Any) -> Any:
+    """The entry point behind a watched one."""
+    return getattr(entry, "entry", entry)
+
+
+def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALLS) -> Measured:
+    """Run the call again: `entry` is the compiled function; it has been called, and compiled, before."""
+    if calls < 1:
+        raise ValueError(f"profile takes a number of calls of at least 1, not {calls}")
+    result = Measured(notes=repeat.warnings())
+    if repeat.why_not is not None:
+        result.failed = f"the call was not profiled: {repeat.why_not}"
+        return result
+    try:
+        with hooks.HOOKS.paused(), repeat.without_trace() as prepare:
+            _measure(entry, prepare, calls, result)
+    except KeyboardInterrupt:
+        result.failed = "the call was not profiled: interrupted"
+    except Exception as error:
+        result.failed = f"the call was not profiled: run again it raised {type(error).__name__}: {error}"
+    result.notes.extend(repeat.notes)
+    return result
+
+
+def _measure(entry: Callable[..., Any], prepare: Callable[[], Any], calls: int, result: Measured) -> None:
+    import torch
+
+    wait = _waiter()
+    result.devices = _devices()
+    for _ in range(WARM_UP):
+        _timed(entry, prepare(), wait)
+    result.compiled = [_timed(entry, prepare(), wait) for _ in range(calls)]
+    with internals.marked_graphs(_namespaces(entry), GRAPH), _trace() as events:
+        for number in range(WARM_UP + calls):
+            args, kwargs = prepare()
+            wait()
+            with internals.profiler_mark(CALL if number >= WARM_UP else "dynascope warm-up"):
+                kept = entry(*args, **kwargs)
+                if wait is not _nothing:
+                    with internals.profiler_mark(DRAIN):
+                        wait()
+            del kept, args, kwargs
+    result.events = events
+    with torch.compiler.set_stance("force_eager"):
+        spent = _timed(entry, prepare(), wait)
+        while len(result.eager) < calls and (len(result.eager) < 3 or spent < EAGER_BUDGET):
+            result.eager.append(_timed(entry, prepare(), wait))
+            spent += result.eager[-1]
+
+
+def _timed(entry: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]], wait: Callable[[], None]) -> float:
+    args, kwargs = arguments
+    wait()
+    start = time.perf_counter()
+    kept = entry(*args, **kwargs)  # what it returns is let go of behind the clock, as a caller that keeps it would
+    wait()
+    taken = time.perf_counter() - start
+    del kept
+    return taken
+
+
+def _waiter() -> Callable[[], None]:
+    """Waits until the accelerator has done all it was given; does nothing where there is none."""
+    import torch
+
+    if torch.accelerator.is_available():
+        return torch.accelerator.synchronize
+    return _nothing
+
+
+def _nothing() -> None:
+    """There is no device to wait for."""
+
+
+def _devices() -> list[str]:
+    import torch
+
+    names = [f"CPU, {torch.get_num_threads()} threads"]
+    for module in (torch.cuda, torch.xpu):
+        if module.is_available():
+            names += [str(module.get_device_name(i)) for i in range(module.device_count())]
+    return names
+
+
+def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
+    """Where compiled code finds its graphs: the globals of the functions that were compiled."""
+    function = internals.inner_function(getattr(entry, "__wrapped__", entry))
+    function = getattr(function, "__func__", None) or getattr(type(function), "forward", None) or function
+    if hasattr(function, "__globals__"):
+        yield function.__globals__
+    for module in list(sys.modules.values()):
+        namespace = getattr(module, "__dict__", None)
+        if type(namespace) is dict:
+            yield namespace
+
+
+@contextlib.contextmanager
+def _trace() -> Iterator[list[Event]]:
+    """Everything in the block under the profiler; the list holds the events when the block has ended."""
+    import torch
+    from torch.profiler import ProfilerActivity
+
+    activities = [ProfilerActivity.CPU]
+    if torch.cuda.is_available():
+        activities.append(ProfilerActivity.CUDA)
+    if torch.xpu.is_available():
+        activities.append(ProfilerActivity.XPU)
+    events: list[Event] = []
+    profiler = torch.profiler.profile(activities=activities)
+    with _silent():
+        profiler.start()
+    try:
+        yield events
+    finally:
+        with _silent():
+            profiler.stop()
+    with tempfile.TemporaryDirectory(prefix="dynascope") as folder:
+        file = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(file))
+        events.extend(plain_events(json.loads(file.read_text(encoding="utf-8"))))
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """The profiler's library writes on the error stream below Python's."""
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is none
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+# -- telling --------------------------------------------------------------------------------------------------
+
+
+def tell(measured: Measured, report: Report) -> Profile | None:
+    """The Profile; None, with a note in the report, where nothing could be measured."""
+    if measured.failed is not None:
+        report.notes.append(measured.failed)
+        return None
+    result = profile_of(measured.events, report)
+    result.devices = measured.devices
+    result.verdict = verdict(measured, result, report)
+    result.first = first_to_fix(result, report)
+    result.notes = [*measured.notes, *result.notes]
+    compiled = result.verdict.compiled_seconds
+    if compiled is not None and result.median_seconds > 1.25 * compiled:
+        result.notes.append(
+            f"the profiler slows the call down, from {time_text(compiled)} to {time_text(result.median_seconds)}: "
+            "short stretches take less without it"
+        )
+    report.notes.extend(n for n in result.notes if n not in report.notes)
+    return result
+
+
+def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
+    """Eager against compiled, and when compiling has paid for itself."""
+    found = Verdict(compile_seconds=report.summary.compile_seconds or None)
+    if measured.compiled:
+        found.compiled_seconds = statistics.median(measured.compiled)
+    if measured.eager:
+        found.eager_seconds = statistics.median(measured.eager)
+    known = [c.seconds for c in profile.breaks if c.seconds is not None]
+    if found.compiled_seconds is not None and len(known) == len(profile.breaks):
+        found.without_breaks_seconds = max(0.0, found.compiled_seconds - sum(known))
+    if found.eager_seconds is None or found.compiled_seconds is None:
+        return found
+    gain = found.eager_seconds - found.compiled_seconds
+    compiled, eager = time_text(found.compiled_seconds), time_text(found.eager_seconds)
+    if gain > 0.03 * found.eager_seconds:
+        words = f"compiled it takes {compiled}, eager {eager}: {found.eager_seconds / found.compiled_seconds:.2f} times as fast"
+        if found.compile_seconds is not None:
+            found.payback_calls = math.ceil(found.compile_seconds / gain)
+            words += f"; compiling pays for itself after {found.payback_calls:,} calls"
+    elif gain < -0.03 * found.eager_seconds:
+        words = f"compiled it takes {compiled}, eager {eager}: compiling makes it slower"
+    else:
+        words = f"compiled it takes {compiled}, eager {eager}: compiling changes next to nothing"
+    if known and found.without_breaks_seconds is not None:
+        words += f"; without what its breaks cost it would take at most {time_text(found.without_breaks_seconds)}"
+    found.words = words
+    return found

@@ -1,0 +1,117 @@
+"""A call that can be run again without a trace in the user's world.
+
+`Repeat` is made before the call, because the call may change its arguments: it keeps copies of them, for as long as it
+lives.  `with repeat.without_trace() as again:` then gives a function that prepares one more call on fresh copies; what
+the calls change beside their arguments is put back after each (`world`), what they print is held back, random state and
+gradients are those of before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynascope.compiler.copies import Copies, NotRepeatable
+from dynascope.compiler.world import World
+
+
+class Repeat:
+    """One call of `function`; made before it, with its arguments as they are then.
+
+    `why_not` tells why the call cannot be run again (None: it can); `warnings` tells what no one can undo.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any] | None = None
+    ) -> None:
+        """`names`: the namespace whose names each call shall find as they are now (that of a cell's statements)."""
+        self.function = function
+        self._namespace = names
+        self._before: dict[str, Any] = {}
+        self._kept: tuple[Any, Any, Any] = ((), {}, {})
+        self.why_not: str | None = None
+        self.notes: list[str] = []
+        self._made: set[int] = set()
+        world = World([function, args, kwargs], values=False)
+        self._outside = world.outside()
+        try:
+            if world.asks():
+                raise NotRepeatable(f"it calls {', '.join(world.asks())}, which waits for you")
+            if names is not None:
+                self._before = {name: names[name] for name in world.names_in(names) if name in names}
+            copies = Copies()
+            self._kept = copies((args, kwargs, self._before))
+            self._made = copies.made
+        except NotRepeatable as reason:
+            self.why_not = str(reason)
+
+    def warnings(self) -> list[str]:
+        """What cannot be undone, one sentence each; known before the first repeated call."""
+        if not self._outside:
+            return []
+        words = ", ".join(f"{name}()" for name in self._outside)
+        return [f"the call uses {words}: what that does outside Python is done again by each repeated call"]
+
+    @contextlib.contextmanager
+    def without_trace(self) -> Iterator[Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]]:
+        """Yields a function that puts everything back and gives fresh arguments for one more call.
+
+        The world is remembered anew when this is entered: it is the one that the user sees afterwards.
+        """
+        names = dict(self._namespace) if self._namespace is not None else None
+        world = World([self.function, self._kept], spared=self._made)
+
+        def prepare() -> tuple[tuple[Any, ...], dict[str, Any]]:
+            world.restore()
+            args, kwargs, before = Copies()(self._kept)
+            if self._namespace is not None:
+                self._namespace.update(before)
+            return args, kwargs
+
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_random_state())
+            stack.callback(self._put_back, world, names)
+            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+            yield prepare
+
+    def _put_back(self, world: World, names: dict[str, Any] | None) -> None:
+        world.restore()
+        self.notes.extend(world.notes)
+        if names is not None and self._namespace is not None:
+            for name in [n for n in self._namespace if n not in names]:
+                del self._namespace[name]
+            for name, value in names.items():
+                if self._namespace.get(name, names) is not value:
+                    self._namespace[name] = value
+
+
+@contextlib.contextmanager
+def _random_state() -> Iterator[None]:
+    """Python's, NumPy's and torch's random state (on every device that was used), as before."""
+    import torch
+
+    numpy = sys.modules.get("numpy")
+    python, generator = random.getstate(), torch.random.get_rng_state()
+    array = numpy.random.get_state() if numpy is not None else None
+    devices = {
+        module: module.get_rng_state_all()
+        for module in (getattr(torch, name, None) for name in ("cuda", "xpu"))
+        if module is not None and module.is_available() and module.is_initialized()
+    }
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        torch.random.set_rng_state(generator)
+        if numpy is not None:
+            numpy.random.set_state(array)
+        for module, states in devices.items():
+            module.set_rng_state_all(states)
