@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
 from types import TracebackType
 from typing import Any
 
@@ -16,9 +17,10 @@ from dynascope.compiler.places import STATEMENTS
 
 _PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-_COLOUR = r"(?:\x1b\[[0-9;]*m)*"
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR = rf"(?:{_ESCAPE.pattern})*"
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
-_STATEMENTS_CALL = re.compile(rf", in {_COLOUR}{STATEMENTS}{_COLOUR}\([^)]*\)")
+_STATEMENTS_CALL = re.compile(rf",?{_COLOUR} ?in {_COLOUR}{STATEMENTS}(?=\W|$){_COLOUR}(?:\([^)]*\))?")
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 
 
@@ -96,11 +98,23 @@ def _render(shell: Any, error: BaseException) -> list[str]:
         if error.__traceback__ is None:  # the statements themselves were refused: the message names the place
             lines = shell.InteractiveTB.get_exception_only(type(error), error)
         else:
-            lines = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0)
+            lines = _format(shell, error)
     finally:
         for e, trace, cause, context, suppressed in before:
             e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed
     return [_plain_names(shell, line, signatures) for line in lines]
+
+
+def _format(shell: Any, error: BaseException) -> list[str]:
+    lines: list[str]
+    try:
+        lines = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0)
+    except TypeError:
+        # Code objects that Dynamo makes may hold constants without a hash, and what IPython looks frames up with hashes
+        # their code: the plain list of places, which it shows for syntax errors, needs none.
+        places = traceback.extract_tb(error.__traceback__)
+        lines = shell.SyntaxTB.structured_traceback(type(error), error, places, tb_offset=0)
+    return lines
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -125,8 +139,7 @@ def _plain_names(shell: Any, text: str, signatures: dict[str, str]) -> str:
     for name, arguments in signatures.items():
         text = re.sub(rf"({re.escape(name)}{_COLOUR})\([^)]*\)", rf"\g<1>({arguments})", text)
     text = _RESUME_NAME.sub(r"\1", text)
-    text = _STATEMENTS_CALL.sub("", text)
-    return text.replace(f", in {STATEMENTS}\n", "\n")
+    return _STATEMENTS_CALL.sub(lambda found: "".join(_ESCAPE.findall(found[0])), text)
 
 
 def _without_stack(shell: Any) -> None:

@@ -61,6 +61,14 @@ def test_traceback_has_the_users_frames_only(shell):
     assert shown == [f"Cell In[{shell.ip.displayhook.prompt_count}], line 5"]
 
 
+def test_traceback_through_code_that_dynamo_made(shell):
+    done = shell("%%compile", "c = torch.stack([nobody * j for j in range(3)]).sum(0)")
+    assert type(done.error) is NameError
+    assert "Unexpected exception formatting" not in done.text
+    shown = [line.strip() for line in done.text.splitlines() if line.strip().startswith(("Cell", "File"))]
+    assert shown[0] == f"Cell In[{shell.ip.displayhook.prompt_count}], line 2"
+
+
 def test_chained_exceptions_are_trimmed_too(shell):
     done = shell("%%compile", "def g(x):", "    try:", "        1 / 0", "    except ZeroDivisionError as e:",
                  "        raise ValueError('no') from e", "g(x)")  # fmt: skip
