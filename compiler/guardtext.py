@@ -90,6 +90,8 @@ _WORDS = [
     (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "a global setting of torch changed: {n}"),
     (re.compile(r"___check_global_state"), "a global setting of torch changed (grad mode, autocast, ...)"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) == (?P<a>\S+)"), "{n} was {a} when it was compiled, and is not now"),
+    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+) <= (?P<b>[-\w.]+)"),
+     "{n} was between {a} and {b} when it was compiled, and is not now"),
     (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+)"), "{n} was at least {a} when it was compiled, and is not now"),
 ]  # fmt: skip
 
