@@ -309,7 +309,7 @@ class _Assembly:
 
     def skipped(self, draft: Draft) -> tuple[Any, str | None]:
         reason = (draft.frame or {}).get("skip_reason")
-        if draft.break_texts or draft.error_text or (draft.frame or {}).get("error") or draft.metrics.get("fail_type"):
+        if draft.break_texts or draft.error_text or stops.error_of(draft)["type"]:
             return ("empty" if stops.nothing_to_compile(draft) else "skipped"), stops.reason_of(draft) or reason
         if draft.cid is None:
             return "ignored", reason

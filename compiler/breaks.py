@@ -54,6 +54,8 @@ class BreakTable:
             stack = [
                 {"file": end["file"], "line": line, "function": end["function"], "column": column, "end_column": end_column}
             ]
+        if stack and stack[-1].get("column") is None and end is not None:
+            _add_columns(stack[-1], end)
         # 2.9 to 2.13: "step" ends the graph at the last statement before a block that cannot be resumed; the break is
         # deeper, where the text says, and the rest of the function runs eagerly
         stepped = end is not None and end["reason"] == "step_unsupported"
@@ -196,3 +198,12 @@ def _matching(texts: list[breaktext.BreakText], stack: list[dict[str, Any]]) -> 
             if (text.file, text.line) == (at["file"], at["line"]):
                 return text
     return texts[-1] if texts else None
+
+
+def _add_columns(innermost: dict[str, Any], end: dict[str, Any]) -> None:
+    """Torch 2.9 tells no columns in a break's stack: those of the instruction there are known from the translators."""
+    candidates = [(c["file"], c["at"]) for c in (end.get("stopped") or [])[:1]] + [(end["file"], end["at"])]
+    for file, (line, column, _, end_column) in candidates:
+        if (file, line) == (innermost["file"], innermost["line"]):
+            innermost["column"], innermost["end_column"] = column, end_column
+            return

@@ -160,10 +160,11 @@ def _stops(hooks: Hooks) -> Undo:
         chain = attempt["stopped"]
         if chain and chain[0]["error"] != id(error):
             chain.clear()
+        code = translator.f_code
         chain.append({
-            "error": id(error), "type": name, "function": translator.f_code.co_name, "file": translator.f_code.co_filename,
-            "at": positions(translator.current_instruction), "flag": getattr(translator, "error_on_graph_break", None),
-            "region": region_of(translator),
+            "error": id(error), "type": name, "message": str(error).split("\n", 1)[0],
+            "function": code.co_name, "file": code.co_filename, "at": positions(translator.current_instruction),
+            "flag": getattr(translator, "error_on_graph_break", None), "region": region_of(translator),
         })  # fmt: skip
 
     def wrap(original: Any) -> Any:

@@ -21,6 +21,9 @@ def error_of(draft: Draft) -> dict[str, Any]:
     live = (draft.frame or {}).get("error")
     if live:
         return dict(live)
+    chain = (draft.frame or {}).get("stopped") or []
+    if chain and chain[0]["type"] == "SkipFrame" and not draft.error_text:  # 2.9 tells of it in no other way
+        return {"type": "SkipFrame", "message": chain[0]["message"] or "the code asked to skip the frame", "stack": []}
     message = breaktext.message_of(draft.error_text or "") or str(draft.metrics.get("fail_reason") or "")
     return {"type": str(draft.metrics.get("fail_type") or ""), "message": message, "stack": []}
 

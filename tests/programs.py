@@ -32,6 +32,8 @@ class Program:
     recompiles: int = 0
     #: type of the error that the compiler raised
     error: str | None = None
+    #: torch release -> how it differs there; docs/torch_versions.md has the list
+    unlike: dict[str, str] = field(default_factory=dict)
 
     def text(self, decorator: str = "# compiled by the magic") -> str:
         return self.code.replace("@compiled", decorator).lstrip("\n")
@@ -433,6 +435,7 @@ fn(torch.randn(3))
         hits=(2,),
         resumes=1,
         skipped=("problem",),
+        unlike={"2.9": "the caller's break is told at the call, as a place of its own"},
     ),
     Program(
         "an_iterator_as_input",
@@ -523,6 +526,7 @@ except Exception as error:
         {"fullgraph": True},
         breaks=((6, "raised"),),
         error="Unsupported",
+        unlike=dict.fromkeys(("2.9", "2.11"), "torch warns before it raises, and the test turns warnings into errors"),
     ),
     Program(
         "an_opaque_custom_operator",

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from made_programs import Function, Model, programs, text
 
 from dynascope.compiler.run import explain
@@ -30,8 +31,8 @@ def loaded(source: str) -> Any:
 
 
 @settings(max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
-@given(programs())
-def test_report_agrees_with_every_witness(functions: list[Function]) -> None:
+@given(programs(), st.booleans())
+def test_report_agrees_with_every_witness(functions: list[Function], nested: bool) -> None:
     source = text(functions)
     module = loaded(source)
     target = getattr(module, functions[-1].name)
@@ -43,7 +44,8 @@ def test_report_agrees_with_every_witness(functions: list[Function]) -> None:
 
     torch._dynamo.reset()
     x = torch.arange(4.0)
-    report = explain(target, backend=witness)(x.clone())
+    # nested graph breaks, which will be the default, and the classic mode: the same places, outcomes and skips
+    report = explain(target, backend=witness, nested_graph_breaks=nested)(x.clone())
     model = Model(functions).run()
     told = {b.line: b.outcome for b in report.breaks}
     assert told == model.breaks, source

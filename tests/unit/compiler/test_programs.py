@@ -41,7 +41,10 @@ def check(program: Program, report: Report) -> None:
     """Compare a report with the program's truth."""
     told = [(b.line, b.outcome) for b in report.breaks]
     assert told == list(program.breaks)
-    lines = [tuple(sorted({n.line for n in g.nodes if n.op.startswith("call_") and n.line})) for g in report.graphs]
+    lines = [
+        tuple(sorted({n.line for n in g.nodes if n.op.startswith("call_") and n.line and n.file and n.file.startswith("<")}))
+        for g in report.graphs
+    ]
     assert lines == list(program.graphs)
     assert tuple(f.name for f in report.frames if f.status == "skipped") == program.skipped
     assert all(f.reason for f in report.frames if f.status == "skipped")
@@ -61,4 +64,7 @@ def check(program: Program, report: Report) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_observed(program: Program) -> None:
+    for release, difference in program.unlike.items():
+        if torch.__version__.startswith(release):
+            pytest.skip(f"torch {release}: {difference}")
     check(program, record(program))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from dynascope.compiler.report import Report
 from dynascope.compiler.trace_files import load
@@ -59,7 +60,15 @@ def shape(report: Report) -> dict[str, Any]:
     name = {f.id: (f.compile_id, f.code_name, f.line) for f in frames}
     return {
         "frames": [
-            (*name[f.id], f.kind, f.status, f.break_, name.get(f.continues or ""), name.get(f.parent or ""), f.called_from)
+            (
+                *name[f.id],
+                f.kind,
+                f.status,
+                f.break_,
+                name.get(f.continues or ""),
+                name.get(f.parent or ""),
+                f.called_from,
+            )
             for f in frames
         ],
         "graphs": [
@@ -67,7 +76,15 @@ def shape(report: Report) -> dict[str, Any]:
             for g in report.graphs
         ],
         "breaks": [
-            (b.line, b.column, b.type, b.outcome, b.gb_ids, b.hints, [(name[h.frame], h.outcome) for h in b.hits])
+            (
+                b.line,
+                b.column,
+                b.type,
+                b.outcome,
+                b.gb_ids,
+                b.hints,
+                [(name[h.frame], h.outcome) for h in b.hits],
+            )
             for b in report.breaks
         ],
         "guards": [(f.guards, f.guard_count) for f in frames],
@@ -75,6 +92,10 @@ def shape(report: Report) -> dict[str, Any]:
     }
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith(("2.9", "2.11")),
+    reason="files of torch 2.9 and 2.11 have no columns, so two breaks on one line are one; docs/torch_versions.md",
+)
 def test_live_and_file_agree(traced: tuple[Report, Path]) -> None:
     live, trace = traced
     file = load(trace)
