@@ -63,7 +63,6 @@ class Repeat:
 
         The world is remembered anew when this is entered: it is the one that the user sees afterwards.
         """
-        names = dict(self._namespace) if self._namespace is not None else None
         world = World([self.function, self._kept], spared=self._made)
 
         def prepare() -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -75,22 +74,16 @@ class Repeat:
 
         with contextlib.ExitStack() as stack:
             stack.enter_context(_random_state())
-            stack.callback(self._put_back, world, names)
+            stack.callback(self._put_back, world)
             stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
             stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
             yield prepare
 
-    def _put_back(self, world: World, names: dict[str, Any] | None) -> None:
+    def _put_back(self, world: World) -> None:
         world.restore()
         self.notes.extend(world.notes)
-        if names is not None and self._namespace is not None:
-            for name in [n for n in self._namespace if n not in names]:
-                del self._namespace[name]
-            for name, value in names.items():
-                if self._namespace.get(name, names) is not value:
-                    self._namespace[name] = value
 
 
 @contextlib.contextmanager

@@ -59,6 +59,8 @@ class Call:
     pieces: list[Piece]
     #: (lane, kind, name, start, end, time of its launch or None)
     device: list[tuple[str, str, str, int, int, int | None]] = field(default_factory=list)
+    #: compile ids that the report does not have
+    unknown: set[str] = field(default_factory=set)
 
     @property
     def duration(self) -> int:
@@ -91,9 +93,12 @@ def profile_of(events: Iterable[Event], report: Report) -> Profile:
     result.breaks = break_costs(chosen, report)
     if same < len(calls):
         result.notes.append(f"{same} of {len(calls)} calls went the same way through the compiled code; the figures are theirs")
-    unknown = sorted({p.label for c in chosen for p in c.pieces if p.kind == "graph" and p.label.startswith("region ")})
+    unknown = sorted(set().union(*(c.unknown for c in chosen)))
     if unknown:
-        result.notes.append(f"compiled code that the report does not know of took part: {', '.join(unknown[:5])}")
+        result.notes.append(
+            f"the profiled calls ran compiled code that the report lacks ({', '.join(unknown[:5])}): compiled before it, or "
+            "because a guard failed when the call was repeated"
+        )
     return result
 
 
@@ -114,7 +119,8 @@ def read_calls(events: list[Event], report: Report) -> list[Call]:
     for roots in trees(events).values():
         for span in roots:
             if span.name == CALL:
-                calls.append(Call(span.start, span.end, _Cutter(report).cut(span)))
+                cutter = _Cutter(report)
+                calls.append(Call(span.start, span.end, cutter.cut(span), unknown=cutter.unknown))
     calls.sort(key=lambda c: c.start)
     launches = {e["correlation"]: e["start"] for e in events if e["kind"] == "runtime" and e["correlation"] is not None}
     for event in events:
@@ -134,6 +140,9 @@ class _Cutter:
 
     def __init__(self, report: Report) -> None:
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
+        # a version that was compiled while the call was repeated: the same function, by the number of its frame
+        self.numbers = {id.split("/")[0]: f for id, f in self.frames.items()}
+        self.unknown: set[str] = set()
         self.ids = {f.id: f for f in report.frames}
         self.ended = {h.frame: b.id for b in report.breaks for h in b.hits if h.outcome == "resumed"}
         for graph in report.graphs:
@@ -210,7 +219,10 @@ class _Cutter:
 
     def _region(self, span: Span, cause: str | None) -> None:
         """`cause`: the break after which it was entered."""
-        frame = self.frames.get(span.region)
+        region = span.region or ""
+        frame = self.frames.get(region) or self.numbers.get(region.split("/")[0])
+        if region not in self.frames:
+            self.unknown.add(region)
         self.entries += 1
         entry = self.entries
         place: dict[str, Any] = {"frame": frame.id if frame else None, "entry": entry}

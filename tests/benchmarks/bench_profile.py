@@ -1,0 +1,333 @@
+"""Is the run-time view right?  `python tests/benchmarks/bench_profile.py` prints tables and writes results_profile.md.
+
+1. Known parts: matrix products, a sleep, a copy, eager products in a gap, between graphs.  The eager parts read a clock
+   themselves, and the graphs are called again alone, all within the profiled calls or right beside them; the shares must
+   agree within 10 % and less than 5 % may be unaccounted for.
+2. Promises: the break that is ranked first is removed in a copy of the code; what the call gains must be what the
+   ranking promised, within 25 %.  Three programs with made-up breaks, and BERT with one put in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dynascope.compiler import profile, recording, run
+from dynascope.compiler.fresh import fresh
+from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.report import Profile, Report
+from dynascope.compiler.settings import Settings
+
+RESULTS = Path(__file__).parent / "results_profile.md"
+CALLS = 15
+#: seconds that the eager parts took, by name, as they measured it themselves
+WATCH: dict[str, list[float]] = {}
+
+
+@dataclass
+class Row:
+    """One line of a table."""
+
+    what: str
+    expected: float
+    found: float
+    limit: float
+
+    @property
+    def error(self) -> float:
+        return abs(self.found - self.expected) / self.expected if self.expected else abs(self.found)
+
+    @property
+    def passes(self) -> bool:
+        return self.error <= self.limit
+
+    def cells(self) -> str:
+        verdict = "yes" if self.passes else "NO"
+        return f"| {self.what} | {self.expected * 1e3:.3f} ms | {self.found * 1e3:.3f} ms | {self.error:.1%} | {verdict} |"
+
+
+def watched(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Keeps a function out of the compiler and times it with its own clock."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any) -> Any:
+            start = time.perf_counter()
+            result = function(*args)
+            WATCH.setdefault(name, []).append(time.perf_counter() - start)
+            return result
+
+        return torch.compiler.disable(timed)
+
+    return decorate
+
+
+def profiled(function: Callable[..., Any], *args: Any, backend: str, calls: int = CALLS) -> tuple[Profile, Report]:
+    """As `explain(function, profile=calls)(*args)`, with the report."""
+    settings = Settings(backend=backend)
+    observed = recording.observe(settings, [function.__name__])
+    with observed, run.environment(settings), fresh() as freshen:
+        freshen(function)
+        entry = run.entry(function, settings)
+        repeat = Repeat(function, args, {})
+        entry(*args)
+        WATCH.clear()
+        measured = profile.measure(entry, repeat, calls)
+    report = observed.report
+    found = profile.tell(measured, report)
+    assert found is not None, report.notes
+    return found, report
+
+
+# -- 1. known parts ---------------------------------------------------------------------------------------------
+
+
+@watched("sleep")
+def sleep(x: torch.Tensor) -> torch.Tensor:
+    time.sleep(0.004)
+    return x
+
+
+@watched("copy")
+def copy(x: torch.Tensor) -> torch.Tensor:
+    return x.repeat(8, 1)[: x.shape[0]].clone()
+
+
+@watched("eager product")
+def eager_product(x: torch.Tensor) -> torch.Tensor:
+    return x @ x
+
+
+def first_graph(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(4):
+        x = (x @ x) * 0.01
+    return x
+
+
+def second_graph(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(8):
+        x = (x @ x) * 0.01
+    return x
+
+
+def known_parts(x: torch.Tensor) -> torch.Tensor:
+    x = first_graph(x)
+    x = sleep(x)
+    x = second_graph(x)
+    x = copy(x)
+    x = x.relu()
+    x = eager_product(x)
+    return x + 1
+
+
+def graph_alone(function: Callable[..., Any], x: torch.Tensor, backend: str) -> float:
+    """A graph's time by itself, by an independent clock: compiled alone, without a profiler."""
+    compiled = torch.compile(function, backend=backend)
+    compiled(x)
+    times = []
+    for _ in range(CALLS):
+        start = time.perf_counter()
+        compiled(x)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def parts(backend: str) -> tuple[list[Row], float]:
+    x = torch.rand(384, 384)
+    before = [graph_alone(f, x, backend) for f in (first_graph, second_graph)]
+    torch._dynamo.reset()
+    found, report = profiled(known_parts, x, backend=backend)
+    # of all calls that were made, the last before the eager ones are those under the profiler
+    clock = {
+        name: statistics.median(times[profile.WARM_UP + CALLS : 2 * (profile.WARM_UP + CALLS)]) for name, times in WATCH.items()
+    }
+    torch._dynamo.reset()
+    after = [graph_alone(f, x, backend) for f in (first_graph, second_graph)]
+    rows = []
+    graphs = [s for s in found.segments if s.kind == "graph"]
+    for number in range(2):
+        expected = statistics.mean((before[number], after[number]))
+        rows.append(Row(f"graph {number}: {4 * (number + 1)} products", expected, graphs[number].median or 0, 0.10))
+    for name, seconds in clock.items():
+        line = {"sleep": "sleep(", "copy": "copy(", "eager product": "eager_product("}[name]
+        broken = next(b for b in report.breaks if line in b.source)
+        gap = sum(s.median or 0 for s in found.segments if s.kind == "gap" and s.break_ == broken.id)
+        rows.append(Row(f"gap: {name}", seconds, gap, 0.10))
+    return rows, found.shares["unaccounted"]
+
+
+# -- 2. promises ------------------------------------------------------------------------------------------------
+
+
+def napping(x: torch.Tensor, first: bool) -> torch.Tensor:
+    """A sleep, and a break that costs little."""
+    for _ in range(3):
+        x = torch.tanh(x @ x * 0.01)
+    torch._dynamo.graph_break()
+    x = x.relu() @ x
+    if first:
+        time.sleep(0.0015)
+    return (x @ x * 0.01).sin()
+
+
+def layer(x: torch.Tensor, first: bool) -> torch.Tensor:
+    x = torch.tanh(x @ x * 0.01)
+    if first:
+        torch._dynamo.graph_break()
+    return x + 1
+
+
+def many_layers(x: torch.Tensor, first: bool) -> torch.Tensor:
+    """A break in a function that is called 16 times, and one that is met once."""
+    x = layer(layer(layer(layer(x, first), first), first), first)
+    x = layer(layer(layer(layer(x, first), first), first), first)
+    torch._dynamo.graph_break()
+    x = layer(layer(layer(layer(x, first), first), first), first)
+    return layer(layer(layer(layer(x, first), first), first), first)
+
+
+@torch.compiler.disable
+def spend(n: int) -> None:
+    """Python that has to do with no tensor."""
+    table = {str(i): np.float64(i) for i in range(n)}
+    sum(table.values())
+
+
+def counting(x: torch.Tensor, first: bool) -> torch.Tensor:
+    """Python code between two graphs, and a value that goes to Python."""
+    x = torch.tanh(x @ x * 0.01)
+    if first:
+        spend(3000)
+    x = x @ x
+    if x.sum() > 0:
+        x = x + 1
+    return x.relu() @ x
+
+
+class Watching(torch.nn.Module):
+    """A layer whose output somebody looks at."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor, first: bool = False) -> torch.Tensor:
+        x = self.inner(x)
+        if WATCHING[0]:
+            describe(x)
+        return x
+
+
+WATCHING = [True]
+SEEN: list[str] = []
+
+
+@torch.compiler.disable
+def describe(x: torch.Tensor) -> None:
+    row = x[0, 0].tolist()
+    SEEN[:] = [f"{value:.2e}" for value in row]
+
+
+def bert() -> Callable[[torch.Tensor, bool], Any]:
+    """A small BERT of random weights; what its second layer gives is written down."""
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(
+        hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=512, attn_implementation="eager"
+    )
+    model = BertModel(config).eval()
+    model.encoder.layer[1].output.dense = Watching(model.encoder.layer[1].output.dense)
+
+    def run_bert(ids: torch.Tensor, first: bool) -> Any:
+        return model(ids).last_hidden_state
+
+    return run_bert
+
+
+def median_calls(functions: list[Callable[[], Any]]) -> list[float]:
+    """Median seconds of each; in turns, because the machine's load changes."""
+    times: list[list[float]] = [[] for _ in functions]
+    with torch.no_grad():
+        for _ in range(CALLS * 4):
+            for function, kept in zip(functions, times, strict=True):
+                start = time.perf_counter()
+                function()
+                kept.append(time.perf_counter() - start)
+    return [statistics.median(kept[5:]) for kept in times]
+
+
+def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: str, word: str) -> Row:
+    """The gain of removing the break that is ranked first, against what the ranking promised.
+
+    `program(x, False)` is without that break; `word` stands in its line, to be sure that it is the one.
+    """
+    torch._dynamo.reset()
+    WATCHING[0] = True
+    with torch.no_grad():
+        found, report = profiled(program, x, True, backend=backend)
+    best = found.breaks[0]
+    source = report.break_(best.break_).source
+    assert word in source, f"ranked first: {source!r}, not {word!r}"
+    torch._dynamo.reset()
+
+    def with_it() -> Any:
+        WATCHING[0] = True
+        return compiled(x, True)
+
+    def without_it() -> Any:
+        WATCHING[0] = False
+        return compiled(x, False)
+
+    compiled = torch.compile(program, backend=backend)
+    with torch.no_grad():
+        for _ in range(3):
+            with_it()
+            without_it()
+    broken, fixed = median_calls([with_it, without_it])
+    return Row(f"{name}: `{source.strip()[:40]}`", best.seconds or 0, broken - fixed, 0.25)
+
+
+def table(rows: list[Row], expected: str, found: str) -> list[str]:
+    return [f"| what | {expected} | {found} | error | within |", "|---|---|---|---|---|", *[r.cells() for r in rows]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=1)
+    torch.set_num_threads(parser.parse_args().threads)
+    out = ["# The run-time view, measured", ""]
+    cpu = platform.processor() or platform.machine()
+    out += [f"torch {torch.__version__}, Python {platform.python_version()}, {cpu}, {torch.get_num_threads()} thread(s); "
+            "no GPU. Made by `bench_profile.py`.", ""]  # fmt: skip
+    failed = 0
+    for backend in ("inductor", "eager"):
+        rows, unaccounted = parts(backend)
+        failed += sum(not r.passes for r in rows) + (unaccounted >= 0.05)
+        out += [f"## Known parts, {backend}", "", *table(rows, "stopwatch", "profile"), ""]
+        out += [f"Unaccounted for: {unaccounted:.1%} of the call (limit 5 %).", ""]
+    x, ids = torch.rand(192, 192), torch.randint(0, 1000, (2, 64))
+    for backend in ("inductor", "eager"):
+        rows = [
+            promise("a nap", napping, x, backend, "sleep"),
+            promise("16 layers", many_layers, x, backend, "graph_break"),
+            promise("Python between", counting, x, backend, "spend"),
+            promise("BERT", bert(), ids, backend, "describe"),
+        ]
+        failed += sum(not r.passes for r in rows)
+        out += [f"## Removing the break ranked first, {backend}", "", *table(rows, "promised", "gained"), ""]
+    text = "\n".join(out)
+    print(text)
+    RESULTS.write_text(text, encoding="utf-8")
+    print(f"{failed} outside the limits")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Profiling a call leaves no trace, and says what it could not undo."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from dynascope.compiler import profile as profiles
+from dynascope.compiler.copies import Copies, NotRepeatable
+from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.run import explain
+from dynascope.compiler.world import World
+
+LOG: list[int] = []
+COUNT = 0
+model = torch.nn.BatchNorm1d(4)
+
+
+@pytest.fixture(autouse=True)
+def fresh_torch() -> None:
+    torch._dynamo.reset()
+
+
+def changes_everything(x: torch.Tensor, state: dict[str, Any]) -> torch.Tensor:
+    global COUNT
+    COUNT = COUNT + 1
+    LOG.append(COUNT)
+    state["seen"] = True
+    x.add_(1)
+    print("once")
+    return model(x) * torch.rand(1)
+
+
+def test_the_extra_calls_leave_no_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    global COUNT
+    COUNT = 0
+    LOG.clear()
+    model.reset_running_stats()
+    x, state = torch.zeros(3, 4), {"seen": False}
+    random.seed(3)
+    torch.manual_seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = explain(changes_everything, backend="eager", profile=2)(x, state)
+    after = torch.random.get_rng_state()
+    assert report.profile is not None, report.notes
+    assert (LOG, COUNT, state) == ([1], 1, {"seen": True})
+    assert x.tolist() == torch.ones(3, 4).tolist()
+    assert model.num_batches_tracked is not None
+    assert model.num_batches_tracked.item() == 1
+    assert capsys.readouterr().out == "once\n"
+    random.seed(3)
+    torch.manual_seed(3)
+    torch.rand(1)
+    assert torch.equal(after, torch.random.get_rng_state())
+
+
+def test_gradients_are_those_of_the_one_call() -> None:
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    def step(x: torch.Tensor) -> None:
+        (weight * x).sum().backward()
+
+    report = explain(step, backend="eager", profile=2)(torch.full((3,), 2.0))
+    assert report.profile is not None, report.notes
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_parameters_that_a_step_moves_are_put_back() -> None:
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=1.0, momentum=0.9)
+
+    def step(x: torch.Tensor) -> None:
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+
+    plain = Repeat(step, (torch.ones(3),), {})
+    step(torch.ones(3))
+    with plain.without_trace() as prepare:
+        for _ in range(3):
+            args, kwargs = prepare()
+            step(*args, **kwargs)
+    assert weight.tolist() == [0.0, 0.0, 0.0]
+    assert optimizer.state[weight]["momentum_buffer"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_copies_keep_strides_aliasing_and_identity() -> None:
+    base = torch.arange(12.0).reshape(3, 4)
+    view, turned = base[1:], base.t()
+    expanded = torch.ones(1, 3).expand(5, 3)
+    made = Copies()([base, {"v": view, "t": turned}, (expanded, base)])
+    assert made[0] is made[2][1]
+    assert made[0] is not base
+    made[0].add_(1)
+    assert made[1]["v"].tolist() == (view + 1).tolist()
+    assert made[1]["t"].stride() == turned.stride()
+    assert made[2][0].stride() == (0, 1)
+    assert base[0, 0] == 0
+
+
+def test_a_generator_cannot_be_repeated() -> None:
+    def numbers() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(NotRepeatable, match="generator"):
+        Copies()([numbers()])
+    report = explain(lambda x, g: x + 1, backend="eager", profile=2)(torch.ones(2), numbers())
+    assert report.profile is None
+    assert any("generator, which runs only once" in note for note in report.notes)
+
+
+def test_what_no_one_can_undo_is_said_beforehand(tmp_path: Any) -> None:
+    def writes(x: torch.Tensor) -> torch.Tensor:
+        with open(tmp_path / "log", "a") as file:
+            file.write("x")
+        return x + 1
+
+    said: list[str] = []
+    last = profiles.LastCall(said.append)
+    watched = last.watch(writes, writes)
+    assert not said
+    watched(torch.ones(2))
+    assert "open()" in said[0]
+    assert (tmp_path / "log").read_text() == "x"
+
+
+def test_a_call_that_asks_the_user_is_not_repeated() -> None:
+    def asks(x: torch.Tensor) -> torch.Tensor:
+        return x + len(input())
+
+    assert "waits for you" in (Repeat(asks, (torch.ones(1),), {}).why_not or "")
+
+
+def test_an_unknown_failure_of_the_repeated_call_is_told() -> None:
+    def once(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("only once")
+
+    measured = profiles.measure(once, Repeat(once, (torch.ones(1),), {}), 2)
+    assert measured.failed == "the call was not profiled: run again it raised ValueError: only once"
+
+
+def test_without_profile_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "measure", lambda *a: pytest.fail("profiled"))
+    report = explain(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert report.profile is None
+    assert "profile" not in report.to_dict()
+
+
+def test_no_wrapper_stays_around_a_graph() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    explain(f, backend="eager", profile=2)(torch.ones(2))
+    left = [v for k, v in f.__globals__.items() if k.startswith("__compiled_fn_")]
+    assert not [v for v in left if "marked_graphs" in getattr(v, "__qualname__", "")]
+    assert not torch.autograd.profiler._is_profiler_enabled
+
+
+def test_a_verdict_in_words() -> None:
+    report = explain(lambda x: (x @ x).relu(), backend="eager", profile=3)(torch.ones(8, 8))
+    assert report.profile is not None
+    assert report.profile.verdict.words.startswith("compiled it takes")
+    assert report.profile.devices[0].startswith("CPU")
+
+
+def test_the_world_does_not_walk_into_machinery() -> None:
+    import logging
+
+    world = World([[logging.getLogger("x"), torch.ones(2)]])
+    assert len(world._seen) == 2

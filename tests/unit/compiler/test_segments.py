@@ -1,0 +1,254 @@
+"""The segments of a call, on recorded profiler events: exact to the nanosecond.
+
+`profiler_traces/*_cpu.json` come from real runs (`profiler_traces/record.py`).  The events of a device below are made up
+after the documentation of torch.profiler and CUPTI: no GPU has produced them yet.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynascope.compiler.profiler_trace import BACKEND, CALL, GRAPH, LOOKUP, Event, plain_events, trees
+from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
+from dynascope.compiler.segments import profile_of, read_calls
+
+TRACES = Path(__file__).parent / "profiler_traces"
+BACKENDS = ["inductor_cpu", "eager_cpu"]
+
+
+def recorded(name: str) -> tuple[list[Event], Report]:
+    data = json.loads((TRACES / f"{name}.json").read_text(encoding="utf-8"))
+    return [dict(zip(data["columns"], row, strict=True)) for row in data["events"]], Report.from_dict(data["report"])
+
+
+def within(events: list[Event], calls: list[Event], prefix: str) -> int:
+    """Nanoseconds of all events of this name inside the calls; counted from the raw events."""
+    return sum(
+        e["duration"]
+        for e in events
+        for c in calls
+        if e["name"].startswith(prefix) and c["start"] <= e["start"] < c["start"] + c["duration"]
+    )
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_pieces_cover_each_call_without_a_hole(name: str) -> None:
+    events, report = recorded(name)
+    for call in read_calls(events, report):
+        assert call.pieces[0].start == call.start
+        assert call.pieces[-1].end == call.end
+        assert all(a.end == b.start for a, b in zip(call.pieces, call.pieces[1:], strict=False))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_sums_by_kind_are_those_of_the_raw_events(name: str) -> None:
+    events, report = recorded(name)
+    marked = [e for e in events if e["name"] == CALL]
+    pieces = [p for call in read_calls(events, report) for p in call.pieces]
+    assert len(marked) == 3
+    graphs = within(events, marked, BACKEND if name.startswith("inductor") else GRAPH)
+    assert sum(p.end - p.start for p in pieces if p.kind == "graph") == graphs
+    assert sum(p.end - p.start for p in pieces if p.kind == "lookup") == within(events, marked, LOOKUP)
+    assert sum(p.ops.get("aten::is_nonzero", [0, 0])[0] for p in pieces) == within(events, marked, "aten::is_nonzero")
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_graphs_follow_in_order_and_gaps_belong_to_their_breaks(name: str) -> None:
+    events, report = recorded(name)
+    profile = profile_of(events, report)
+    lines = {b.id: b.line for b in report.breaks}
+    story: list[Any] = []
+    for segment in profile.segments:
+        what = segment.graph if segment.kind == "graph" else lines.get(segment.break_ or "") if segment.kind == "gap" else None
+        if what is not None and (not story or story[-1] != what):
+            story.append(what)
+    # print in 32, sleep in 34, inner's break in 26, the `if` in 36; then the way back through them
+    assert story == ["g0", 32, "g1", 34, 26, "g2", 26, "g3", 36, "g4", 36, 26, 34, 32]
+    assert profile.calls == 3
+    assert sum(profile.shares.values()) == pytest.approx(1, abs=0.05)
+    assert profile.shares["unaccounted"] < 0.05
+    assert not profile.notes
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
+    events, report = recorded(name)
+    profile = profile_of(events, report)
+    lines = {b.id: b.line for b in report.breaks}
+    costs = {lines[c.break_]: c for c in profile.breaks}
+    assert next(iter(costs)) == 34  # the sleep
+    assert costs[34].seconds is not None
+    assert costs[34].seconds > 0.002
+    assert costs[36].parts["synchronisation"] > 0
+    for cost in costs.values():
+        assert cost.times == 1
+        assert cost.how.startswith("the time from the end of the graph before")
+        assert cost.seconds == pytest.approx(sum(cost.parts.values()), rel=0.2)
+
+
+def test_a_profile_goes_through_json() -> None:
+    events, report = recorded("eager_cpu")
+    assert "profile" not in report.to_dict()
+    report.profile = profile_of(events, report)
+    again = Report.from_dict(json.loads(json.dumps(report.to_dict())))
+    assert again == report
+
+
+# -- made-up events ---------------------------------------------------------------------------------------------
+
+
+def event(name: str, start: int, end: int, kind: str = "cpu", correlation: int | None = None, **more: Any) -> Event:
+    found = {"name": name, "kind": kind, "start": start, "duration": end - start, "thread": 1, "device": None}
+    return {**found, "correlation": correlation, **more}
+
+
+def one_break() -> Report:
+    """f breaks in line 4 and goes on in a resume function."""
+    frames = [
+        Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="x.py", line=1, graph="g0"),
+        Frame(id="f1", compile_id="1/0", name="f", code_name="torch_dynamo_resume_in_f_at_4", file="x.py", line=4,
+              kind="resume", continues="f0", break_="b0", graph="g1"),
+    ]  # fmt: skip
+    graphs = [Graph(id="g0", frame="f0", ops=1, end="break", break_="b0"), Graph(id="g1", frame="f1", ops=1)]
+    found = Break(id="b0", file="x.py", line=4, hits=[Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])])
+    return Report(frames=frames, graphs=graphs, breaks=[found])
+
+
+def a_call(at: int = 0, gap: int = 500) -> list[Event]:
+    """Processor: graph 0 at 120-200, gap, lookup (20), prologue (30), graph 1 (100)."""
+    second = at + 200 + gap
+    end = second + 20 + 30 + 100
+    return [
+        event(CALL, at, end + 50),
+        event("TorchDynamo Cache Lookup", at + 50, at + 90),
+        event("Torch-Compiled Region: 0/0", at + 90, end),
+        event("dynascope graph a", at + 120, at + 200),
+        event("TorchDynamo Cache Lookup", second, second + 20),
+        event("Torch-Compiled Region: 1/0", second + 20, end),
+        event("dynascope graph b", second + 50, end),
+    ]
+
+
+def test_each_nanosecond_of_a_made_up_call() -> None:
+    (call,) = read_calls(a_call(), one_break())
+    assert [(p.kind, p.start, p.end, p.graph, p.break_) for p in call.pieces] == [
+        ("unaccounted", 0, 50, None, None),
+        ("lookup", 50, 90, None, None),
+        ("prologue", 90, 120, None, None),
+        ("graph", 120, 200, "g0", None),
+        ("gap", 200, 700, None, "b0"),
+        ("lookup", 700, 720, None, "b0"),
+        ("prologue", 720, 750, None, "b0"),
+        ("graph", 750, 850, "g1", None),
+        ("unaccounted", 850, 900, None, None),
+    ]
+
+
+def test_the_cost_is_the_gap_the_lookup_and_the_prologue_but_no_tensor_op() -> None:
+    events = [*a_call(), event("aten::mm", 300, 400), event("aten::item", 410, 430)]
+    (cost,) = profile_of(events, one_break()).breaks
+    assert cost.seconds == pytest.approx((500 - 100 + 20 + 30) * 1e-9)
+    assert cost.ops_seconds == pytest.approx(100e-9)
+    assert cost.parts == pytest.approx({"lookups": 20e-9, "prologue": 30e-9, "python": 380e-9, "synchronisation": 20e-9})
+    assert "tensor ops in the gap" in cost.how
+
+
+def test_median_and_spread_over_calls_that_went_the_same_way() -> None:
+    gaps = [100, 500, 600, 700, 9000]
+    events = [e for i, gap in enumerate(gaps) for e in a_call(i * 100_000, gap)]
+    odd = [event(CALL, 900_000, 900_100)]
+    profile = profile_of([*events, *odd], one_break())
+    gap = next(s for s in profile.segments if s.kind == "gap")
+    assert (profile.calls, gap.median, gap.spread) == (6, pytest.approx(600e-9), pytest.approx([500e-9, 700e-9]))
+    assert "5 of 6 calls went the same way" in profile.notes[0]
+
+
+def test_a_skipped_frame_has_no_cost_that_is_known() -> None:
+    skipped = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="x.py", line=1, status="skipped", break_="b0")
+    hit = Hit(frame="f0", line=2, outcome="skipped")
+    report = Report(frames=[skipped], breaks=[Break(id="b0", file="x.py", line=2, outcome="skipped", hits=[hit])])
+    profile = profile_of([event(CALL, 0, 1000), event("aten::mm", 100, 300)], report)
+    (cost,) = profile.breaks
+    assert cost.seconds is None
+    assert cost.eager_seconds == pytest.approx(1000e-9)
+    assert cost.how.startswith("unknown")
+    assert profile.segments[0].frame == "f0"
+
+
+def test_compiled_code_that_the_report_lacks_is_said() -> None:
+    events = [event(CALL, 0, 100), event("Torch-Compiled Region: 9/0", 10, 90), event("dynascope graph z", 20, 80)]
+    profile = profile_of(events, Report())
+    assert "9/0" in profile.notes[0]
+    assert [s.label for s in profile.segments if s.kind == "graph"] == ["region 9/0"]
+
+
+def test_no_call_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no call"):
+        profile_of([], Report())
+
+
+# -- a device: made up, not yet run on a GPU ---------------------------------------------------------------------
+
+
+def kernel(name: str, start: int, end: int, correlation: int, kind: str = "kernel") -> Event:
+    return event(name, start, end, kind, correlation, thread="stream 7", device=0)
+
+
+def launched(first_kernel: int = 300) -> list[Event]:
+    """Graph 0 launches one kernel, graph 1 another; the first one runs until `first_kernel`."""
+    return [
+        *a_call(),
+        event("cudaLaunchKernel", 150, 160, "runtime", 1), kernel("triton_a", 165, first_kernel, 1),
+        event("cudaLaunchKernel", 760, 770, "runtime", 2), kernel("triton_b", 780, 860, 2),
+        event("cudaDeviceSynchronize", 852, 890, "runtime", 3),
+    ]  # fmt: skip
+
+
+def test_kernels_stand_on_the_lane_of_their_device_with_the_graph_that_launched_them() -> None:
+    profile = profile_of(launched(), one_break())
+    assert profile.lanes == ["CPU", "GPU 0 stream 7"]
+    kernels = [s for s in profile.segments if s.kind == "kernel"]
+    assert [(s.label, s.graph, s.start) for s in kernels] == [
+        ("triton_a", "g0", pytest.approx(165e-9)), ("triton_b", "g1", pytest.approx(780e-9)),
+    ]  # fmt: skip
+    assert profile.shares["waiting"] == pytest.approx(38 / 900)
+    assert profile.shares["device busy"] == pytest.approx((135 + 80) / 900)
+
+
+def test_waiting_inside_a_graph_is_waiting() -> None:
+    events = [*a_call(), event("cudaStreamSynchronize", 130, 150, "runtime", 5)]
+    (call,) = read_calls(events, one_break())
+    assert [(p.kind, p.start, p.end) for p in call.pieces[3:6]] == [
+        ("graph", 120, 130),
+        ("wait", 130, 150),
+        ("graph", 150, 200),
+    ]
+
+
+def test_on_a_device_a_break_costs_what_the_device_stands_idle() -> None:
+    (cost,) = profile_of(launched(300), one_break()).breaks
+    assert cost.seconds == pytest.approx((780 - 300) * 1e-9)  # less than the 550 of the processor
+    (hidden,) = profile_of(launched(775), one_break()).breaks
+    assert hidden.seconds == pytest.approx(5e-9)  # the device still had work
+    assert "device had nothing to do" in cost.how
+
+
+def test_a_chrome_trace_of_a_gpu_is_read() -> None:
+    common = {"ph": "X", "pid": 1, "tid": 5, "ts": 10.5, "dur": 2.25}
+    trace = {"traceEvents": [
+        {**common, "cat": "cpu_op", "name": "aten::mm", "args": {"External id": 3}},
+        {**common, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "args": {"correlation": 7}},
+        {**common, "cat": "kernel", "name": "k", "args": {"correlation": 7, "device": 0, "stream": 20}},
+        {**common, "cat": "gpu_memcpy", "name": "Memcpy HtoD", "args": {"correlation": 8, "device": 0, "stream": 20}},
+        {**common, "cat": "gpu_user_annotation", "name": "x"}, {"ph": "M", "name": "process_name"},
+    ]}  # fmt: skip
+    events = plain_events(trace)
+    assert [(e["kind"], e["thread"], e["device"], e["correlation"]) for e in events] == [
+        ("cpu", 5, None, None), ("runtime", 5, None, 7), ("kernel", "stream 20", 0, 7), ("copy", "stream 20", 0, 8),
+    ]  # fmt: skip
+    assert {(e["start"], e["duration"]) for e in events} == {(10500, 2250)}
+    assert list(trees(events)) == [5]
