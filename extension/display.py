@@ -19,8 +19,8 @@ _PER_SECOND = 10
 #: seconds between two growing pictures, and the share of the time that drawing them may take
 _GROW_EVERY, _GROW_SHARE = 0.7, 0.05
 
-#: the live views of each cell, by its id, and the execution that made them: the next one closes them
-_views: dict[str, tuple[int, list[Any]]] = {}
+#: the live views of each cell, by its id, and the request that made them: the next one closes them
+_views: dict[str, tuple[str, list[Any]]] = {}
 
 
 class Display:
@@ -96,21 +96,17 @@ class Display:
 
 def _replace_views(shell: Any, view: Any) -> None:
     """Close the views that this cell's earlier runs left: they show nowhere any more, but the kernel would keep them."""
-    cell = _cell_id(shell)
-    if cell is None:
-        return
-    run, views = _views.get(cell, (shell.execution_count, []))
-    if run != shell.execution_count:
+    request = shell.get_parent()
+    cell = request.get("metadata", {}).get("cellId")
+    if not isinstance(cell, str):
+        return  # not every front end tells which cell it runs
+    this = str(request.get("header", {}).get("msg_id", ""))
+    run, views = _views.get(cell, (this, []))
+    if run != this:
         for old in views:
             old.close()
         views = []
-    _views[cell] = (shell.execution_count, [*views, view])
-
-
-def _cell_id(shell: Any) -> str | None:
-    """The id of the cell that runs, as the notebook's own front end names it; None where it does not."""
-    cell = shell.get_parent().get("metadata", {}).get("cellId")
-    return cell if isinstance(cell, str) else None
+    _views[cell] = (this, [*views, view])
 
 
 def _kind(shell: Any, view: str) -> str:

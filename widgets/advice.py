@@ -79,9 +79,9 @@ def issue_text(report: Report, b: Break, places: Places) -> str:
     text += [f"at `{places.at(b.file, b.line, b.cell, b.column)}` in `{b.function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
     if around or b.source:
         text += ["", "```python", *(around or [b.source]), "```"]
-    text += ["", b.reason or b.explanation]
+    text += ["", places.named(b.reason or b.explanation)]
     if b.explanation and b.explanation != b.reason:
-        text += ["", b.explanation]
+        text += ["", places.named(b.explanation)]
     if b.gb_ids:
         text += ["", "Ids: " + ", ".join(b.gb_ids)]
     settings = {

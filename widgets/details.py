@@ -81,7 +81,7 @@ class _Details:
             {"key": "issue", "name": "Text for an issue", "kind": "issue", "body": issue_text(self.report, b, self.places)}
         )
         if b.text:
-            parts.append(_code("text", "Compiler's text", b.text, "text"))
+            parts.append(_code("text", "Compiler's text", self.places.named(b.text), "prose"))
         detail: Detail = {
             "kind": "break", "title": "Graph break", "code": shorten(code, 160), "place": place + _in(b.function),
             "copy": place, "facts": facts, "parts": parts, "file": printable(b.file, 1000), "line": b.line,
@@ -97,7 +97,7 @@ class _Details:
         first = [b.reason or b.type, b.explanation]
         if not any(first):
             first = ["The compiler gave no reason."]
-        text = [said(t.strip(), 5000) for t in first if t.strip()]
+        text = [said(self.places.named(t.strip()), 5000) for t in first if t.strip()]
         if len(text) == 2 and (text[1] in text[0] or text[0] in text[1]):
             text = [max(text, key=len)]
         if b.type and not any(b.type in t for t in text):
@@ -208,7 +208,7 @@ class _Details:
     def _frame_story(self, f: Frame) -> tuple[list[str], list[str]]:
         """What happened to a frame, in sentences, and what can be done."""
         text: list[str] = []
-        reason = said((f.reason or "").strip(), 5000)
+        reason = said(self.places.named((f.reason or "").strip()), 5000)
         inside = [c for c in self.called.get(f.id, []) if c.status == "compiled"]
         if f.status == "skipped":
             text.append("Dynamo gave this frame up: all of it runs eagerly, as plain Python.")

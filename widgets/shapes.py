@@ -58,7 +58,7 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
     if frame.kind == "resume" and frame.resume and frame.status == "compiled" and frame.resume.locals:
         lines.append("receives " + ", ".join(frame.resume.locals))
     if frame.status == "empty":
-        lines.append("nothing to compile before the break" if breaks else said(frame.reason or "nothing to compile in it", 400))
+        lines.append("nothing to compile before the break" if breaks else _why_empty(frame))
     elif frame.status == "skipped":
         lines.append("runs eagerly: " + said(frame.reason or "reason unknown", 400))
     elif frame.status == "failed" and not breaks:
@@ -77,6 +77,12 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
     if frame.rank is not None:
         lines.append(f"rank {frame.rank}")
     return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11)]
+
+
+def _why_empty(frame: Frame) -> str:
+    """A short reason as it is; the compiler's long ones all mean the same."""
+    reason = said(frame.reason or "", 400)
+    return reason if 0 < len(reason) < 50 else "nothing to compile in it"
 
 
 def graph_shape(places: Places, number: int, graph: Graph, frame: Frame) -> Shape:

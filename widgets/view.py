@@ -111,6 +111,13 @@ class View(anywidget.AnyWidget):
         if not change["new"]:
             self.now = {}
 
+    def close(self) -> None:
+        """Give the view up, here and in the browser; with its layout, which ipywidgets would keep for ever."""
+        layout = getattr(self, "layout", None)
+        super().close()
+        if layout is not None:
+            layout.close()
+
     def headline(self) -> str:
         """The one line of the report shown, or what is being waited for."""
         return str(self.content["headline"]) if self.content else "waiting for the compiler"

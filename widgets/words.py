@@ -152,6 +152,13 @@ class Places:
                 text += f":{column + 1}"
         return text
 
+    def named(self, text: str) -> str:
+        """`text` with the files of cells, which are no names that a user knows, under the cells' names."""
+        for file, source in self._sources.items():
+            if source.cell is not None and len(file) > 3:
+                text = text.replace(file, self.label(file))
+        return text
+
     def frame(self, frame: Frame) -> str:
         """The place of a frame's first line."""
         return self.at(frame.file, frame.line, frame.cell)

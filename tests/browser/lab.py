@@ -6,6 +6,7 @@ JupyterLab's own application object is asked what is ready; the DOM says so too 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -39,12 +40,21 @@ RUN_CELL = """i => { const n = jupyterapp.shell.currentWidget.content; n.activeC
   return jupyterapp.commands.execute('notebook:run-cell').then(() => true); }"""
 PYTHON = """async code => {
   const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
-  const future = kernel.requestExecute({ code, silent: false, store_history: false });
-  let text = '';
-  future.onIOPub = m => {
-    if (m.header.msg_type === 'stream') text += m.content.text;
-    if (m.header.msg_type === 'error') text += m.content.ename + ': ' + m.content.evalue; };
-  await future.done; return text; }"""
+  for (;;) {
+    const future = kernel.requestExecute({ code, silent: false, store_history: false });
+    let text = '';
+    future.onIOPub = m => {
+      if (m.header.msg_type === 'stream' && m.content.name === 'stdout') text += m.content.text;
+      if (m.header.msg_type === 'error') text += m.content.ename + ': ' + m.content.evalue; };
+    const reply = await future.done;
+    if (reply.content.status !== 'aborted') return text;  // right after an error the kernel aborts what is queued
+  } }"""
+#: run a cell's text `times` over in the kernel as this cell, without drawing what it shows
+RUN_UNSEEN = """async ([i, times]) => {
+  const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  const model = jupyterapp.shell.currentWidget.content.widgets[i].model;
+  for (let n = 0; n < times; n++)
+    await kernel.requestExecute({ code: model.sharedModel.getSource() }, true, { cellId: model.id }).done; }"""
 EXECUTION_COUNT = "i => jupyterapp.shell.currentWidget.content.widgets[i].model.executionCount"
 OVERFLOWING = """([selector]) => [...document.querySelectorAll(selector)].filter(e =>
     e.clientWidth && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'visible'
@@ -60,12 +70,23 @@ def find_chromium() -> str | None:
     return None
 
 
+def shot_path(name: str) -> Path:
+    """Where a screenshot of this name belongs."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    return SHOTS / f"{name}.png"
+
+
 class Server:
     """One JupyterLab, with everything it reads and writes below `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "notebooks"
         self.root.mkdir(parents=True)
+        settings = folder / "config" / "labconfig"
+        settings.mkdir(parents=True)
+        # asks on a first start whether news are wanted, and lies over what is to be seen
+        news = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+        (settings / "page_config.json").write_text(json.dumps(news))
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -83,7 +104,7 @@ class Server:
             sys.executable, "-m", "jupyter", "lab", "--no-browser", "--ip=127.0.0.1", f"--port={port}",
             "--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.allow_root=True",
             f"--ServerApp.root_dir={self.root}", "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=",
-            "--LabApp.collaborative=False",
+            "--LabApp.collaborative=False", "--JupyterNotebookApp.expose_app_in_browser=True",
         ]  # fmt: skip
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, env=environ, stdout=log, stderr=log, start_new_session=True)
@@ -128,7 +149,10 @@ class Server:
 class LabPage:
     """One notebook, open in a browser page of its own.  `page` is Playwright's."""
 
-    def __init__(self, server: Server, browser: Browser, name: str, width: int = 1200, height: int = 900) -> None:
+    def __init__(
+        self, server: Server, browser: Browser, name: str, width: int = 1200, height: int = 900, *, app: str = "lab"
+    ) -> None:
+        """`app`: "lab", or "notebook" for Notebook 7, which the same server has."""
         self.server = server
         self.name = name
         self.page: Page = browser.new_page(viewport={"width": width, "height": height})
@@ -136,7 +160,10 @@ class LabPage:
         self.console: list[str] = []
         self.page.on("console", lambda m: self.console.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.console.append(str(e)))
-        self.page.goto(f"{server.url}/lab/tree/{name}?reset")
+        self.page.goto(f"{server.url}/lab/tree/{name}?reset" if app == "lab" else f"{server.url}/notebooks/{name}")
+        self._wait()
+
+    def _wait(self) -> None:
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=SECONDS * 1000)
         self.wait_idle()
 
@@ -155,6 +182,10 @@ class LabPage:
         self.page.evaluate(RUN_CELL, index)
         return self.outputs(index)
 
+    def run_unseen(self, index: int, times: int) -> None:
+        """Run a cell many times, without drawing its outputs."""
+        self.page.evaluate(RUN_UNSEEN, [index, times])
+
     def start(self, index: int) -> None:
         """Run a cell without waiting for it."""
         self.page.evaluate(f"i => {{ ({RUN_CELL})(i); }}", index)
@@ -167,6 +198,20 @@ class LabPage:
     def python(self, code: str) -> str:
         """Run code in the kernel, in no cell; what it printed (or the error)."""
         return str(self.page.evaluate(PYTHON, code))
+
+    def restart(self) -> None:
+        """Restart the kernel."""
+        self.page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+        self.wait_idle()
+
+    def interrupt(self) -> None:
+        """Interrupt the kernel."""
+        self.page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt()")
+
+    def reload(self) -> None:
+        """Load the page again; the kernel stays."""
+        self.page.reload()
+        self._wait()
 
     def execution_count(self, index: int) -> int | None:
         """The number in a cell's prompt."""
@@ -211,13 +256,16 @@ class LabPage:
 
     def shot(self, name: str, selector: str | None = None) -> Path:
         """A screenshot, of the page or of one element, in build/shots."""
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        path = SHOTS / f"{name}.png"
+        path = self.shot_path(name)
         if selector is None:
             self.page.screenshot(path=path)
         else:
             self.page.locator(selector).first.screenshot(path=path)
         return path
+
+    def shot_path(self, name: str) -> Path:
+        """Where a screenshot of this name belongs."""
+        return shot_path(name)
 
     # -- the file -----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ function prose(text) {
 const PAINTED = 40_000;
 
 function codePart({ text, lang, start }) {
-  const pre = h("pre", { cls: "dyn-code", tabindex: "0" });
+  const pre = h("pre", { cls: lang === "prose" ? "dyn-code dyn-wrap" : "dyn-code", tabindex: "0" });
   if (lang !== "python" || text.length > PAINTED) pre.textContent = text;
   else {
     let open = "";

@@ -126,6 +126,15 @@ def test_the_view_shows_grows_and_tells() -> None:
     view.close()
 
 
+def test_a_closed_view_leaves_no_widget_behind() -> None:
+    from ipywidgets.widgets.widget import _instances
+
+    before = set(_instances)
+    for _ in range(3):
+        View(one_break()).close()
+    assert set(_instances) == before
+
+
 def test_as_the_report_grows_the_view_turns_to_what_matters_until_the_user_chooses() -> None:
     whole = refused()
     early = refused()

@@ -1,0 +1,231 @@
+"""The live view in a real JupyterLab: click, read, search, fold, walk, switch theme; the kernel knows what is selected."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from browser.lab import LabPage, Server
+from browser.view_pages import MANY, MIXED, ONE, START, VIEWS, Shown, grave_faults, view_of
+from playwright.sync_api import Browser, expect
+
+
+@pytest.fixture(scope="module")
+def lab(chromium: Browser, lab_server: Server) -> Iterator[LabPage]:
+    """One notebook, run once, for all tests here: none changes what another one looks at."""
+    name = lab_server.write("view.ipynb", [START, ONE, MIXED, MANY]).name
+    page = LabPage(lab_server, chromium, name, 1200, 1300)
+    page.run_all()
+    page.focus()
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def one(lab: LabPage) -> Shown:
+    return view_of(lab, 1)
+
+
+@pytest.fixture
+def mixed(lab: LabPage) -> Shown:
+    return view_of(lab, 2)
+
+
+@pytest.fixture
+def many(lab: LabPage) -> Shown:
+    return view_of(lab, 3)
+
+
+def selected_in_kernel(lab: LabPage, name: str) -> str:
+    code = f"print([v.selected for v in views if v.content and v.content['name'] == '{name}'][-1])"
+    return lab.python(VIEWS + code).strip()
+
+
+def test_click_the_break_read_why_click_a_line_see_the_node(lab: LabPage, one: Shown) -> None:
+    one.select("g0")
+    expect(one.root.locator(".dyn-detail")).to_contain_text("Graph 0")
+    one.select("b0")
+    assert one.selected() == ["b0"]
+    detail = one.detail()
+    assert "Graph break torch._dynamo.graph_break()" in detail
+    assert "In[2]:5:5 in f" in detail
+    assert "Remove the torch._dynamo.graph_break() call" in detail
+    assert one.line(5).get_attribute("aria-selected") == "true"
+    assert selected_in_kernel(lab, "f") == "b0"
+    one.line(7).click()
+    expect(one.node("g1")).to_have_attribute("aria-pressed", "true")
+    assert one.selected() == ["g1"]
+    assert "Graph 1" in one.detail()
+    assert selected_in_kernel(lab, "f") == "g1"
+
+
+def test_the_kernel_selects_and_the_view_follows(lab: LabPage, one: Shown) -> None:
+    lab.python(VIEWS + "next(v for v in views if v.content and v.content['name'] == 'f').selected = 'f1'")
+    expect(one.node("f1")).to_have_attribute("aria-pressed", "true")
+    expect(one.root.locator(".dyn-detail")).to_contain_text("Resume function")
+
+
+def test_the_run_is_over_and_the_view_says_how_it_began(lab: LabPage, one: Shown) -> None:
+    told = lab.python(VIEWS + "print({(v.busy, v.command, bool(v.settings)) for v in views if v.content['name'] == 'f'})")
+    assert told.strip() == "{(False, '%%compile --backend eager -o report', True)}"
+    assert not one.root.locator(".dyn-progress").is_visible()
+
+
+def test_the_static_twin_hides_while_the_view_lives(lab: LabPage) -> None:
+    assert lab.cells().nth(1).locator(".dyn-static").count() == 1
+    assert not lab.cells().nth(1).locator(".dyn-static").is_visible()
+
+
+def test_loop_skip_nested_break_and_recompile_are_found(mixed: Shown) -> None:
+    skipped = mixed.boxes("skipped")
+    assert skipped.count() == 1
+    assert "looped" in (skipped.text_content() or "")
+    skipped.locator("text").first.click()
+    assert "Skipped frame looped" in mixed.detail()
+    assert "loop" in mixed.detail()
+    nested = mixed.boxes("break").filter(has_text="2 hits")
+    assert nested.count() == 1
+    nested.click()
+    mixed.root.get_by_role("tab", name="Frames (2)").click()
+    assert "outer" in mixed.detail()
+    assert "deep" in mixed.detail()
+    again = mixed.root.locator(".dyn-node.dyn-is-recompile")
+    assert again.count() == 1
+    again.locator("text").first.click()
+    assert "Why again" in mixed.detail()
+    assert "n was 2 when it was compiled, and is not now" in mixed.detail()
+    rows = mixed.root.locator(".dyn-brow")
+    assert rows.count() == 2
+    assert "frame skipped" in rows.nth(0).inner_text()
+
+
+def test_each_part_of_a_detail_opens(mixed: Shown, one: Shown) -> None:
+    for shown, id in ((one, "b0"), (one, "f1"), (one, "g0"), (mixed, "b0"), (mixed, "f0")):
+        shown.select(id)
+        tabs = shown.root.get_by_role("tab")
+        assert tabs.count() >= 2, id
+        for i in range(tabs.count()):
+            tabs.nth(i).click()
+            assert tabs.nth(i).get_attribute("aria-selected") == "true"
+            assert shown.root.locator(".dyn-panel").inner_text().strip(), (id, tabs.nth(i).inner_text())
+
+
+def test_search_by_name_and_by_line(mixed: Shown) -> None:
+    field = mixed.root.get_by_label("search the split graph by name or line")
+    found = mixed.root.locator(".dyn-found")
+    field.fill("looped")
+    assert found.inner_text().endswith("found")
+    assert mixed.root.locator(".dyn-node.dyn-dim").count() > 0
+    field.press("Enter")
+    assert "looped" in mixed.detail()
+    field.fill("16")
+    field.press("Enter")
+    assert "scaled" in mixed.detail() or "Graph" in mixed.detail()
+    field.fill("nothing like it")
+    assert found.inner_text() == "nothing found"
+    field.press("Escape")
+    assert mixed.root.locator(".dyn-node.dyn-dim").count() == 0
+
+
+def test_many_frames_are_folded_open_and_fold_again(many: Shown) -> None:
+    fold = many.boxes("fold")
+    assert fold.count() == 1
+    assert "more resumes of long" in (fold.text_content() or "")
+    shown = many.root.locator(".dyn-split .dyn-node").count()
+    fold.click()
+    assert "Folded" in many.detail()
+    many.root.locator(".dyn-table .dyn-link").last.click()
+    assert "Empty frame resume in long" in many.detail()
+    assert many.selected() == ["fold0"]
+    many.root.get_by_role("button", name="Unfold all").click()
+    assert many.root.locator(".dyn-split .dyn-node").count() > 2 * shown
+    assert many.selected() == ["f52"]
+    many.root.get_by_role("button", name="Fold", exact=True).click()
+    assert many.root.locator(".dyn-split .dyn-node").count() == shown
+    many.root.locator(".dyn-brow").nth(45).click()
+    assert many.selected() == ["fold0"]
+
+
+def test_zoom_and_fit(one: Shown) -> None:
+    svg = one.root.locator(".dyn-pane > svg")
+    before = float(svg.get_attribute("width") or 0)
+    one.root.get_by_role("button", name="zoom in").click()
+    assert float(svg.get_attribute("width") or 0) > 1.2 * before
+    one.root.get_by_role("button", name="fit").click()
+    assert float(svg.get_attribute("width") or 0) == pytest.approx(before, abs=2)
+
+
+def focused(shown: Shown) -> str:
+    return str(shown.page.evaluate("() => document.activeElement.dataset.id || document.activeElement.className"))
+
+
+def test_one_tab_stop_arrows_enter_and_escape(one: Shown) -> None:
+    one.select("b0")
+    stops = one.root.locator(".dyn-split .dyn-node[tabindex='0']")
+    assert stops.count() == 1
+    stops.focus()
+    keyboard = one.page.keyboard
+    keyboard.press("ArrowUp")
+    assert focused(one) == "g0"
+    keyboard.press("ArrowDown")
+    keyboard.press("ArrowDown")
+    assert focused(one) == "f1"
+    keyboard.press("Enter")
+    assert focused(one) == "dyn-detail"
+    assert "Resume function" in one.detail()
+    keyboard.press("Escape")
+    assert focused(one) == "f1"
+    one.line(3).focus()
+    keyboard.press("ArrowDown")
+    keyboard.press("Enter")
+    assert one.selected() == ["g0"]
+    one.root.locator(".dyn-brow").first.focus()
+    keyboard.press("Enter")
+    assert focused(one) == "dyn-detail"
+    # from the search field on, Tab leads through the view and out of it: no trap, few stops
+    one.root.get_by_label("search the split graph by name or line").focus()
+    seen = []
+    for _ in range(30):
+        keyboard.press("Tab")
+        if not one.root.evaluate("root => root.contains(document.activeElement)"):
+            break
+        seen.append(focused(one))
+    else:
+        pytest.fail(f"Tab never leaves the view: {seen}")
+    assert len(seen) < 16, seen
+
+
+def test_no_text_leaves_its_box_and_axe_is_content(lab: LabPage, one: Shown, mixed: Shown, many: Shown) -> None:
+    one.select("b0")
+    mixed.select("b1")
+    many.select("b0")
+    for theme, width in itertools.product(("light", "dark"), (1200, 800, 600)):
+        lab.theme(theme)
+        lab.resize(width, 1300)
+        for name, shown in (("one", one), ("mixed", mixed), ("many", many)):
+            assert shown.overflowing() == [], (name, theme, width)
+            shown.root.scroll_into_view_if_needed()
+            shown.root.screenshot(path=lab.shot_path(f"lab-{name}-{theme}-{width}"))
+        if width == 800:
+            assert grave_faults(lab.page, ".dyn-widget") == []
+    lab.theme("light")
+    lab.resize(1200, 1300)
+
+
+def test_two_views_of_one_output_work_side_by_side(lab: LabPage, one: Shown) -> None:
+    one.select("g0")
+    lab.page.evaluate("""async () => { const n = jupyterapp.shell.currentWidget; n.content.activeCellIndex = 1;
+      await jupyterapp.commands.execute('notebook:create-output-view'); jupyterapp.shell.activateById(n.id); }""")
+    second = Shown(lab.page, lab.page.locator(".jp-LinkedOutputView .dyn-widget"))
+    second.root.locator(".dyn-detail").wait_for(state="attached")
+    expect(second.node("g0")).to_have_attribute("aria-pressed", "true")
+    one.select("b0")
+    expect(second.node("b0")).to_have_attribute("aria-pressed", "true")
+    lab.page.evaluate(
+        """() => { for (const w of jupyterapp.shell.widgets('main')) if (w.node.querySelector('.jp-LinkedOutputView')) w.close(); }"""
+    )
+
+
+def test_the_page_has_nothing_to_complain_about(lab: LabPage) -> None:
+    assert [line for line in lab.console if "dyn" in line.lower() or "TypeError" in line] == []

@@ -1,0 +1,148 @@
+"""What the tests of the view share: cells to run, where things stand in a view, and what axe finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Locator, Page
+
+HERE = Path(__file__).resolve().parent
+SAMPLES = HERE.parent / "unit" / "widgets"
+AXE = HERE / "vendor" / "axe.min.js"
+
+START = "%load_ext dynascope\nimport torch, dynascope"
+ONE = """%%compile --backend eager -o report
+def f(x):
+    x = x + 1
+    y = x.relu()
+    torch._dynamo.graph_break()
+    z = y * 2
+    return z.sum()
+
+f(torch.ones(8, 16))"""
+#: a break one call deep, a loop that makes Dynamo skip its frame, and a recompile
+MIXED = """%%compile --backend eager -o mixed
+def deep(x):
+    torch._dynamo.graph_break()
+    return x.cos()
+
+def outer(x):
+    return deep(x + 1) * 2
+
+def looped(x):
+    for step in range(3):
+        x = x.sin()
+        print("step", step)
+    return x
+
+def scaled(x, n):
+    return x * n
+
+x = torch.ones(4)
+outer(x)
+looped(x)
+scaled(x, 2), scaled(x, 3)"""
+MANY = (
+    """%%compile --backend eager
+def long(x):
+"""
+    + "".join(f"    x = x + {i}\n    torch._dynamo.graph_break()\n" for i in range(52))
+    + """    return x
+long(torch.ones(4))"""
+)
+#: shows a view of a hand-made report; `samples.py` has them by name
+SAMPLE = f"""import sys
+sys.path.insert(0, {str(SAMPLES)!r})
+from samples import SAMPLES
+from dynascope.widgets.view import View
+View(SAMPLES["{{name}}"]())"""
+VIEWS = """from ipywidgets.widgets import widget
+views = [w for w in widget._instances.values() if type(w).__name__ == "View"]
+"""
+
+#: in a page: texts of the picture that leave their box, by what the browser measures
+PICTURE_OVERFLOW = """root => { const wrong = [];
+  for (const node of root.querySelectorAll('.dyn-split .dyn-node, .dyn-fxpane .dyn-fxnode')) {
+    const rects = [...node.querySelectorAll('rect')].map(r => r.getBoundingClientRect());
+    const left = Math.min(...rects.map(r => r.left)), right = Math.max(...rects.map(r => r.right));
+    const texts = [...node.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent]);
+    for (const [box, text] of texts) {
+      if (!text) continue;
+      if (box.left < left - 1 || box.right > right + 1) wrong.push(`${text}: out by ${Math.round(box.right - right)}`);
+      for (const [other, word] of texts) if (word && word !== text && Math.abs(other.top - box.top) < 4 &&
+        other.left < box.right - 1 && box.left < other.right - 1) wrong.push(`${text} over ${word}`);
+    }
+  }
+  return wrong; }"""
+#: in a page: elements that stick out of the view, or whose own text is wider than they are and cannot be scrolled to
+TEXT_OVERFLOW = """root => { const wrong = [], view = root.querySelector('.dyn') || root, edge = view.getBoundingClientRect();
+  const scrolls = e => { for (; e && e !== view; e = e.parentElement) {
+    const o = getComputedStyle(e).overflowX; if (o === 'auto' || o === 'scroll') return true; } return false; };
+  for (const e of view.querySelectorAll('*')) {
+    if (e.closest('svg') || !e.getClientRects().length) continue;
+    const box = e.getBoundingClientRect(), style = getComputedStyle(e);
+    if ((box.right > edge.right + 1 || box.left < edge.left - 1) && !scrolls(e.parentElement)) wrong.push('outside: ' + e.className + ' ' + e.textContent.slice(0, 50));
+    if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth && style.overflowX === 'visible' && style.display !== 'inline' && !scrolls(e))
+      wrong.push('overflows: ' + e.className + ' ' + e.textContent.slice(0, 50));
+  }
+  return wrong; }"""
+
+
+class Shown:
+    """One view, wherever it stands."""
+
+    def __init__(self, page: Page, root: Locator) -> None:
+        self.page = page
+        self.root = root
+
+    def node(self, id: str) -> Locator:
+        """A box or frame of the split graph."""
+        return self.root.locator(f".dyn-split .dyn-node[data-id='{id}']")
+
+    def boxes(self, kind: str) -> Locator:
+        """Those of one kind: "break", "graph", "skipped" ..."""
+        return self.root.locator(f".dyn-split .dyn-node.dyn-k-{kind}")
+
+    def line(self, number: int) -> Locator:
+        """A line of the source."""
+        return self.root.locator(f".dyn-ln[data-line='{number}']")
+
+    def selected(self) -> list[str]:
+        """The ids of what is selected in the split graph."""
+        found: list[str] = self.root.locator(".dyn-split .dyn-node[aria-pressed='true']").evaluate_all(
+            "nodes => nodes.map(n => n.dataset.id)"
+        )
+        return found
+
+    def detail(self) -> str:
+        """The text of the detail."""
+        return self.root.locator(".dyn-detail").inner_text()
+
+    def select(self, id: str) -> None:
+        """Click a box (its middle may be covered by what stands inside: its title is not)."""
+        self.node(id).locator("text").first.click()
+
+    def overflowing(self) -> list[str]:
+        """Text that leaves its box."""
+        found: list[str] = self.root.evaluate(PICTURE_OVERFLOW) + self.root.evaluate(TEXT_OVERFLOW)
+        return found
+
+
+def view_of(lab: Any, index: int) -> Shown:
+    """The live view below a cell, drawn."""
+    root = lab.cells().nth(index).locator(".dyn-widget")
+    root.locator(".dyn-detail").wait_for()
+    return Shown(lab.page, root)
+
+
+def grave_faults(page: Page, selector: str) -> list[str]:
+    """What axe calls serious or critical in one part of a page."""
+    if not page.evaluate("() => Boolean(window.axe)"):
+        page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("selector => axe.run(selector, { resultTypes: ['violations'] })", selector)
+    return [
+        f"{v['impact']} {v['id']}: {v['nodes'][0]['html'][:200]}: {v['nodes'][0].get('failureSummary', '')[:300]}"
+        for v in found["violations"]
+        if v["impact"] in ("serious", "critical")
+    ]
