@@ -1,0 +1,145 @@
+"""Real models (transformers, random weights from small configs), optimizers and a training loop."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from dynascope.compiler.recording import observe
+from dynascope.compiler.report import Report
+
+transformers = pytest.importorskip("transformers")
+
+SMALL = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "hidden_size": 32}
+_PLACE = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<line>\d+)$", re.M)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """The libraries' own warnings are theirs; an error out of them would make Dynamo skip frames."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def ids(length: int = 6) -> torch.Tensor:
+    return torch.randint(0, 50, (1, length))
+
+
+def bert() -> Callable[[], Any]:
+    model = transformers.BertModel(transformers.BertConfig(vocab_size=50, **SMALL)).eval()
+    compiled, x = torch.compile(model, backend="eager"), ids()
+    return lambda: compiled(x)
+
+
+def t5() -> Callable[[], Any]:
+    config = transformers.T5Config(d_model=32, d_ff=64, num_layers=1, num_heads=2, d_kv=16, vocab_size=50)
+    compiled, x = torch.compile(transformers.T5Model(config).eval(), backend="eager"), ids()
+    return lambda: compiled(input_ids=x, decoder_input_ids=x)
+
+
+def vit() -> Callable[[], Any]:
+    model = transformers.ViTModel(transformers.ViTConfig(image_size=16, patch_size=8, **SMALL)).eval()
+    compiled, x = torch.compile(model, backend="eager"), torch.randn(1, 3, 16, 16)
+    return lambda: compiled(x)
+
+
+def llama() -> Callable[[], Any]:
+    model = transformers.LlamaModel(transformers.LlamaConfig(vocab_size=50, num_key_value_heads=2, **SMALL)).eval()
+    compiled, x = torch.compile(model, backend="eager"), ids()
+    return lambda: compiled(x)
+
+
+def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
+    """The report, and, read from torch's own records by themselves, the innermost places of all breaks."""
+    told: set[tuple[str, int]] = set()
+
+    class Witness(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            artifact = getattr(record, "metadata", {}).get("artifact", {})
+            if artifact.get("name") == "dynamo_graph_break_reason":
+                found = _PLACE.search(str(record.payload))  # type: ignore[attr-defined]
+                if found:
+                    told.add((found["file"], int(found["line"])))
+
+    witness = Witness(logging.DEBUG)
+    torch._logging._internal.trace_log.addHandler(witness)
+    try:
+        with observe() as recording:
+            call()
+    finally:
+        torch._logging._internal.trace_log.removeHandler(witness)
+    report = recording.report
+    assert report.unread == {}
+    assert all(took is True for took in report.hooks.values()), report.hooks
+    assert Report.from_dict(report.to_dict()) == report
+    return report, told
+
+
+@pytest.mark.parametrize("model", [bert, t5, vit, llama], ids=lambda m: m.__name__)
+def test_one_graph(model: Callable[[], Callable[[], Any]]) -> None:
+    report, told = recorded(model())
+    assert told == set()
+    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
+    assert report.compiled[0].endswith("Model")
+    assert (report.summary.ops or 0) > 20
+    assert any(n.module for n in report.graphs[0].nodes)
+
+
+@pytest.mark.slow
+def test_generate_tells_every_place_once() -> None:
+    config = transformers.GPT2Config(
+        n_embd=32, n_layer=1, n_head=2, vocab_size=50, n_positions=32, bos_token_id=0, eos_token_id=1
+    )  # fmt: skip
+    model = transformers.GPT2LMHeadModel(config).eval()
+    generate, x = torch.compile(model.generate, backend="eager"), ids(4)
+    report, told = recorded(lambda: generate(x, max_new_tokens=2, do_sample=False, pad_token_id=0))
+    places = [(b.file, b.line) for b in report.breaks]
+    assert len(places) == len(set(places))
+    assert set(places) == told
+    assert report.compiled == ["generate"]
+    assert report.summary.recompiles >= 1
+    assert all(r.words for r in report.recompiles)
+
+
+def test_an_optimizer_step() -> None:
+    layer = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+
+    @torch.compile(backend="eager")
+    def step() -> None:
+        optimizer.step()
+
+    def call() -> None:
+        layer(torch.randn(2, 4)).sum().backward()
+        step()
+
+    report, told = recorded(call)
+    assert {(b.file, b.line) for b in report.breaks} == told
+    assert report.compiled == ["step"]
+    assert report.summary.graphs >= 1
+
+
+def test_a_training_loop() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    compiled = torch.compile(model, backend="aot_eager")
+
+    def call() -> None:
+        for _ in range(2):
+            compiled(torch.randn(3, 4)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    report, _ = recorded(call)
+    assert report.compiled == ["Sequential"]
+    assert [g.backward for g in report.graphs] == ["compiled"]
+    assert report.graphs[0].aot_backward is not None
