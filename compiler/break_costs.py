@@ -16,12 +16,14 @@ from dynascope.compiler.report import BreakCost, Profile, Report, seconds
 if TYPE_CHECKING:
     from dynascope.compiler.segments import Call, Piece
 
+#: nanoseconds that one start or end of an event may take the profiler; more is another load of the machine
+_MOST_EDGE = 3000
 #: a value goes from a tensor to Python: what removing such a break removes
 _TO_PYTHON = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense", "aten::equal")
 
 _CPU = (
     "the time from the end of the graph before the break to the start of the graph after it: lookups of guards, prologues of "
-    "the code entered after it, and the eager Python in between. Median of {calls} calls"
+    "the code entered after it, and the eager Python in between, without the profiler's own time. Median of {calls} calls"
 )
 _DEVICE = (
     "how long the device had nothing to do because of the break: between the last kernel launched before it and the first "
@@ -35,15 +37,20 @@ _SKIPPED = (
 )
 
 
-def break_costs(calls: list[Call], report: Report) -> list[BreakCost]:
-    """A cost for each break that the calls met; the dearest first, unknown ones last."""
+def break_costs(calls: list[Call], report: Report, own: float = 0.0) -> list[BreakCost]:
+    """A cost for each break that the calls met; the dearest first, unknown ones last.
+
+    `own`: seconds of each call that the profiler takes for itself; they are taken off, spread evenly over its events.
+    """
     costs = []
+    edges = statistics.median(sum(p.edges for p in call.pieces) for call in calls)
+    edge = min(_MOST_EDGE, max(0.0, own) * 1e9 / edges) if edges else 0.0
     for found in report.breaks:
         pieces = [[p for p in call.pieces if p.break_ == found.id] for call in calls]
         if not any(pieces):
             continue
         skips = found.outcome == "skipped" and not any(h.outcome == "resumed" for h in found.hits)
-        costs.append(_skipped(found.id, calls, pieces) if skips else _resumed(found.id, calls, pieces))
+        costs.append(_skipped(found.id, calls, pieces) if skips else _resumed(found.id, calls, pieces, edge))
     return sorted(costs, key=lambda c: (c.seconds is None, -(c.seconds or 0), -(c.eager_seconds or 0)))
 
 
@@ -52,7 +59,7 @@ def _skipped(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> Break
     return BreakCost(break_=break_, seconds=None, eager_seconds=eager, how=_SKIPPED.format(time=time_text(eager)))
 
 
-def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> BreakCost:
+def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], edge: float) -> BreakCost:
     from dynascope.compiler.segments import middle_half
 
     names = ("lookups", "prologue", "python", "synchronisation")
@@ -62,7 +69,7 @@ def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> Break
         sums = dict.fromkeys(names, 0)
         still = 0
         for piece in of_call:
-            length = piece.end - piece.start
+            length = max(0, piece.end - piece.start - round(piece.edges * edge))
             if piece.kind == "lookup":
                 sums["lookups"] += length
             elif piece.kind == "prologue":
@@ -70,7 +77,7 @@ def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> Break
             elif piece.kind == "gap":
                 in_ops = sum(t for t, _ in piece.ops.values())
                 gone = sum(t for name, (t, _) in piece.ops.items() if name in _TO_PYTHON)
-                sums["python"] += length - in_ops
+                sums["python"] += max(0, length - in_ops)
                 sums["synchronisation"] += gone
                 still += in_ops - gone
         total = sum(sums.values())

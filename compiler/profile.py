@@ -30,6 +30,8 @@ from dynascope.compiler.segments import profile_of
 DEFAULT_CALLS = 10
 #: calls before the first that counts; the first ones under a profiler are slow, too
 WARM_UP = 3
+#: the calls are made in so many turns: timed, under the profiler, eager
+ROUNDS = 5
 #: seconds that the eager calls may take together; at least three are timed
 EAGER_BUDGET = 10.0
 
@@ -45,6 +47,10 @@ class Measured:
     notes: list[str] = field(default_factory=list)
     #: nothing was measured, and why
     failed: str | None = None
+
+    def profiled(self) -> list[float]:
+        """Seconds of each call under the profiler."""
+        return [e["duration"] * 1e-9 for e in self.events if e["name"] == CALL]
 
 
 class LastCall:
@@ -117,9 +123,26 @@ def _measure(entry: Callable[..., Any], prepare: Callable[[], Any], calls: int, 
     result.devices = _devices()
     for _ in range(WARM_UP):
         _timed(entry, prepare(), wait)
-    result.compiled = [_timed(entry, prepare(), wait) for _ in range(calls)]
+    with torch.compiler.set_stance("force_eager"):
+        spent = _timed(entry, prepare(), wait)
+    rounds = min(ROUNDS, calls)
+    for number in range(rounds):  # in turns: the load of the machine changes
+        many = calls // rounds + (number < calls % rounds)
+        _timed(entry, prepare(), wait)
+        result.compiled += [_timed(entry, prepare(), wait) for _ in range(many)]
+        _profiled(entry, prepare, wait, many, result)
+        if number < 3 or spent < EAGER_BUDGET:
+            with torch.compiler.set_stance("force_eager"):
+                result.eager += [_timed(entry, prepare(), wait) for _ in range(many if spent < EAGER_BUDGET else 1)]
+            spent += sum(result.eager[-many:])
+
+
+def _profiled(
+    entry: Callable[..., Any], prepare: Callable[[], Any], wait: Callable[[], None], many: int, result: Measured
+) -> None:
+    """Calls under the profiler; the first ones, which are slow, are not marked."""
     with internals.marked_graphs(_namespaces(entry), GRAPH), _trace() as events:
-        for number in range(WARM_UP + calls):
+        for number in range(WARM_UP + many):
             args, kwargs = prepare()
             wait()
             with internals.profiler_mark(CALL if number >= WARM_UP else "dynascope warm-up"):
@@ -128,12 +151,7 @@ def _measure(entry: Callable[..., Any], prepare: Callable[[], Any], calls: int, 
                     with internals.profiler_mark(DRAIN):
                         wait()
             del kept, args, kwargs
-    result.events = events
-    with torch.compiler.set_stance("force_eager"):
-        spent = _timed(entry, prepare(), wait)
-        while len(result.eager) < calls and (len(result.eager) < 3 or spent < EAGER_BUDGET):
-            result.eager.append(_timed(entry, prepare(), wait))
-            spent += result.eager[-1]
+    result.events += events
 
 
 def _timed(entry: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]], wait: Callable[[], None]) -> float:
@@ -235,7 +253,8 @@ def tell(measured: Measured, report: Report) -> Profile | None:
     if measured.failed is not None:
         report.notes.append(measured.failed)
         return None
-    result = profile_of(measured.events, report)
+    own = statistics.median(measured.profiled()) - statistics.median(measured.compiled) if measured.compiled else 0.0
+    result = profile_of(measured.events, report, own)
     result.devices = measured.devices
     result.verdict = verdict(measured, result, report)
     result.first = first_to_fix(result, report)
@@ -259,9 +278,7 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
         found.eager_seconds = statistics.median(measured.eager)
     known = [c.seconds for c in profile.breaks if c.seconds is not None]
     if found.compiled_seconds is not None and len(known) == len(profile.breaks):
-        # the profiler makes everything a little slower: the costs are scaled as the call is
-        scale = min(1.0, found.compiled_seconds / profile.median_seconds) if profile.median_seconds else 1.0
-        found.without_breaks_seconds = max(0.0, found.compiled_seconds - scale * sum(known))
+        found.without_breaks_seconds = max(0.0, found.compiled_seconds - sum(known))
     if found.eager_seconds is None or found.compiled_seconds is None:
         return found
     gain = found.eager_seconds - found.compiled_seconds

@@ -12,6 +12,7 @@ outermost region's own entry is charged to nobody.
 
 from __future__ import annotations
 
+import bisect
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -44,6 +45,8 @@ class Piece:
     label: str = ""
     #: eager ops in it: name -> [nanoseconds, count]
     ops: dict[str, list[int]] = field(default_factory=dict)
+    #: starts and ends of the profiler's events in it, each of which takes the profiler a moment
+    edges: int = 0
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -72,9 +75,10 @@ class Call:
         return tuple(p.key for p in self.pieces if p.kind != "wait")
 
 
-def profile_of(events: Iterable[Event], report: Report) -> Profile:
+def profile_of(events: Iterable[Event], report: Report, own: float = 0.0) -> Profile:
     """The Profile of the calls in these events; compile ids are those of `report`.
 
+    `own`: seconds by which the profiler makes a call longer.  What breaks cost is told without it; segments are as recorded.
     Raises ValueError where no call is marked in them.
     """
     calls = read_calls(list(events), report)
@@ -90,7 +94,7 @@ def profile_of(events: Iterable[Event], report: Report) -> Profile:
     result.segments = _segments(drawn, chosen, report)
     result.lanes = list(dict.fromkeys(s.lane for s in result.segments))
     result.shares = _shares(chosen)
-    result.breaks = break_costs(chosen, report)
+    result.breaks = break_costs(chosen, report, own)
     if same < len(calls):
         result.notes.append(f"{same} of {len(calls)} calls went the same way through the compiled code; the figures are theirs")
     unknown = sorted(set().union(*(c.unknown for c in chosen)))
@@ -161,7 +165,19 @@ class _Cutter:
 
     def cut(self, call: Span) -> list[Piece]:
         self._outside(call)
+        self._count_edges(call)
         return self.pieces
+
+    def _count_edges(self, call: Span) -> None:
+        """The profiler works before the start that it notes, and behind the end."""
+        ends = [p.end for p in self.pieces]
+        last = len(ends) - 1
+        todo = list(call.inside)
+        while todo:
+            span = todo.pop()
+            todo.extend(span.inside)
+            self.pieces[min(last, bisect.bisect_left(ends, span.start))].edges += 1
+            self.pieces[min(last, bisect.bisect_right(ends, span.end))].edges += 1
 
     def _add(self, kind: SegmentKind, start: int, end: int, **more: Any) -> None:
         """A piece; one that goes on where an equal one ended is the same piece."""
