@@ -12,6 +12,7 @@ from dynascope.widgets.folddetails import fold_details
 from dynascope.widgets.lens import lens
 from dynascope.widgets.shapes import break_code
 from dynascope.widgets.split import split_pictures
+from dynascope.widgets.timeline import cost_text, timeline
 from dynascope.widgets.wire import Chip, Row, ViewModel
 from dynascope.widgets.words import Places, frame_name, printable, shorten
 
@@ -31,6 +32,7 @@ def view_model(report: Report) -> ViewModel:
         "schema": MODEL_SCHEMA, "headline": printable(headline(report), 2000), "name": _name(report),
         "counts": _counts(report), "chips": _chips(report), "first": first_id(report), "split": split, "whole": whole,
         "lens": lens(report, places), "details": told, "breaks": break_rows(report, places),
+        "time": timeline(report, places),
         "notes": [printable(n, 2000) for n in _notes(report)],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,

@@ -24,11 +24,13 @@ ROWS = 40
 TALL = 1400
 #: readable on light and on dark ground, whichever the page has
 ERROR = "#d4313a"
-#: first rule: hidden while the live view stands below; second: hides what a dead view leaves behind
+#: hidden while the live view stands below; then: hides what a dead view leaves behind, and says before it is known dead
 HIDE_CSS = (
     ".jp-OutputArea-child:has(.dyn-static):has(+ .jp-OutputArea-child .dyn-widget){display:none}"
     ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(.jupyter-widgets):not(:has(.jupyter-widgets *))"
     "{display:none}"
+    ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output)"
+    ":not(:has(> .lm-Panel.jp-OutputArea-output > *)){display:none}"
 )
 _OUTCOMES = {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}
 

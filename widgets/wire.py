@@ -169,6 +169,45 @@ class Row(TypedDict):
     allowed: bool
     resumes: int
     target: str
+    cost: NotRequired[str]
+
+
+class TimeSegment(TypedDict):
+    """One stretch of a call; `x` and `w` are parts of the call's time."""
+
+    kind: str
+    lane: int
+    x: float
+    w: float
+    label: str
+    full: str
+    id: str
+    tone: NotRequired[int]
+
+
+class Share(TypedDict):
+    """Which part of a call's time goes where."""
+
+    name: str
+    kind: str
+    part: float
+    full: str
+
+
+class TimeLine(TypedDict):
+    """Where the time of a call goes; its segments lie on lanes (the processor, then devices)."""
+
+    total: str
+    calls: int
+    median: str
+    spread: str
+    lanes: list[str]
+    segments: list[TimeSegment]
+    shares: list[Share]
+    verdict: str
+    first: str
+    first_id: str
+    devices: str
 
 
 class Chip(TypedDict):
@@ -194,6 +233,7 @@ class ViewModel(TypedDict):
     lens: list[LensFile]
     details: dict[str, Detail]
     breaks: list[Row]
+    time: TimeLine | None
     notes: list[str]
     settings: dict[str, Any]
     origin: str

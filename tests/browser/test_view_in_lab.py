@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser, expect
+
 from browser.lab import LabPage, Server
 from browser.view_pages import MANY, MIXED, ONE, START, VIEWS, Shown, grave_faults, view_of
-from playwright.sync_api import Browser, expect
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +224,8 @@ def test_two_views_of_one_output_work_side_by_side(lab: LabPage, one: Shown) -> 
     one.select("b0")
     expect(second.node("b0")).to_have_attribute("aria-pressed", "true")
     lab.page.evaluate(
-        """() => { for (const w of jupyterapp.shell.widgets('main')) if (w.node.querySelector('.jp-LinkedOutputView')) w.close(); }"""
+        """() => { for (const w of jupyterapp.shell.widgets('main'))
+          if (w.node.querySelector('.jp-LinkedOutputView')) w.close(); }"""
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from playwright.sync_api import expect
+
 from browser.lab import LabPage
 from browser.view_pages import ONE, START, VIEWS, view_of
-from playwright.sync_api import expect
 
 #: twelve breaks, and a backend that takes its time for each graph
 SLOW = """import time

@@ -82,9 +82,9 @@ TEXT_OVERFLOW = """root => { const wrong = [], view = root.querySelector('.dyn')
   for (const e of view.querySelectorAll('*')) {
     if (e.closest('svg') || !e.getClientRects().length) continue;
     const box = e.getBoundingClientRect(), style = getComputedStyle(e);
-    if ((box.right > edge.right + 1 || box.left < edge.left - 1) && !scrolls(e.parentElement)) wrong.push('outside: ' + e.className + ' ' + e.textContent.slice(0, 50));
-    if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth && style.overflowX === 'visible' && style.display !== 'inline' && !scrolls(e))
-      wrong.push('overflows: ' + e.className + ' ' + e.textContent.slice(0, 50));
+    const name = e.className + ' ' + e.textContent.slice(0, 50), wide = e.clientWidth && e.scrollWidth > e.clientWidth + 1;
+    if ((box.right > edge.right + 1 || box.left < edge.left - 1) && !scrolls(e.parentElement)) wrong.push('outside: ' + name);
+    if (wide && style.overflowX === 'visible' && style.display !== 'inline' && !scrolls(e)) wrong.push('overflows: ' + name);
   }
   return wrong; }"""
 

@@ -12,9 +12,12 @@ export interface FxFold { name: string; first: number; count: number }
 export interface FxBody { nodes: FxNode[]; picture: FxPicture | null; folds?: FxFold[] }
 export interface Part { key: string; name: string; kind: "prose" | "code" | "stack" | "graph" | "list" | "issue"; body: unknown }
 export interface Detail { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: Part[]; links?: string[][]; target?: string; file?: string; line?: number }
-export interface Row { id: string; place: string; code: string; outcome: string; type: string; hits: number; allowed: boolean; resumes: number; target: string }
+export interface Row { id: string; place: string; code: string; outcome: string; type: string; hits: number; allowed: boolean; resumes: number; target: string; cost?: string }
+export interface TimeSegment { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number }
+export interface Share { name: string; kind: string; part: number; full: string }
+export interface TimeLine { total: string; calls: number; median: string; spread: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; first: string; first_id: string; devices: string }
 export interface Chip { text: string; kind: string; id?: string; full?: string }
-export interface ViewModel { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; split: Picture; whole: Picture | null; lens: LensFile[]; details: Record<string, Detail>; breaks: Row[]; notes: string[]; settings: Record<string, unknown>; origin: string }
+export interface ViewModel { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; split: Picture; whole: Picture | null; lens: LensFile[]; details: Record<string, Detail>; breaks: Row[]; time: TimeLine | null; notes: string[]; settings: Record<string, unknown>; origin: string }
 
 export interface Host {
   live: boolean;

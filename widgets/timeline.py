@@ -1,0 +1,118 @@
+"""The run-time part of the model: the time line of one call, to scale, the shares, and what each break costs.
+
+Promises: a segment's `id` is a thing that the view can select (graph, break or frame), or empty; at most `MOST` segments,
+what is too short to be seen joins its neighbours and says so; everything is a text or a number of the report's own.
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.break_costs import time_text
+from dynascope.compiler.report import BreakCost, Profile, Report, Segment
+from dynascope.widgets.palette import graph_tone
+from dynascope.widgets.wire import Share, TimeLine, TimeSegment
+from dynascope.widgets.words import Places, printable, shorten
+
+MOST = 1500
+#: what each share means
+_SHARES = {
+    "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
+    "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
+    "lookups": ("guards", "lookup", "looking for compiled code whose guards hold"),
+    "prologue": ("prologue", "prologue", "entering and leaving compiled code: bytecode around the graph, the backend's wrappers"),
+    "waiting": ("waiting", "wait", "the processor waits for the device"),
+    "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler tells what this time is"),
+    "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
+}
+
+
+def timeline(report: Report, places: Places) -> TimeLine | None:
+    """The time line; None where nothing was profiled."""
+    profile = report.profile
+    if profile is None:
+        return None
+    drawn = max((s.start + s.duration for s in profile.segments), default=0.0)
+    return {
+        "total": time_text(drawn), "calls": profile.calls,
+        "spread": " to ".join(time_text(v) for v in profile.spread),
+        "median": time_text(profile.median_seconds), "lanes": [shorten(lane, 60) for lane in profile.lanes],
+        "segments": _segments(profile, drawn, report), "shares": _shares(profile),
+        "verdict": printable(profile.verdict.words, 1000), "first": printable(profile.first, 1000),
+        "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),
+        "devices": printable(", ".join(profile.devices), 300),
+    }  # fmt: skip
+
+
+def cost_text(cost: BreakCost) -> str:
+    """`costs 1.2 ms a call, 34 %`; what is unknown is said to be."""
+    if cost.seconds is None:
+        return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
+    share = f", {cost.share:.0%}".replace("%", " %") if cost.share is not None else ""
+    return f"costs {time_text(cost.seconds)} a call{share}"
+
+
+def cost_facts(cost: BreakCost) -> list[list[str]]:
+    """What the detail of a break tells of its cost."""
+    facts = [["run time", cost_text(cost), ""]]
+    if cost.times > 1:
+        facts.append(["met", f"{cost.times:g} times a call", ""])
+    for name, value in cost.parts.items():
+        if value > 0:
+            facts.append([f"  {name}", time_text(value), ""])
+    if cost.ops_seconds > 0:
+        facts.append(["  tensor ops in the gap", f"{time_text(cost.ops_seconds)}, not counted", ""])
+    return facts
+
+
+def _segments(profile: Profile, drawn: float, report: Report) -> list[TimeSegment]:
+    lanes = {lane: number for number, lane in enumerate(profile.lanes)}
+    graphs = {g.id: number for number, g in enumerate(report.graphs)}
+    shortest = drawn / MOST if len(profile.segments) > MOST else 0.0
+    found: list[TimeSegment] = []
+    joined: list[Segment] = []
+    for segment in [*profile.segments, None]:
+        if segment is not None and segment.duration < shortest and (not joined or joined[0].lane == segment.lane):
+            joined.append(segment)
+            continue
+        if joined:
+            found.append(_joined(joined, drawn, lanes))
+            joined = []
+        if segment is not None:
+            if segment.duration < shortest:
+                joined = [segment]
+            else:
+                found.append(_segment(segment, drawn, lanes, graphs))
+    return found
+
+
+def _segment(s: Segment, drawn: float, lanes: dict[str, int], graphs: dict[str, int]) -> TimeSegment:
+    full = f"{s.label}: {time_text(s.duration)}"
+    if s.median is not None and s.spread:
+        full += f" (median {time_text(s.median)}, half of the calls {' to '.join(time_text(v) for v in s.spread)})"
+    if s.ops:
+        full += "; ops: " + ", ".join(f"{o['name']} {time_text(o['seconds'])}" for o in s.ops[:5])
+    found: TimeSegment = {
+        "kind": s.kind, "lane": lanes[s.lane], "x": _part(s.start, drawn), "w": _part(s.duration, drawn),
+        "label": shorten(s.label, 60), "full": printable(full, 600), "id": s.graph or s.break_ or s.frame or "",
+    }  # fmt: skip
+    if s.graph in graphs:
+        found["tone"] = graph_tone(graphs[s.graph])
+    return found
+
+
+def _joined(segments: list[Segment], drawn: float, lanes: dict[str, int]) -> TimeSegment:
+    start, end = segments[0].start, segments[-1].start + segments[-1].duration
+    return {
+        "kind": "short", "lane": lanes[segments[0].lane], "x": _part(start, drawn), "w": _part(end - start, drawn), "label": "",
+        "full": f"{len(segments)} short stretches: {time_text(end - start)}",
+        "id": next((s.break_ for s in segments if s.break_), ""),
+    }  # fmt: skip
+
+
+def _shares(profile: Profile) -> list[Share]:
+    return [{
+        "name": _SHARES[key][0], "kind": _SHARES[key][1], "part": round(value, 4), "full": _SHARES[key][2],
+    } for key, value in profile.shares.items() if key in _SHARES and (value > 0 or key == "unaccounted")]  # fmt: skip
+
+
+def _part(value: float, whole: float) -> float:
+    return round(value / whole, 6) if whole else 0.0
