@@ -15,7 +15,7 @@ from dynascope.widgets.model import view_model
 from dynascope.widgets.palette import GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.shapes import REGION_HEIGHT
 from dynascope.widgets.wire import Arrow, Picture, Shape, ViewModel
-from dynascope.widgets.words import cut
+from dynascope.widgets.words import cut, wrapped
 
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -27,11 +27,16 @@ def to_svg(report: Report) -> str:
     return svg(view_model(report))
 
 
-def svg(model: ViewModel, picture: Picture | None = None) -> str:
-    """The same, from a model that is already there, or another picture of the same report."""
+def svg(model: ViewModel, picture: Picture | None = None, *, titled: bool = True) -> str:
+    """The same, from a model that is already there, or another picture of the same report.
+
+    `titled`: with the headline above it; without it where the headline stands beside the picture.
+    """
     picture = picture or model["split"]
-    width, foot = max(picture["width"], SMALLEST), 24.0 if picture["folded"] else 0.0
-    height = 30 + picture["height"] + foot
+    width = max(picture["width"], SMALLEST if titled or picture["folded"] else 0.0)
+    head = wrapped(model["headline"], width - 28, 12.8, most=3) if titled else []
+    top, foot = 12.0 + 16 * len(head) if titled else 0.0, 24.0 if picture["folded"] else 0.0
+    height = top + picture["height"] + foot
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
         f'role="img" font-family="{SANS}" font-size="12" fill="{LIGHT["ink"]}">',
@@ -46,8 +51,8 @@ def svg(model: ViewModel, picture: Picture | None = None) -> str:
         f'<rect width="8" height="8" fill="{LIGHT["bg"]}"/><rect width="4" height="8" fill="{LIGHT["skip-tint"]}"/>'
         "</pattern></defs>",
         f'<rect width="100%" height="100%" rx="8" fill="{LIGHT["bg"]}"/>',
-        _text(14, 21, cut(model["headline"], width - 28, 12, bold=True), "600"),
-        f'<g transform="translate({(width - picture["width"]) / 2 if picture["width"] < SMALLEST else 0:g} 26)">',
+        *[_text(14, 21 + 16 * i, line, "600") for i, line in enumerate(head)],
+        f'<g transform="translate({(width - picture["width"]) / 2:g} {top:g})">',
         *[_group(g) for g in picture["groups"]],
         *[_arrow(a) for a in picture["arrows"]],
         *[_box(b) for b in picture["boxes"]],

@@ -61,7 +61,7 @@ def static_body(report: Report, model: ViewModel) -> str:
         out.append(_table(model))
     tall = model["split"]["height"] > TALL
     picture = short_picture(report, Places(report)) if tall else model["split"]
-    data = base64.b64encode(svg(model, picture).encode("utf-8", "replace")).decode("ascii")
+    data = base64.b64encode(svg(model, picture, titled=False).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
     out.append(f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>')
     out += [f'<p style="margin:2px 0">{escape(note)}</p>' for note in model["notes"]]

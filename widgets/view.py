@@ -129,7 +129,8 @@ class View(anywidget.AnyWidget):
         bundle = super()._repr_mimebundle_(**kwargs)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         if data is not None:
-            data["text/plain"] = repr(self)
+            # shown where the view is not; below an empty slot that will tell it all, a second text is noise
+            data["text/plain"] = repr(self) if self.content else ""
         return bundle
 
 
