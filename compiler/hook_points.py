@@ -10,7 +10,7 @@ import functools
 import logging
 import sys
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from dynascope.compiler.drafts import record_compile_id
@@ -73,6 +73,39 @@ def _structured_trace(hooks: Hooks) -> Undo:
     handler = Handler(logging.DEBUG)
     _internal.trace_log.addHandler(handler)
     return functools.partial(_internal.trace_log.removeHandler, handler)
+
+
+def _quiet_trace(hooks: Hooks) -> Undo:
+    """Do not even make the trace's records that nobody reads: they are most of what recording would cost.
+
+    torch's modules hold the function itself, so its code is what changes; a log that the user asked for gets all.
+    """
+    from torch._logging import _internal
+
+    function: Any = _internal.trace_structured
+    original = function.__code__
+    passes: Any = FunctionType(original, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    passes.__kwdefaults__ = function.__kwdefaults__
+
+    def gate(name: str, metadata_fn: Callable[[], Any], payload_fn: Callable[[], Any], rest: dict[str, Any]) -> None:
+        if len(_internal.trace_log.handlers) == 1:
+            if name in _QUIET_TRACE_EVENTS:
+                return
+            if name == "artifact" and not hooks.bytecode and str(metadata_fn().get("name")).endswith("_BYTECODE"):
+                return
+        passes(name, metadata_fn, payload_fn=payload_fn, **rest)
+
+    def shim(name: str, metadata_fn: Callable[[], Any] = dict, *, payload_fn: Any = None, **rest: Any) -> None:
+        passed_on: Any = "gate"  # the constant is replaced by the function
+        passed_on(name, metadata_fn, payload_fn, rest)
+
+    code = shim.__code__
+    function.__code__ = code.replace(co_consts=tuple(gate if c == "gate" else c for c in code.co_consts))
+
+    def undo() -> None:
+        function.__code__ = original
+
+    return undo
 
 
 def _frames(hooks: Hooks) -> Undo:
@@ -294,6 +327,7 @@ def _entries(hooks: Hooks) -> Undo:
 
 POINTS: dict[str, Callable[[Hooks], Undo]] = {
     "structured trace": _structured_trace,
+    "quiet trace": _quiet_trace,
     "frames": _frames,
     "swallowed errors": _swallowed_errors,
     "stops": _stops,

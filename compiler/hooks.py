@@ -29,6 +29,8 @@ class Hooks:
         self.sinks: list[Sink] = []
         self.status: dict[str, bool | str] = {}
         self.errors = 0
+        #: how many recordings keep bytecode; printing it is slow, so it is done only where it is asked for
+        self.bytecode = 0
         self._undo: list[Undo] = []
         self._lock = threading.RLock()
         self._local = threading.local()

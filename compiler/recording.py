@@ -40,6 +40,7 @@ class Recording:
         self.notes: list[str] = []
         self.events: list[dict[str, Any]] = []
         self.hooks: dict[str, bool | str] = {}
+        self._keeps_bytecode = int(settings is not None and settings.bytecode)
         self._cells = cells or (lambda file: None)
         self._on_progress = on_progress
         self._progress: dict[str, Any] = {"frames": 0, "graphs": 0, "breaks": 0, "now": "", "seconds": 0.0}
@@ -54,11 +55,13 @@ class Recording:
         self._thread = threading.get_ident()
         self._started = time.perf_counter()
         self.hooks = hooks.HOOKS.attach(self._event)
+        hooks.HOOKS.bytecode += self._keeps_bytecode
         self._entered_before = set(hooks.HOOKS.entered)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.events.extend(self._cached())
+        hooks.HOOKS.bytecode -= self._keeps_bytecode
         hooks.HOOKS.detach(self._event)
         self._report = self._assemble(error)
         backwards.complete(self._report, self._report.late_backwards)

@@ -82,11 +82,20 @@ class Settings:
         "into a library, or lines of the cell (9 or 9-12). Repeatable.",
         REPEAT, group="run", metavar="TARGET=error|allow", config=False,
     )  # fmt: skip
+    bytecode: bool = _option(False, "Keep the bytecode of resume functions in the report.", SWITCH, group="view")
     keep: bool = _option(False, "Leave the compiled functions bound to their names after the cell.", SWITCH, group="run")
     profile: int | None = _option(
         None, "Afterwards run the last call of what was compiled N more times under torch.profiler, on copies and without a "
         "trace, and show where its time goes and what each break costs; 10 times where no number is given.",
         NUMBER, group="run", metavar="N", bare=10,
+    )  # fmt: skip
+    check: bool = _option(
+        False, "Compare with eager: what was compiled runs again, compiled and not, on copies of its arguments, and values, "
+        "gradients and in-place effects must agree.", SWITCH, group="run",
+    )  # fmt: skip
+    expect: str | None = _option(
+        None, "Fail the cell where a count is another: graphs=2,breaks<=1,unexpected=0 (=, <= or >=).",
+        group="run", metavar="COUNTS", config=False,
     )  # fmt: skip
     output: str | None = _option(
         None, "Bind the report to this name.", group="view", short="o", metavar="NAME", config=False

@@ -44,6 +44,7 @@ def patched_objects() -> dict[str, Any]:
         "compiler": vars(output_graph.OutputGraph)["call_user_compiler"],
         "lookup": vars(resume_execution.ContinueExecutionCache)["lookup"],
         "stance": eval_frame._callback_from_stance,
+        "trace": torch._logging._internal.trace_structured.__code__,
         "handlers": list(torch._logging._internal.trace_log.handlers),
         "callbacks": (list(callback.callback_handler.start_callbacks), list(callback.callback_handler.end_callbacks)),
         "suppress": config.suppress_errors,
@@ -234,6 +235,33 @@ def test_a_report_of_a_hundred_breaks_is_small() -> None:
     report = explain(space["many"], backend="eager")(torch.ones(2))
     assert report.summary.breaks == 100
     assert len(json.dumps(report.to_dict())) < 5_000_000
+
+
+def test_bytecode_is_kept_only_on_request() -> None:
+    torch.compile(broken, backend="eager")(torch.ones(2))  # torch's own handler leaves at the first record
+    assert [f.bytecode for f in explain(broken, backend="eager")(torch.ones(2)).frames] == [None, None]
+    report = explain(broken, backend="eager", bytecode=True)(torch.ones(2))
+    assert "RETURN_VALUE" in (report.frames[1].bytecode or "")
+    assert "RETURN_VALUE" in (report.frames[1].modified_bytecode or "")
+
+
+def test_a_log_that_the_user_asked_for_gets_every_record() -> None:
+    import logging
+
+    told: list[str] = []
+
+    class Log(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(next(iter(record.metadata)))  # type: ignore[attr-defined]
+
+    log = Log(logging.DEBUG)
+    torch._logging._internal.trace_log.addHandler(log)
+    try:
+        with observe():
+            torch.compile(broken, backend="eager")(torch.ones(2))
+    finally:
+        torch._logging._internal.trace_log.removeHandler(log)
+    assert "chromium_event" in told
 
 
 def test_progress_tells_what_is_compiled() -> None:

@@ -1,0 +1,209 @@
+"""What recording costs: process CPU seconds, interleaved, the least of several rounds, as ratios to plain torch.compile.
+
+    python tests/benchmarks/bench_capture.py [--rounds N] [--quick]
+
+Prints a table and writes it to tests/benchmarks/results_capture.md.  Only ratios of one run mean anything: Dynamo
+itself is superlinear in the number of breaks, and machines differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import io
+import linecache
+import os
+import platform
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch._logging._internal as torch_logging
+
+from dynascope.compiler.assemble import assemble
+from dynascope.compiler.recording import interned_strings, observe
+
+HERE = Path(__file__).parent
+TOOLS = ("plain", "observe", "TORCH_TRACE", "explain", "depyf")
+
+
+def breaking(breaks: int, name: str = "made") -> Callable[[torch.Tensor], torch.Tensor]:
+    """A function with this many graph breaks in a row."""
+    lines = [f"def {name}(x):"]
+    for i in range(breaks):
+        lines += [f"    x = x + {i}", "    torch._dynamo.graph_break()"]
+    text = "\n".join([*lines, "    return x"])
+    linecache.cache[f"<{name}>"] = (len(text), None, text.splitlines(keepends=True), f"<{name}>")
+    space: dict[str, Any] = {"torch": torch}
+    exec(compile(text, f"<{name}>", "exec"), space)
+    made: Callable[[torch.Tensor], torch.Tensor] = space[name]
+    return made
+
+
+Work = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]
+
+
+def works(quick: bool) -> dict[str, Callable[[], Work]]:
+    """Name -> maker of (function or module, arguments, keyword arguments, backend)."""
+
+    def bert() -> Work:
+        import transformers
+
+        config = transformers.BertConfig(
+            hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128, vocab_size=100
+        )  # fmt: skip
+        return transformers.BertModel(config).eval(), (torch.randint(0, 100, (1, 16)),), {}, "eager"
+
+    def generate() -> Work:
+        import transformers
+
+        config = transformers.GPT2Config(
+            n_embd=32, n_layer=1, n_head=2, vocab_size=50, n_positions=32, bos_token_id=0, eos_token_id=1
+        )  # fmt: skip
+        model = transformers.GPT2LMHeadModel(config).eval()
+        arguments = {"max_new_tokens": 2, "do_sample": False, "pad_token_id": 0}
+        return model.generate, (torch.randint(0, 50, (1, 4)),), arguments, "eager"
+
+    found: dict[str, Callable[[], Work]] = {
+        "one break": lambda: (breaking(1), (torch.ones(4),), {}, "eager"),
+        "30 breaks": lambda: (breaking(30), (torch.ones(4),), {}, "eager"),
+        "BERT, 2 layers": bert,
+    }
+    if not quick:
+        found["generate()"] = generate
+        found["one break, inductor"] = lambda: (breaking(1), (torch.ones(64, 64),), {}, "inductor")
+    return found
+
+
+@contextlib.contextmanager
+def tool(name: str, folder: Path) -> Iterator[None]:
+    if name == "observe":
+        with observe():
+            yield
+    elif name == "TORCH_TRACE":
+        handler = torch_logging.LazyTraceHandler(str(folder))
+        handler.setFormatter(torch_logging.TorchLogsFormatter(trace=True))
+        torch_logging.trace_log.addHandler(handler)
+        try:
+            yield
+        finally:
+            torch_logging.trace_log.removeHandler(handler)
+            handler.close()
+    elif name == "depyf":
+        import depyf
+
+        with depyf.prepare_debug(str(folder)):
+            yield
+    else:
+        yield
+
+
+def first_call(name: str, make: Callable[[], Work], folder: Path) -> float:
+    """CPU seconds of the first call; what a tool writes at its end does not count."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    target, arguments, keywords, backend = make()
+    gc.collect()
+    with contextlib.redirect_stdout(io.StringIO()), tool(name, folder), torch.no_grad():
+        if name == "explain":
+            start = time.process_time()
+            torch._dynamo.explain(target)(*arguments, **keywords)
+        else:
+            compiled = torch.compile(target, backend=backend)
+            start = time.process_time()
+            compiled(*arguments, **keywords)
+        return time.process_time() - start
+
+
+def costs(rounds: int, quick: bool) -> list[str]:
+    lines = ["| work | plain s | " + " | ".join(TOOLS[1:]) + " |", "| --- " * (len(TOOLS) + 1) + "|"]
+    for work, make in works(quick).items():
+        least = dict.fromkeys(TOOLS, float("inf"))
+        for _ in range(rounds):
+            for name in TOOLS:
+                with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    try:
+                        least[name] = min(least[name], first_call(name, make, Path(folder)))
+                    except Exception as error:
+                        print(f"{name} fails on {work}: {type(error).__name__}: {str(error).splitlines()[0]}")
+        ratios = " | ".join(f"{least[n] / least['plain']:.2f}" if least[n] < 1e9 else "fails" for n in TOOLS[1:])
+        lines.append(f"| {work} | {least['plain']:.3f} | {ratios} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def steady() -> str:
+    """Ratio of a compiled call's time after a recording to before it: nothing of ours is left in the way."""
+    torch._dynamo.reset()
+    compiled, x = torch.compile(breaking(1), backend="eager"), torch.ones(4)
+    compiled(x)
+
+    def least() -> float:
+        best = float("inf")
+        for _ in range(30):
+            start = time.perf_counter()
+            for _ in range(200):
+                compiled(x)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    before = least()
+    with observe():
+        torch.compile(breaking(2, "other"), backend="eager")(x)
+    after = least()
+    return f"Time of a compiled call after a recording to before it: {after / before:.2f}"
+
+
+def replay(functions: int) -> tuple[int, float]:
+    """(breaks, seconds) of turning the recorded events of so many functions with ten breaks each into a Report."""
+    torch._dynamo.reset()
+    made = [breaking(10, f"part{i}") for i in range(functions)]
+    recording = observe()
+    with recording:
+        for function in made:
+            torch.compile(function, backend="eager")(torch.ones(4))
+        events = list(recording.events)
+    strings = interned_strings()
+    best = float("inf")
+    for _ in range(5):
+        start = time.process_time()
+        report = assemble(events, strings=strings)
+        best = min(best, time.process_time() - start)
+    return report.summary.breaks, best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="leave out generate() and Inductor")
+    chosen = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    table = costs(chosen.rounds, chosen.quick)
+    few, many = replay(10), replay(30)
+    told = [
+        "# What recording costs",
+        "",
+        f"torch {torch.__version__}, Python {platform.python_version()}, CPU; the least of {chosen.rounds} rounds of process",
+        "CPU seconds, first call, as ratios to plain `torch.compile` in the same run. `explain` compiles with no backend; depyf",
+        "writes more at its end.",
+        "",
+        *table,
+        "",
+        steady(),
+        "",
+        f"Events to Report: {few[0]} breaks in {few[1]:.3f} s, {many[0]} breaks in {many[1]:.3f} s: "
+        f"{many[1] / few[1]:.2f} times.",
+        "",
+    ]
+    (HERE / "results_capture.md").write_text("\n".join(told), encoding="utf-8")
+    print("\n".join(told))
+
+
+if __name__ == "__main__":
+    main()
