@@ -142,11 +142,11 @@ def first_to_fix(profile: Profile, report: Report) -> str:
     words = []
     if known:
         best = known[0]
-        share = f", {best.share:.0%} of it" if best.share is not None else ""
-        words.append(f"fix this first: the break in {lines[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
+        share = f", {100 * best.share:.0f} % of it" if best.share is not None else ""
+        words.append(f"Fix this first: the break in {lines[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
     if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
         worst = unknown[0]
-        also = "; and" if known else "fix this first:"
+        also = "; and" if known else "Fix this first:"
         words.append(
             f"{also} the break in {lines[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
             "(what compiling it gains is unknown)"

@@ -284,14 +284,14 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
     gain = found.eager_seconds - found.compiled_seconds
     compiled, eager = time_text(found.compiled_seconds), time_text(found.eager_seconds)
     if gain > 0.03 * found.eager_seconds:
-        words = f"compiled it takes {compiled}, eager {eager}: {found.eager_seconds / found.compiled_seconds:.2f} times as fast"
+        words = f"Compiled it takes {compiled}, eager {eager}: {found.eager_seconds / found.compiled_seconds:.2f} times as fast"
         if found.compile_seconds is not None:
             found.payback_calls = math.ceil(found.compile_seconds / gain)
             words += f"; compiling pays for itself after {found.payback_calls:,} calls"
     elif gain < -0.03 * found.eager_seconds:
-        words = f"compiled it takes {compiled}, eager {eager}: compiling makes it slower"
+        words = f"Compiled it takes {compiled}, eager {eager}: compiling makes it slower"
     else:
-        words = f"compiled it takes {compiled}, eager {eager}: compiling changes next to nothing"
+        words = f"Compiled it takes {compiled}, eager {eager}: compiling changes next to nothing"
     if known and found.without_breaks_seconds is not None:
         words += f"; without what its breaks cost it would take at most {time_text(found.without_breaks_seconds)}"
     found.words = words

@@ -13,6 +13,7 @@ from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, pl
 from dynascope.widgets.advice import advice, cause_of, flag_words, issue_text, said
 from dynascope.widgets.fx import fx_body, value_text
 from dynascope.widgets.shapes import break_code, ops_text
+from dynascope.widgets.timeline import cost_facts
 from dynascope.widgets.wire import Detail, Part
 from dynascope.widgets.words import Places, frame_name, printable, shorten
 
@@ -34,6 +35,7 @@ class _Details:
         self.frames = {f.id: f for f in report.frames}
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
         self.breaks = {b.id: b for b in report.breaks}
+        self.costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
         self.recompiles: dict[str, list[Recompile]] = defaultdict(list)
         for r in report.recompiles:
             self.recompiles[r.frame].append(r)
@@ -73,6 +75,9 @@ class _Details:
         for n, g in ends[:4]:
             facts.append(["ends", f"graph {n}", g.id])
         parts: list[Part] = [_prose("reason", "Reason", self._why(b), advice(b))]
+        if b.id in self.costs:
+            facts += cost_facts(self.costs[b.id])
+            parts.append(_prose("cost", "Cost", [printable(self.costs[b.id].how + ".", 2000)], []))
         if len(b.hits) > 1:
             parts.append({"key": "hits", "name": f"Frames ({len(b.hits)})", "kind": "list", "body": self._hit_rows(b)})
         if b.stack:

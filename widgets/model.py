@@ -40,8 +40,9 @@ def view_model(report: Report) -> ViewModel:
 
 
 def sorted_breaks(report: Report) -> list[Break]:
-    """What matters most first: what stopped, what skips a frame, what goes on; allowed ones last."""
-    return sorted(report.breaks, key=lambda b: (bool(b.allowed), _RANK[b.outcome]))
+    """What matters most first: what stopped, what skips a frame, what goes on (the dearest first); allowed ones last."""
+    costs = {c.break_: c.seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
+    return sorted(report.breaks, key=lambda b: (bool(b.allowed), _RANK[b.outcome], -costs.get(b.id, 0.0)))
 
 
 def first_id(report: Report) -> str:
@@ -60,12 +61,17 @@ def first_id(report: Report) -> str:
 
 def break_rows(report: Report, places: Places) -> list[Row]:
     """The list of breaks."""
-    return [{
+    costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
+    rows: list[Row] = [{
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
         "outcome": b.outcome,
         "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits), "allowed": bool(b.allowed),
         "resumes": len({r for h in b.hits for r in h.resumes}), "target": break_target(b),
     } for b in sorted_breaks(report)]  # fmt: skip
+    for row in rows:
+        if row["id"] in costs:
+            row["cost"] = cost_text(costs[row["id"]])
+    return rows
 
 
 def _name(report: Report) -> str:

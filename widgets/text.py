@@ -14,6 +14,7 @@ import textwrap
 from dynascope.compiler.report import Break, Report, headline
 from dynascope.widgets.advice import advice, cause_of, region_of, said
 from dynascope.widgets.model import sorted_breaks
+from dynascope.widgets.timeline import cost_text, timeline
 from dynascope.widgets.words import Places, frame_name, printable, shorten
 
 MOST = 12
@@ -66,10 +67,23 @@ class _Terminal:
             ]
             if len(breaks) > MOST + 20:
                 out.append(f"  … and {len(breaks) - MOST - 20} more")
-        out += self.skipped() + self.recompiles()
+        out += self.skipped() + self.recompiles() + self.run_time()
         if self.report.notes:
             out += ["", *[line for note in self.report.notes[:8] for line in self.wrap("note: " + note, "", 3)]]
         return out
+
+    def run_time(self) -> list[str]:
+        """Where the time of a call goes, and what each break costs."""
+        profile, line = self.report.profile, timeline(self.report, self.places)
+        if profile is None or line is None:
+            return []
+        shares = " · ".join(f"{s['name']} {100 * s['part']:.0f} %" for s in line["shares"])
+        out = ["", self.paint(f"run time: {line['median']} a call", "bold") + f" ({line['spread']}; {line['calls']} calls)"]
+        out += self.wrap(shares, "    ") + (self.wrap(line["verdict"], "    ", 3) if line["verdict"] else [])
+        at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
+        for cost in profile.breaks[:MOST]:
+            out += self.wrap(f"{at[cost.break_]} {cost_text(cost)}", "    ")
+        return out + (self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else [])
 
     def error(self) -> list[str]:
         e = self.report.error

@@ -18,7 +18,11 @@ _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
     "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
     "lookups": ("guards", "lookup", "looking for compiled code whose guards hold"),
-    "prologue": ("prologue", "prologue", "entering and leaving compiled code: bytecode around the graph, the backend's wrappers"),
+    "prologue": (
+        "prologue",
+        "prologue",
+        "entering and leaving compiled code: bytecode around the graph, the backend's wrappers",
+    ),
     "waiting": ("waiting", "wait", "the processor waits for the device"),
     "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler tells what this time is"),
     "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
@@ -46,7 +50,7 @@ def cost_text(cost: BreakCost) -> str:
     """`costs 1.2 ms a call, 34 %`; what is unknown is said to be."""
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
-    share = f", {cost.share:.0%}".replace("%", " %") if cost.share is not None else ""
+    share = f", {100 * cost.share:.0f} %" if cost.share is not None else ""
     return f"costs {time_text(cost.seconds)} a call{share}"
 
 

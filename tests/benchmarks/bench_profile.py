@@ -30,6 +30,7 @@ from dynascope.compiler.settings import Settings
 
 RESULTS = Path(__file__).parent / "results_profile.md"
 CALLS = 15
+TURNS = 5
 #: seconds that each part took, as it measured it itself; no list, because profiling would put that back
 WATCH: dict[str, array[float]] = {}
 
@@ -272,39 +273,37 @@ def bert() -> Callable[[torch.Tensor, bool], Any]:
     return run_bert
 
 
-def gain_of(program: Callable[..., Any], x: torch.Tensor, backend: str) -> float:
-    """Seconds that a call gains without the break; each version compiled alone, in turns, as the machine's load changes."""
-    gains = []
-    with torch.no_grad():
-        for _ in range(3):
-            median = {}
-            for first in (True, False):
-                torch._dynamo.reset()
-                WATCHING[0] = first
-                compiled = torch.compile(program, backend=backend)
-                times = []
-                for _ in range(50):
-                    start = time.perf_counter()
-                    compiled(x, first)
-                    times.append(time.perf_counter() - start)
-                median[first] = statistics.median(times[10:])
-            gains.append(median[True] - median[False])
-    return statistics.median(gains)
+def median_call(program: Callable[..., Any], x: torch.Tensor, first: bool, backend: str) -> float:
+    """Median seconds of a call, compiled alone."""
+    torch._dynamo.reset()
+    WATCHING[0] = first
+    compiled = torch.compile(program, backend=backend)
+    times = []
+    for _ in range(50):
+        start = time.perf_counter()
+        compiled(x, first)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[10:])
 
 
 def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: str, word: str) -> Row:
     """The gain of removing the break that is ranked first, against what the ranking promised.
 
-    `program(x, False)` is without that break; `word` stands in its line, to be sure that it is the one.
+    `program(x, False)` is without that break; `word` stands in its line, to be sure that it is the one.  Everything is
+    done in turns, because the machine's load changes.
     """
-    torch._dynamo.reset()
-    WATCHING[0] = True
+    promised, gained = [], []
     with torch.no_grad():
-        found, report = profiled(program, x, True, backend=backend)
-    best = found.breaks[0]
-    source = report.break_(best.break_).source
-    assert word in source, f"ranked first: {source!r}, not {word!r}"
-    return Row(f"{name}: `{source.strip()[:40]}`", best.seconds or 0, gain_of(program, x, backend), 0.25)
+        for _ in range(TURNS):
+            torch._dynamo.reset()
+            WATCHING[0] = True
+            found, report = profiled(program, x, True, backend=backend)
+            best = found.breaks[0]
+            source = report.break_(best.break_).source.strip()
+            assert word in source, f"ranked first: {source!r}, not {word!r}"
+            promised.append(best.seconds or 0.0)
+            gained.append(median_call(program, x, True, backend) - median_call(program, x, False, backend))
+    return Row(f"{name}: `{source[:40]}`", statistics.median(promised), statistics.median(gained), 0.25)
 
 
 def table(rows: list[Row], expected: str, found: str) -> list[str]:

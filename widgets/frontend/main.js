@@ -8,6 +8,7 @@ import { splitView } from "./split.js";
 import { detailView } from "./detail.js";
 import { headerView } from "./header.js";
 import { breaksView } from "./breaks.js";
+import { timeView } from "./timeline.js";
 
 const SCHEMA = 1;
 const PATIENCE = 3000;
@@ -26,9 +27,9 @@ function mount(root, host) {
     request,
   };
   const open = () => detail.node.focus({ preventScroll: false });
-  const header = headerView(ctx), breaks = breaksView(select, open), lens = lensView(select), split = splitView(select, open), detail = detailView(ctx);
+  const header = headerView(ctx), breaks = breaksView(select, open), time = timeView(select, open), lens = lensView(select), split = splitView(select, open), detail = detailView(ctx);
   const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Source" })), lens.node);
-  view.append(header.node, breaks.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
+  view.append(header.node, breaks.node, time.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
   root.replaceChildren(view);
   const stopTheme = followTheme(view);
 
@@ -42,6 +43,7 @@ function mount(root, host) {
   function light(from) {
     const { content } = ctx;
     breaks.light(selected);
+    time.light(selected);
     split.light(content, selected);
     if (from !== "lens") lens.light(content, selected);
     else lens.light({ details: content.details }, selected);
@@ -81,6 +83,7 @@ function mount(root, host) {
     split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
     header.draw(content);
     breaks.draw(content);
+    time.draw(content);
     lens.draw(content);
     split.draw(content);
     const wanted = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]);

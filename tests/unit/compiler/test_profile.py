@@ -166,7 +166,7 @@ def test_no_wrapper_stays_around_a_graph() -> None:
 def test_a_verdict_in_words() -> None:
     report = explain(lambda x: (x @ x).relu(), backend="eager", profile=3)(torch.ones(8, 8))
     assert report.profile is not None
-    assert report.profile.verdict.words.startswith("compiled it takes")
+    assert report.profile.verdict.words.startswith("Compiled it takes")
     assert report.profile.devices[0].startswith("CPU")
 
 
