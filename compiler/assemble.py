@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler import graphtext, guardtext, places, stops
+from dynascope.compiler import counts, graphtext, guardtext, places, stops
 from dynascope.compiler.breaks import BreakTable
 from dynascope.compiler.drafts import Draft, Drafts, Event
 from dynascope.compiler.report import (
@@ -20,7 +20,6 @@ from dynascope.compiler.report import (
     Recompile,
     Report,
     Resume,
-    Summary,
 )
 
 _PHASES = {
@@ -87,7 +86,7 @@ class _Assembly:
         result.unread = dict(self.drafts.unread)
         result.breaks = self.breaks.breaks
         result.sources = places.sources(self.extents, self.cell_of)
-        result.summary = summarise(result)
+        result.summary = counts.summarise(result)
         return result
 
     # -- one frame ------------------------------------------------------------------------------------
@@ -234,7 +233,7 @@ class _Assembly:
                 self.note_place(node.file, node.line)
         graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
         graph.ops = graphtext.ops(graph.nodes)
-        graph.notes = draft.notes
+        graph.notes = [*draft.notes, *counts.unrolled(graph.nodes, self.cell_of)]
         self.stages(draft, graph)
         frame.graph = graph.id
         frame.inlined = self.inlined(frame, graph)
@@ -352,25 +351,6 @@ class _Assembly:
             extent = places.function_extent(file, line)
             line, end_line = extent if extent else (line, line)
         self.extents.setdefault(file, set()).add((line, end_line))
-
-
-def summarise(report: Report) -> Summary:
-    """The counts of a report; `ignored` frames are in none of them."""
-    frames = [f for f in report.frames if f.status != "ignored"]
-    return Summary(
-        frames=len(frames),
-        graphs=len(report.graphs),
-        ops=sum(g.ops or 0 for g in report.graphs),
-        breaks=len(report.breaks),
-        resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
-        skipped=sum(f.status == "skipped" for f in frames),
-        recompiles=len(report.recompiles),
-        compile_seconds=round(sum(f.compile_seconds or 0.0 for f in frames), 6),
-        empty=sum(f.status == "empty" for f in frames),
-        cached=sum(f.status == "cached" for f in frames),
-        failed=sum(f.status == "failed" for f in frames),
-        unexpected=sum(b.allowed is not True for b in report.breaks),
-    )
 
 
 def _phases(metrics: dict[str, Any]) -> dict[str, float]:

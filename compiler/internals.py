@@ -10,7 +10,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from dynascope.compiler.places import in_torch
@@ -130,6 +130,26 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[N
                 namespace[name] = graph
 
 
+def dynamic_sizes() -> dict[tuple[str, int, str], list[str]]:
+    """(file, first line, name) of the user's code -> inputs whose sizes earlier runs made dynamic."""
+    pgo = sys.modules.get("torch._dynamo.pgo")
+    state = getattr(pgo, "_CODE_STATE", None) or {}
+    found: dict[tuple[str, int, str], list[str]] = {}
+    try:
+        for code, known in list(state.items()):
+            names = [n for n, entry in known.automatic_dynamic.items() if _is_dynamic(pgo, entry)]
+            if names and not in_torch(code.filename):
+                found[(code.filename, code.firstlineno, code.name)] = names
+    except Exception as error:
+        missing["automatic dynamic shapes"] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def _is_dynamic(pgo: Any, entry: Any) -> bool:
+    dynamic = pgo.auto_dynamic
+    return entry.scalar is dynamic or (isinstance(entry.size, tuple) and any(size is dynamic for size in entry.size))
+
+
 def has_nested_graph_breaks() -> bool:
     """Whether this torch can resume all callers of a break at once."""
     import torch._dynamo
@@ -145,6 +165,24 @@ def dynamo_config(**values: Any) -> Iterator[None]:
     config: Any = torch._dynamo.config
     with config.patch(**values):
         yield
+
+
+@contextlib.contextmanager
+def flag_kept() -> Iterator[None]:
+    """`error_on_graph_break` is afterwards what it was, also where an interrupt hit torch while it was setting it."""
+    import torch._dynamo.decorators as decorators
+
+    get = getattr(decorators, "_get_error_on_graph_break", None)
+    put = getattr(decorators, "_set_error_on_graph_break", None)
+    if get is None or put is None:
+        yield
+        return
+    before = get()
+    try:
+        yield
+    finally:
+        if get() != before:
+            put(before)
 
 
 @contextlib.contextmanager
@@ -205,3 +243,67 @@ def backends() -> list[str]:
 def inner_function(compiled: Any) -> Any:
     """What `torch.compile` was given to make `compiled`; `compiled` itself where it is not compiled."""
     return getattr(compiled, "_torchdynamo_orig_callable", None) or getattr(compiled, "_orig_mod", None) or compiled
+
+
+@contextlib.contextmanager
+def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[None]:
+    """For the duration, call `enter` whenever torch enters compiled code from eager code, `leave` when it is back.
+
+    Where torch has no such point, nothing is called.
+    """
+    import torch._dynamo.eval_frame as eval_frame
+
+    original = getattr(eval_frame, "_maybe_set_eval_frame", None)
+    if original is None:
+        missing["entering compiled code"] = "no _maybe_set_eval_frame"
+        yield
+        return
+
+    outermost: list[FrameType] = []  # torch's own frame that entered compiled code: the same one leaves it
+
+    def switch(callback: Any) -> Any:
+        caller = sys._getframe(1)
+        if outermost and caller is outermost[0]:
+            outermost.clear()
+            before = original(callback)
+            leave()
+            return before
+        if not outermost and callback is not None and caller.f_code.co_name not in ("__enter__", "__exit__"):
+            outermost.append(caller)
+            enter()
+        return original(callback)
+
+    vars(eval_frame)["_maybe_set_eval_frame"] = switch
+    try:
+        yield
+    finally:
+        vars(eval_frame)["_maybe_set_eval_frame"] = original
+
+
+def forget_resumes(codes: Iterable[CodeType]) -> None:
+    """Let go of the resume functions made for these code objects, which nobody calls any more.
+
+    Torch's tables keep a code object and its resume functions alive through one another, for good, and with them the
+    compiled graphs and the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Without
+    the entries these code objects die, and Dynamo's own clean-up takes the names away.
+    """
+    resume_execution = sys.modules.get("torch._dynamo.resume_execution")
+    if resume_execution is None:
+        return
+    try:
+        cache = resume_execution.ContinueExecutionCache
+        todo, done = list(codes), set()
+        while todo:
+            code = todo.pop()
+            done.add(id(code))
+            made = cache.cache.get(code)
+            if made is not None:
+                cache.cache._remove_id(id(code))
+                for resume in made.values():
+                    todo.append(resume)
+                    cache.generated_code_metadata._remove_id(id(resume))
+        originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> what it was made from
+        for compiled in [key for key, original in originals.values.items() if id(original) in done]:
+            originals._remove_id(compiled)
+    except (AttributeError, TypeError) as error:
+        missing["forgetting resume functions"] = f"{type(error).__name__}: {error}"

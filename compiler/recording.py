@@ -16,6 +16,7 @@ from typing import Any
 
 from dynascope.compiler import backwards, cached, hooks, internals, places
 from dynascope.compiler.assemble import assemble
+from dynascope.compiler.guardtext import source
 from dynascope.compiler.report import Failure, Report
 from dynascope.compiler.settings import Settings
 
@@ -48,6 +49,7 @@ class Recording:
         self._thread: int | None = None
         self._report: Report | None = None
         self._entered_before: set[int] = set()
+        self._dynamic_before: dict[tuple[str, int, str], list[str]] = {}
 
     # -- on and off ------------------------------------------------------------------------------------
 
@@ -57,6 +59,7 @@ class Recording:
         self.hooks = hooks.HOOKS.attach(self._event)
         hooks.HOOKS.bytecode += self._keeps_bytecode
         self._entered_before = set(hooks.HOOKS.entered)
+        self._dynamic_before = internals.dynamic_sizes()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -71,7 +74,12 @@ class Recording:
     def _cached(self) -> list[dict[str, Any]]:
         """What was called compiled and saw no compile in this recording."""
         compiled = {e["code"]["uid"] for e in self.events if e["kind"] == "frame"}
-        entered = {uid: found for uid, found in hooks.HOOKS.entered.items() if uid not in self._entered_before}
+        entered = {
+            uid: found
+            for uid, found in hooks.HOOKS.entered.items()
+            # torch compiles functions of its own on the way; its wrappers stand for modules without a frame
+            if uid not in self._entered_before and (not places.in_torch(found[0].co_filename) or found[0].co_name == "inner")
+        }
         found: list[dict[str, Any]] = []
         hooks.HOOKS.safely(lambda: found.extend(cached.cached_events(entered, compiled)))
         return found
@@ -115,7 +123,7 @@ class Recording:
         report.compiled = list(dict.fromkeys(self.compiled)) or report.compiled or compiled_names(report)
         report.settings = self.settings.to_dict() if self.settings else {}
         report.hooks = {**self.hooks, **internals.missing}
-        report.notes = [*self.notes, *report.notes]
+        report.notes = [*self.notes, *dynamic_notes(report, self._dynamic_before), *report.notes]
         if self.settings is not None:
             name_default_region(report, self.settings)
         if error is not None:
@@ -137,6 +145,23 @@ def observe(
     {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
     """
     return Recording(settings, compiled, cells, on_progress)
+
+
+def dynamic_notes(report: Report, before: dict[tuple[str, int, str], list[str]]) -> list[str]:
+    """Frames traced with symbolic sizes at once, because earlier runs had seen other sizes there."""
+    notes = []
+    for frame in report.frames:
+        sources = before.get((frame.file, frame.line, frame.code_name))
+        if not sources or frame.recompile_of is not None or frame.graph is None:
+            continue
+        sizes = [size for node in report.graph(frame.graph).nodes for size in node.shape or () if node.op == "placeholder"]
+        if any(isinstance(size, str) for size in sizes):
+            names = ", ".join(source(name) for name in sources)
+            notes.append(
+                f"{frame.name} was traced with symbolic sizes because of earlier runs: {names} had other sizes there "
+                "(automatic dynamic shapes)."
+            )
+    return list(dict.fromkeys(notes))
 
 
 def name_default_region(report: Report, settings: Settings) -> None:

@@ -172,6 +172,30 @@ def test_other_sizes_in_later_runs_stay_static() -> None:
     assert shapes == [[2], [3], [4]]
 
 
+def test_where_symbolic_sizes_come_from_is_told() -> None:
+    compiled = torch.compile(broken, backend="eager")
+    for n in (2, 3):
+        compiled(torch.ones(n))
+    with observe() as recording:  # another backend: compiled anew, and at once with a symbolic size
+        torch.compile(broken, backend=lambda gm, inputs: gm)(torch.ones(5))
+    assert recording.report.notes == [
+        "broken was traced with symbolic sizes because of earlier runs: x had other sizes there (automatic dynamic shapes)."
+    ]
+
+
+def test_an_unrolled_loop_is_told() -> None:
+    def loop(x: torch.Tensor) -> torch.Tensor:
+        for i in range(20):
+            x = x + i
+        return x
+
+    report = explain(loop, backend="eager")(torch.ones(2))
+    line = loop.__code__.co_firstlineno + 2
+    assert report.graphs[0].notes == [
+        f"test_recording.py:{line} is in this graph 20 times: loops are unrolled, turn by turn",
+    ]
+
+
 def test_fresh_restores_under_exceptions() -> None:
     torch.compile(broken, backend="eager")(torch.ones(2))
     code = broken.__code__
