@@ -58,8 +58,8 @@ def cause_of(report: Report, frame: Frame) -> Break | None:
 
 
 def said(text: str, limit: int) -> str:
-    """What the compiler said, without the addresses of objects: these differ from run to run and help nobody."""
-    return printable(re.sub(r" at 0x[0-9a-fA-F]{6,}", "", text[: 2 * limit + 1000]), limit)
+    """What the compiler said, without addresses of objects (they differ from run to run) and messages that say "None"."""
+    return printable(re.sub(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b", "", text[: 2 * limit + 1000]), limit)
 
 
 def flag_words(value: bool | None, region: str | None) -> str:

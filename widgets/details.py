@@ -19,6 +19,10 @@ from dynascope.widgets.words import Places, frame_name, printable, shorten
 
 #: characters of one text (code of a backend can be megabytes)
 TEXT_LIMIT = 200_000
+BEFORE = (
+    "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
+    "With --fresh it is traced again."
+)
 OUTCOMES = {
     "resumed": "resumed in a new graph", "skipped": "frame skipped: runs eagerly", "raised": "stopped with an error",
 }  # fmt: skip
@@ -226,10 +230,7 @@ class _Details:
         elif f.status == "empty":
             text += ["There is nothing to compile in it, so nothing is lost.", reason]
         elif f.status == "cached":
-            text.append(
-                "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
-                "With --fresh it is traced again."
-            )
+            text.append(BEFORE)
         elif f.kind == "resume":
             before = self._before(f)
             where = f" after `{shorten(break_code(before, self.places), 80)}`" if before else ""
@@ -276,12 +277,14 @@ class _Details:
             facts.append(["ends at", "✂ " + shorten(break_code(self.breaks[g.break_], self.places), 60), g.break_])
         elif g.end:
             facts.append(["ends at", printable(g.end, 200), ""])
-        facts += [["inputs", str(len(g.inputs)), ""], ["outputs", str(len(g.outputs)), ""]]
-        facts.append(["backward", g.backward, ""])
+        if g.ops is not None:  # of what was compiled before, nothing but that it is there is known
+            facts += [["inputs", str(len(g.inputs)), ""], ["outputs", str(len(g.outputs)), ""], ["backward", g.backward, ""]]
         if g.from_cache is not None:
             facts.append(["from cache", "yes" if g.from_cache else "no", ""])
         facts += [[f"  {printable(name, 40)} cache", printable(value, 80), ""] for name, value in g.caches.items()]
         parts: list[Part] = []
+        if g.ops is None:
+            parts.append(_prose("about", "What is known", [BEFORE], []))
         if g.nodes:
             parts.append({"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, self.places)})
         for key, name, text in (

@@ -56,7 +56,8 @@ def first_id(report: Report) -> str:
         if frame.status in ("skipped", "failed") or frame.recompile_of:
             return frame.id
     shown = [f.id for f in report.frames if f.status != "ignored"]
-    return report.graphs[0].id if report.graphs else next(iter(shown), "")
+    known = [g.id for g in report.graphs if g.ops is not None]
+    return next(iter([*known, *shown]), "")
 
 
 def break_rows(report: Report, places: Places) -> list[Row]:
@@ -94,7 +95,8 @@ def _chips(report: Report) -> list[Chip]:
     chips: list[Chip] = []
     if report.error is not None:
         e = report.error
-        text = shorten(f"{e.type}: {e.message.strip().splitlines()[0] if e.message.strip() else ''}".rstrip(": "), 90)
+        first = (e.message.strip().splitlines() or [""])[0].replace("`", "")
+        text = shorten(f"{e.type}: {first}".rstrip(": "), 90)
         if e.caught:
             text = "caught by your code: " + text
         kind = "note" if e.caught else "error"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Locator, Page
 
+from dynascope.compiler.report import Report
+
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 SAMPLES = HERE.parent / "unit" / "widgets"
 AXE = HERE / "vendor" / "axe.min.js"
 
@@ -87,6 +91,16 @@ TEXT_OVERFLOW = """root => { const wrong = [], view = root.querySelector('.dyn')
     if (wide && style.overflowX === 'visible' && style.display !== 'inline' && !scrolls(e)) wrong.push('overflows: ' + name);
   }
   return wrong; }"""
+
+
+def sample(name: str) -> Report:
+    """One of the hand-made reports."""
+    if str(SAMPLES) not in sys.path:
+        sys.path.insert(0, str(SAMPLES))
+    from samples import SAMPLES as MADE
+
+    report: Report = MADE[name]()
+    return report
 
 
 class Shown:

@@ -169,7 +169,11 @@ export function splitView(select, open) {
     event.preventDefault();
     event.stopPropagation();
   });
-  const watch = new ResizeObserver(() => { if (!touched) fit(); });
+  const watch = new ResizeObserver(() => {
+    if (touched || !last) return;
+    fit();
+    light(last, now);
+  });
   watch.observe(pane);
   return { node, draw, light, stop: () => watch.disconnect() };
 }

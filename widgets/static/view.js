@@ -470,7 +470,11 @@ else return;
 event.preventDefault();
 event.stopPropagation();
 });
-const watch = new ResizeObserver(() => { if (!touched) fit(); });
+const watch = new ResizeObserver(() => {
+if (touched || !last) return;
+fit();
+light(last, now);
+});
 watch.observe(pane);
 return { node, draw, light, stop: () => watch.disconnect() };
 }
@@ -674,7 +678,7 @@ node.replaceChildren(
 h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
 h("h2", { cls: "dyn-dtitle" }, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
 h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), detail.copy ? copyButton(detail.copy, "Copy place") : null, ...links)),
-h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, switches(detail), ...tabs(detail)), facts));
+h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, switches(detail), ...(detail.parts.length ? tabs(detail) : [])), facts));
 }
 return { node, show, choose: (kind, part) => chosen.set(kind, part) };
 }

@@ -201,7 +201,8 @@ def test_cached_code_is_not_said_to_have_no_breaks() -> None:
     model = view_model(cached())
     assert "graph breaks unknown" in model["headline"]
     assert ["", "graph breaks unknown"] in model["counts"]
-    assert model["details"]["g0"]["facts"][0] == ["operations", "unknown", ""]
+    assert [fact[:2] for fact in model["details"]["g0"]["facts"]] == [["operations", "unknown"], ["frame", "f (0/0)"]]
+    assert model["first"] == "f0"
 
 
 def test_a_compiled_frame_with_a_reason_says_what_is_not_compiled() -> None:

@@ -1,0 +1,62 @@
+"""The README's screenshots, from the real widget in JupyterLab, light and dark.
+
+They go to build/shots; with DYNASCOPE_PICTURES=1 to examples/images too, which the README shows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from browser.lab import ROOT, LabPage
+
+IMAGES = ROOT / "examples" / "images"
+SET_UP = "import torch\n%load_ext dynascope"
+CELL = """\
+%%compile --backend eager
+def settle(x):
+    for step in range(3):
+        x = torch.relu(x) + step
+        print("step", step)
+    return x
+
+def model(x):
+    x = x.sin() + 1
+    if x.mean() > 1:
+        x = x / x.mean()
+    return settle(x).sum()
+
+model(torch.ones(4))"""
+
+
+@pytest.fixture
+def shown(open_lab: Callable[..., LabPage]) -> LabPage:
+    lab: LabPage = open_lab([SET_UP, CELL], width=1240, height=1500)
+    lab.focus()
+    lab.run(0)
+    lab.run(1)
+    lab.page.wait_for_selector(".dyn-widget svg")
+    return lab
+
+
+def test_readme_pictures(shown: LabPage) -> None:
+    for theme in ("light", "dark"):
+        shown.theme(theme)
+        shown.cells().nth(1).hover(position={"x": 5, "y": 5})
+        path = shown.shot_path(f"view-{theme}")
+        shown.cells().nth(1).screenshot(path=path)
+        assert path.stat().st_size > 20_000
+        if os.environ.get("DYNASCOPE_PICTURES"):
+            IMAGES.mkdir(exist_ok=True)
+            shutil.copyfile(path, IMAGES / f"view-{theme}.png")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_readme_shows_them(theme: str) -> None:
+    name = f"examples/images/view-{theme}.png"
+    assert name in Path(ROOT / "README.md").read_text(encoding="utf-8")
+    assert (ROOT / name).stat().st_size < 400_000

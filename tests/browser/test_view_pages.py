@@ -1,0 +1,222 @@
+"""The stand-alone page, offline; hostile text; axe; sizes; other hosts' conventions; printing and high contrast."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.lab import shot_path
+from browser.view_pages import ROOT, Shown, grave_faults, sample
+from dynascope.widgets.html import to_html
+from dynascope.widgets.model import view_model
+from dynascope.widgets.static_output import static_html
+
+OpenPage = Callable[..., Shown]
+SEEN = ("one", "loop", "nested", "regions", "many", "layers", "refused", "cached", "empty")
+
+
+@pytest.fixture
+def open_page(chromium: Browser, tmp_path: Path) -> Iterator[OpenPage]:
+    """open_page("loop", dark=True, width=800): the stand-alone page of a report, in a browser without a network."""
+    contexts = []
+
+    def opener(name: str, *, dark: bool = False, width: int = 1100, height: int = 900, hash: str = "", **more: Any) -> Shown:
+        path = tmp_path / f"{name}.html"
+        path.write_text(to_html(sample(name)), "utf-8")
+        scheme = "dark" if dark else "light"
+        context = chromium.new_context(offline=True, viewport={"width": width, "height": height}, color_scheme=scheme, **more)
+        contexts.append(context)
+        page = context.new_page()
+        page.wanted = []  # type: ignore[attr-defined]
+        page.faults = []  # type: ignore[attr-defined]
+        page.on("request", lambda r: page.wanted.append(r.url))  # type: ignore[attr-defined]
+        page.on("console", lambda m: page.faults.append(m.text) if m.type in ("error", "warning") else None)  # type: ignore[attr-defined]
+        page.on("pageerror", lambda e: page.faults.append(str(e)))  # type: ignore[attr-defined]
+        page.goto(path.as_uri() + hash)
+        page.locator(".dyn-detail").wait_for()
+        return Shown(page, page.locator("#dyn-view"))
+
+    yield opener
+    for context in contexts:
+        context.close()
+
+
+def test_one_file_clickable_offline(open_page: OpenPage) -> None:
+    shown = open_page("loop")
+    shown.select("b0")
+    assert "Skip calling" in shown.detail()
+    shown.line(9).click()
+    assert shown.selected() == ["f2"]
+    shown.root.get_by_role("tab", name="Source").click()
+    assert shown.page.url.endswith("#f2/source")
+    shown.root.locator(".dyn-brow").first.click()
+    assert shown.selected() == ["b1"]
+    assert [u for u in shown.page.wanted if not u.startswith(("file:", "data:"))] == []  # type: ignore[attr-defined]
+    assert shown.page.faults == []  # type: ignore[attr-defined]
+
+
+def test_a_link_leads_to_a_part(open_page: OpenPage) -> None:
+    shown = open_page("loop", hash="#b0/stack")
+    assert shown.selected() == ["b0"]
+    expect(shown.root.get_by_role("tab", name="Stack (1)")).to_have_attribute("aria-selected", "true")
+
+
+def test_readable_with_javascript_off(chromium: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "plain.html"
+    path.write_text(to_html(sample("loop")), "utf-8")
+    context = chromium.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    expect(page.locator("table")).to_be_visible()
+    expect(page.locator("img[src^='data:image/svg']")).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_no_text_leaves_its_box_at_any_width(open_page: OpenPage, name: str) -> None:
+    shown = open_page(name)
+    for width in (1200, 800, 600):
+        shown.page.set_viewport_size({"width": width, "height": 900})
+        shown.page.wait_for_timeout(60)
+        assert shown.overflowing() == [], width
+        if name in ("loop", "many", "regions", "layers"):
+            shown.page.screenshot(path=shot_path(f"page-{name}-light-{width}"), full_page=True)
+    shown.page.emulate_media(color_scheme="dark")
+    shown.page.screenshot(path=shot_path(f"page-{name}-dark-600"), full_page=True)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_grave(open_page: OpenPage, dark: bool) -> None:
+    for name in ("loop", "regions", "layers", "many", "cached", "empty"):
+        shown = open_page(name, dark=dark)
+        assert grave_faults(shown.page, "html") == [], name
+        if name == "loop":
+            for id in ("f2", "g0", "f1"):
+                shown.select(id)
+                assert grave_faults(shown.page, "html") == [], id
+
+
+def test_every_detail_of_a_kind_fits_and_is_named(open_page: OpenPage) -> None:
+    shown = open_page("loop", width=700)
+    for id in ("b0", "f1", "f2", "f4", "g0"):
+        shown.root.locator(f".dyn-split .dyn-node[data-id='{id}'] text").first.click()
+        tabs = shown.root.get_by_role("tab")
+        for i in range(tabs.count()):
+            tabs.nth(i).click()
+            assert shown.overflowing() == [], (id, i)
+
+
+def test_hostile_text_does_nothing(open_page: OpenPage, chromium: Browser) -> None:
+    shown = open_page("hostile", width=900)
+    for id in ("b0", "f0", "f1", "g0", "g1"):
+        shown.select(id)
+        tabs = shown.root.get_by_role("tab")
+        for i in range(tabs.count()):
+            tabs.nth(i).click()
+    assert shown.page.evaluate("() => window.pwned") is None
+    assert shown.page.locator("#dyn-view img, #dyn-view script, #dyn-view iframe").count() == 0
+    assert shown.page.locator("a[href^='javascript']").count() == 0
+    assert shown.page.faults == []  # type: ignore[attr-defined]
+    assert shown.overflowing() == []
+    shown.page.screenshot(path=shot_path("page-hostile"), full_page=True)
+    page = chromium.new_page()
+    page.set_content(static_html(sample("hostile")))
+    page.locator(".dyn-static img").wait_for()
+    assert page.evaluate("() => window.pwned") is None
+    assert page.locator("script, iframe").count() == 0
+    assert page.locator("img").count() == 1
+    page.close()
+
+
+def test_a_large_fx_graph_is_folded_opens_and_scrolls(open_page: OpenPage) -> None:
+    shown = open_page("big")
+    assert shown.root.locator(".dyn-fxnode").count() <= 60
+    shown.root.locator(".dyn-fxnode").nth(3).click()
+    assert "of 10000 nodes" in shown.root.locator(".dyn-told").inner_text()
+    shown.root.get_by_role("button", name="Back to the folded graph").click()
+    shown.root.get_by_role("button", name="As a list", exact=True).click()
+    rows = shown.root.locator(".dyn-fxlist")
+    assert shown.root.locator(".dyn-fxrow").count() < 60
+    rows.evaluate("list => { list.scrollTop = list.scrollHeight; }")
+    expect(shown.root.locator(".dyn-fxrow").last).to_contain_text("output")
+
+
+def test_an_fx_graph_of_layers_opens_by_module(open_page: OpenPage) -> None:
+    shown = open_page("layers")
+    shown.root.locator(".dyn-fxnode", has_text="model.layers.7").first.click()
+    assert "model.layers.7: 12 of 482 nodes" in shown.root.locator(".dyn-told").inner_text()
+    assert "add_84" in shown.root.locator(".dyn-fxrow").first.inner_text()
+
+
+def test_print_shows_all_of_it(open_page: OpenPage, tmp_path: Path) -> None:
+    shown = open_page("many")
+    shown.page.emulate_media(media="print")
+    hidden = shown.root.evaluate("""root => ['.dyn-src', '.dyn-pane', '.dyn-breaks'].filter(s => {
+        const e = root.querySelector(s); return e.scrollHeight > e.clientHeight + 2; })""")
+    assert hidden == []
+    assert not shown.root.locator(".dyn-tools").is_visible()
+    path = shot_path("print").with_suffix(".pdf")
+    shown.page.pdf(path=path)
+    assert path.stat().st_size > 20_000
+
+
+def test_high_contrast(open_page: OpenPage) -> None:
+    shown = open_page("regions", forced_colors="active")
+    shown.select("b0")
+    shown.page.screenshot(path=shot_path("page-high-contrast"), full_page=True)
+    stroke = shown.node("b0").locator(".dyn-main").evaluate("n => getComputedStyle(n).stroke")
+    ground = shown.root.locator(".dyn").evaluate("n => getComputedStyle(n).backgroundColor")
+    assert stroke != ground
+    wide = shown.node("b0").locator(".dyn-main").evaluate("n => parseFloat(getComputedStyle(n).strokeWidth)")
+    assert wide >= 2.5  # selection is no matter of colour
+
+
+HOSTS = {
+    "vscode": ("<body class='vscode-body vscode-dark' style='--vscode-editor-background:#1e1e1e;"
+               "--vscode-editor-foreground:#d4d4d4;background:#1e1e1e'>", "dark", "rgb(30, 30, 30)"),
+    "vscode-light": ("<body class='vscode-body vscode-light' style='--vscode-editor-background:#fffffe;"
+                     "--vscode-editor-foreground:#111111'>", "light", "rgb(255, 255, 254)"),
+    "colab": ("<html theme='dark' style='--colab-primary-surface-color:#383838;--colab-primary-text-color:#fefefe'><body>",
+              "dark", "rgb(56, 56, 56)"),
+    "marimo": ("<html><body class='dark dark-theme'>", "dark", "rgb(17, 20, 24)"),
+}  # fmt: skip
+MOUNT = """async ([script, style, content]) => {
+  const module = await import('data:text/javascript;base64,' + script);
+  const sheet = document.createElement('style'); sheet.textContent = style; document.head.append(sheet);
+  const values = { content, settings: {}, selected: '', busy: false, now: {}, status: {}, printed: [] }, heard = {};
+  const model = { get: k => values[k], set: (k, v) => { values[k] = v; }, save_changes() {}, send() {},
+    on: (k, f) => { (heard[k] ||= []).push(f); }, off() {} };
+  const root = document.createElement('div'); document.body.append(root);
+  module.default.render({ model, el: root }); }"""
+
+
+def mount(page: Page, name: str) -> None:
+    """The widget's own module in a page that is no Jupyter, as VS Code, Colab and marimo run it."""
+    static = ROOT / "widgets" / "static"
+    script = base64.b64encode((static / "view.js").read_bytes()).decode()
+    content = json.loads(json.dumps(view_model(sample(name))))
+    page.evaluate(MOUNT, [script, (static / "view.css").read_text("utf-8"), content])
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_other_hosts_give_ground_ink_and_theme(chromium: Browser, host: str) -> None:
+    html, theme, ground = HOSTS[host]
+    page = chromium.new_page(viewport={"width": 900, "height": 800})
+    page.set_content(f"<!doctype html>{html}")
+    mount(page, "loop")
+    view = page.locator(".dyn")
+    expect(view).to_have_attribute("data-theme", theme)
+    assert view.evaluate("n => getComputedStyle(n).backgroundColor") == ground
+    shown = Shown(page, page.locator(".dyn-widget"))
+    shown.select("b0")
+    assert "Skip calling" in shown.detail()
+    assert shown.overflowing() == []
+    assert grave_faults(page, ".dyn-widget") == []
+    page.screenshot(path=shot_path(f"host-{host}"))
+    page.close()
