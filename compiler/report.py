@@ -489,6 +489,12 @@ def headline(report: Report) -> str:
         parts.append(f"compiled in {seconds(s.compile_seconds)}")
     if report.error is not None and not report.error.caught:
         parts.append("stopped by an error")
+    dearest = next((c for c in report.profile.breaks if c.seconds), None) if report.profile else None
+    if dearest is not None:
+        from dynascope.compiler.break_costs import time_text
+
+        at = report.break_(dearest.break_)
+        parts.append(f"fix line {at.line} first ({time_text(dearest.seconds or 0)} a call)")
     name = ", ".join(report.compiled) or "nothing compiled"
     return f"{name}: " + " · ".join(parts)
 

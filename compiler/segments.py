@@ -342,15 +342,17 @@ def _label(piece: Piece, report: Report) -> str:
 
 
 def _shares(calls: list[Call]) -> dict[str, float]:
-    """The median, over the calls, of each kind's part of the call."""
-    parts: dict[str, list[float]] = {name: [] for name in _SHARES.values()}
+    """Each kind's part of the call: its median over the calls; the parts add up to one."""
+    parts: dict[str, list[int]] = {name: [] for name in _SHARES.values()}
     for call in calls:
         sums: dict[str, int] = defaultdict(int)
         for piece in call.pieces:
             sums[_SHARES[piece.kind]] += piece.end - piece.start
         for name, values in parts.items():
-            values.append(sums[name] / call.duration if call.duration else 0.0)
-    shares = {name: statistics.median(values) for name, values in parts.items()}
+            values.append(sums[name])
+    medians = {name: statistics.median(values) for name, values in parts.items()}
+    whole = sum(medians.values())
+    shares = {name: value / whole if whole else 0.0 for name, value in medians.items()}
     devices = [_busy(call) / call.duration for call in calls if call.device and call.duration]
     if devices:
         shares["device busy"] = statistics.median(devices)

@@ -1,0 +1,74 @@
+"""`--profile`: the run-time part of the report, and no trace in the notebook."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_profile_of_an_entry_point(shell):
+    report = shell.report(
+        "%%compile --profile 3",
+        "calls = []",
+        "def f(a):",
+        "    calls.append(1)",
+        "    a.add_(1)",
+        "    torch._dynamo.graph_break()",
+        "    return a * 2",
+        "y = f(x)",
+    )
+    assert report.profile is not None, report.notes
+    assert report.profile.calls == 3
+    assert [report.break_(c.break_).line for c in report.profile.breaks] == [6]
+    assert "fix line 6 first" in report.headline()
+    assert shell.ns["calls"] == [1]
+    assert shell.ns["x"].tolist() == [2, 2, 2]
+    assert report.summary.breaks == 1  # the repeated calls are not recorded
+
+
+def test_profile_of_statements_starts_from_the_state_before_them(shell):
+    shell.ns["x"] = x = shell.ns["torch"].ones(3)
+    report = shell.report("%%compile --profile 2", "x = x + 1", "print('once')", "y = x * 2")
+    assert report.profile is not None, report.notes
+    assert shell.ns["x"].tolist() == [2, 2, 2]
+    assert shell.ns["y"].tolist() == [4, 4, 4]
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_profile_of_a_named_function(shell):
+    shell("def g(a):", "    return a.sin()")
+    report = shell.report("%%compile -f g --profile 2", "for i in range(3):", "    y = g(x)")
+    assert report.profile is not None, report.notes
+    assert [s.graph for s in report.profile.segments if s.kind == "graph"] == ["g0"]
+
+
+def test_a_line_magic_takes_profile_with_and_without_a_number(shell):
+    shell("def g(a):", "    return a.sin()")
+    assert shell.report("%compile --profile g(x)").profile.calls == 10
+    assert shell.report("%compile --profile 2 g(x)").profile.calls == 2
+
+
+def test_output_of_the_repeated_calls_is_held_back(shell):
+    done = shell("%%compile --profile 3", "def f(a):", "    print('spoken')", "    return a + 1", "f(x)")
+    assert done.text.count("spoken") == 1
+
+
+def test_what_cannot_be_undone_is_said(shell, tmp_path):
+    shell.ns["path"] = str(tmp_path / "log")
+    done = shell("%%compile --profile 2", "def f(a):", "    open(path, 'a').close()", "    return a + 1", "f(x)")
+    assert done.text.startswith("--profile: the call uses open()")
+
+
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_a_number_of_calls_below_one_is_refused(shell, number):
+    done = shell(f"%%compile --profile={number}", "x + 1")
+    assert "UsageError: --profile takes a number of calls of at least 1" in done.text
+
+
+def test_keep_leaves_what_torch_made_and_no_watch(shell):
+    shell.report("%%compile --keep --profile 2", "def f(a):", "    return a + 1", "f(x)")
+    assert hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
+
+
+def test_an_error_of_the_cell_is_not_profiled(shell):
+    done = shell("%%compile --profile 2", "def f(a):", "    raise ValueError('no')", "f(x)")
+    assert isinstance(done.error, ValueError)

@@ -1,0 +1,60 @@
+"""The time line of the model: to scale, selectable, short enough."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dynascope.compiler.report import Profile, Report, Segment
+from dynascope.compiler.segments import profile_of
+from dynascope.widgets import timeline
+from dynascope.widgets.model import view_model
+from dynascope.widgets.text import to_text
+
+TRACE = Path(__file__).parents[1] / "compiler" / "profiler_traces" / "inductor_cpu.json"
+
+
+@pytest.fixture
+def report() -> Report:
+    data = json.loads(TRACE.read_text(encoding="utf-8"))
+    found = Report.from_dict(data["report"])
+    found.profile = profile_of([dict(zip(data["columns"], row, strict=True)) for row in data["events"]], found)
+    return found
+
+
+def test_segments_are_to_scale_and_lead_to_their_nodes(report: Report) -> None:
+    model = view_model(report)
+    time = model["time"]
+    assert time is not None
+    assert sum(s["w"] for s in time["segments"]) == pytest.approx(1, abs=0.001)
+    assert [s["id"] for s in time["segments"] if s["kind"] == "graph"] == ["g0", "g1", "g2", "g3", "g4"]
+    assert [s["tone"] for s in time["segments"] if s["kind"] == "graph"] == [0, 1, 2, 3, 4]
+    assert all(s["id"] in model["details"] for s in time["segments"] if s["id"])
+    assert "unaccounted" in [s["name"] for s in time["shares"]]
+
+
+def test_the_dearest_break_stands_first_with_its_cost(report: Report) -> None:
+    model = view_model(report)
+    assert "sleep" in model["breaks"][0]["code"]
+    assert model["breaks"][0]["cost"].startswith("costs ")
+    facts = {f[0]: f[1] for f in model["details"][model["breaks"][0]["id"]]["facts"]}
+    assert facts["run time"] == model["breaks"][0]["cost"]
+    assert "run time: " in to_text(report, colour=False, width=100)
+
+
+def test_without_a_profile_there_is_no_time_line() -> None:
+    assert view_model(Report())["time"] is None
+    assert "run time" not in to_text(Report(), colour=False, width=100)
+
+
+def test_very_many_segments_are_joined() -> None:
+    short = [Segment(kind="gap", lane="CPU", start=i * 1e-6, duration=1e-6, label="x") for i in range(5000)]
+    long = Segment(kind="graph", lane="CPU", start=5e-3, duration=1.0, label="graph 0")
+    report = Report(profile=Profile(calls=1, median_seconds=1.0, segments=[*short, long], lanes=["CPU"]))
+    time = view_model(report)["time"]
+    assert time is not None
+    assert len(time["segments"]) <= timeline.MOST
+    assert sum(s["w"] for s in time["segments"]) == pytest.approx(1, abs=1e-3)
+    assert "5000 short stretches" in time["segments"][0]["full"]
