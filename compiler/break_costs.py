@@ -11,7 +11,8 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from dynascope.compiler.report import BreakCost, Profile, Report, seconds
+from dynascope.compiler import places
+from dynascope.compiler.report import Break, BreakCost, Profile, Report, seconds
 
 if TYPE_CHECKING:
     from dynascope.compiler.segments import Call, Piece
@@ -136,26 +137,33 @@ def _median(nanoseconds: list[int]) -> float:
 
 def first_to_fix(profile: Profile, report: Report) -> str:
     """One sentence: the break whose removal gains most, as far as that is known; empty where there is none."""
-    lines = {b.id: f"line {b.line}" + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
+    at = {b.id: place(b) + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
     known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
     unknown = [c for c in profile.breaks if c.seconds is None and c.eager_seconds]
     words = []
     if known:
         best = known[0]
         share = f", {100 * best.share:.0f} % of it" if best.share is not None else ""
-        words.append(f"Fix this first: the break in {lines[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
+        words.append(f"Fix this first: the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
     if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
         worst = unknown[0]
         also = "; and" if known else "Fix this first:"
         words.append(
-            f"{also} the break in {lines[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
+            f"{also} the break at {at[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
             "(what compiling it gains is unknown)"
         )
     return " ".join(words).replace(" ;", ";")
 
 
+def place(found: Break) -> str:
+    """`In[3]:4`, `model.py:12`."""
+    return f"{places.label(found.file, found.cell)}:{found.line}"
+
+
 def time_text(value: float) -> str:
-    """`12 µs`, `1.2 ms`, `0.84 s`: to two or three digits."""
+    """`480 ns`, `12 µs`, `1.2 ms`, `0.84 s`: to two or three digits."""
+    if value < 1e-6:
+        return f"{value * 1e9:.0f} ns"
     if value < 1e-3:
         return f"{value * 1e6:.0f} µs"
     return f"{value * 1e3:.1f} ms" if value < 0.1 else seconds(value)

@@ -491,10 +491,9 @@ def headline(report: Report) -> str:
         parts.append("stopped by an error")
     dearest = next((c for c in report.profile.breaks if c.seconds), None) if report.profile else None
     if dearest is not None:
-        from dynascope.compiler.break_costs import time_text
+        from dynascope.compiler.break_costs import place, time_text
 
-        at = report.break_(dearest.break_)
-        parts.append(f"fix line {at.line} first ({time_text(dearest.seconds or 0)} a call)")
+        parts.append(f"fix first: {place(report.break_(dearest.break_))} ({time_text(dearest.seconds or 0)} a call)")
     name = ", ".join(report.compiled) or "nothing compiled"
     return f"{name}: " + " · ".join(parts)
 
