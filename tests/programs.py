@@ -8,8 +8,7 @@ becomes a decorator (for `observe`) or a comment (for `%%compile`), so that line
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-HEADER = "import torch\n"
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,31 @@ class Program:
             flag = "--" + ("" if value else "no-") + name.replace("_", "-")
             words.append(flag)
         return " ".join(words)
+
+
+def check(program: Program, report: Any, shift: int = 0) -> None:
+    """Compare a report with the program's truth; `shift`: lines that stand above it in its cell."""
+    told = [(b.line - shift, b.outcome) for b in report.breaks]
+    assert told == list(program.breaks)
+    lines = [
+        tuple(sorted({n.line - shift for n in g.nodes if n.op.startswith("call_") and n.line and n.file.startswith("<")}))
+        for g in report.graphs
+    ]
+    assert lines == list(program.graphs)
+    assert tuple(f.name for f in report.frames if f.status == "skipped") == program.skipped
+    assert all(f.reason for f in report.frames if f.status == "skipped")
+    assert report.summary.resumes == program.resumes
+    assert report.summary.recompiles == program.recompiles
+    if program.hits:
+        assert tuple(len(b.hits) for b in report.breaks) == program.hits
+    assert (report.error.type if report.error else None) == program.error
+    for frame in report.frames:
+        if frame.kind == "resume":
+            assert frame.break_ is not None
+            assert frame.continues is not None
+            assert frame.id in [r for h in report.break_(frame.break_).hits for r in h.resumes]
+    assert report.unread == {}
+    assert all(took is True for took in report.hooks.values()), report.hooks
 
 
 PROGRAMS = [

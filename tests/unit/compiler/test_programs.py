@@ -15,7 +15,7 @@ from dynascope.compiler.recording import observe
 from dynascope.compiler.report import Report
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from programs import PROGRAMS, Program
+from programs import PROGRAMS, Program, check
 
 
 def record(program: Program, backend: str = "eager") -> Report:
@@ -35,31 +35,6 @@ def record(program: Program, backend: str = "eager") -> Report:
         return recording.report
     finally:
         del sys.modules[name]
-
-
-def check(program: Program, report: Report) -> None:
-    """Compare a report with the program's truth."""
-    told = [(b.line, b.outcome) for b in report.breaks]
-    assert told == list(program.breaks)
-    lines = [
-        tuple(sorted({n.line for n in g.nodes if n.op.startswith("call_") and n.line and n.file and n.file.startswith("<")}))
-        for g in report.graphs
-    ]
-    assert lines == list(program.graphs)
-    assert tuple(f.name for f in report.frames if f.status == "skipped") == program.skipped
-    assert all(f.reason for f in report.frames if f.status == "skipped")
-    assert report.summary.resumes == program.resumes
-    assert report.summary.recompiles == program.recompiles
-    if program.hits:
-        assert tuple(len(b.hits) for b in report.breaks) == program.hits
-    assert (report.error.type if report.error else None) == program.error
-    for frame in report.frames:
-        if frame.kind == "resume":
-            assert frame.break_ is not None
-            assert frame.continues is not None
-            assert frame.id in [r for h in report.break_(frame.break_).hits for r in h.resumes]
-    assert report.unread == {}
-    assert all(took is True for took in report.hooks.values()), report.hooks
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)

@@ -1,0 +1,47 @@
+"""Every program with a known truth, as a cell under `%%compile` and, decorated, under `%%observe`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from programs import PROGRAMS, Program, check
+
+import dynascope
+
+torch_release = torch.__version__
+
+
+def skip_where_unlike(program: Program) -> None:
+    for release, difference in program.unlike.items():
+        if torch_release.startswith(release):
+            pytest.skip(f"torch {release}: {difference}")
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_compiled_by_the_magic(program: Program, shell: Any) -> None:
+    skip_where_unlike(program)
+    shell.ns["torch"] = torch
+    report = shell.report(f"%%compile --view none --backend eager {program.flags()}", program.text())
+    check(program, report, shift=1)
+    assert report.compiled == ["fn"]
+    assert all(b.cell is not None for b in report.breaks)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_observed(program: Program, shell: Any) -> None:
+    skip_where_unlike(program)
+    torch._dynamo.reset()  # %%observe runs code as it stands: torch's own wrappers, too, may have been compiled before
+    shell.ns["torch"] = torch
+    shell.ns["compiled"] = dynascope.compile(backend="eager", **program.options)
+    report = shell.report("%%observe --view none", program.text("@compiled"))
+    check(program, report, shift=1)
+
+
+def test_the_same_cell_twice_gives_the_same_report(shell: Any) -> None:
+    shell.ns["torch"] = torch
+    for program in PROGRAMS[:12]:
+        lines = (f"%%compile --view none --backend eager {program.flags()}", program.text())
+        first, second = shell.report(*lines), shell.report(*lines)
+        assert not second.diff(first), program.name
