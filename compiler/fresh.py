@@ -66,8 +66,9 @@ class _Swaps:
         if id(function) in self.done:
             return
         original = function.__code__
+        copy = self.copy(original)  # made first: `undo` may come at any moment
         self.done[id(function)] = (function, original)
-        function.__code__ = self.copy(original)
+        function.__code__ = copy
 
     def copy(self, code: CodeType) -> CodeType:
         """An equal code object that Dynamo has never seen, and so for the functions defined in it."""
@@ -82,6 +83,7 @@ class _Swaps:
             copy = self.copies[id(code)][1]
             if function.__code__ is copy:  # else the user's code has given it another one
                 function.__code__ = code
+        internals.forget_resumes([copy for _, copy in self.copies.values()])
         self.done.clear()
         self.copies.clear()
 

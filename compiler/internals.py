@@ -29,7 +29,12 @@ def known_codes() -> list[CodeType]:
     except (AttributeError, TypeError) as error:
         missing["codes Dynamo knows"] = str(error)
         return []
-    return [c for c in codes if c is not None and not in_torch(c.co_filename)]
+    return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _wraps_users_code(c))]
+
+
+def _wraps_users_code(code: CodeType) -> bool:
+    """The wrapper that torch puts around every function decorated with error_on_graph_break: all share one code object."""
+    return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
 
 
 def is_known(code: CodeType) -> bool:
@@ -292,18 +297,24 @@ def forget_resumes(codes: Iterable[CodeType]) -> None:
         return
     try:
         cache = resume_execution.ContinueExecutionCache
-        todo, done = list(codes), set()
+        todo, everything = list(codes), []
         while todo:
             code = todo.pop()
-            done.add(id(code))
+            everything.append(code)
             made = cache.cache.get(code)
             if made is not None:
                 cache.cache._remove_id(id(code))
                 for resume in made.values():
                     todo.append(resume)
                     cache.generated_code_metadata._remove_id(id(resume))
+        done = set(map(id, everything))
         originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> what it was made from
+        names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to take away
         for compiled in [key for key, original in originals.values.items() if id(original) in done]:
             originals._remove_id(compiled)
-    except (AttributeError, TypeError) as error:
+            with contextlib.suppress(KeyError):  # the user has taken the names away
+                names._remove_id(compiled)
+        for code in everything:
+            sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # its compiled code, and what that keeps alive
+    except (KeyError, AttributeError, TypeError) as error:
         missing["forgetting resume functions"] = f"{type(error).__name__}: {error}"

@@ -11,12 +11,18 @@ an error and errors that only compiling finds.
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
+
+from dynascope.interrupts import interruptible
+
+if TYPE_CHECKING:
+    from dynascope.controls import Controls
 
 Namespace = dict[str, Any]
 #: makes a statement's code from its syntax tree; the hook through which a rule rewrites it
@@ -37,6 +43,8 @@ class Cell:
     number: int
     text: str
     statements: list[ast.stmt]
+    #: the regions of this run, where it has any
+    controls: Controls | None = None
 
     @property
     def last_expression(self) -> ast.Expr | None:
@@ -83,7 +91,14 @@ def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
     return cell
 
 
-def _raw_cell(shell: Any) -> str:
+def reread(shell: Any, cell: Cell) -> Cell:
+    """The same cell parsed anew, to be run again: running it may have changed its syntax tree."""
+    tree = shell.transform_ast(shell.compile.ast_parse(cell.text, filename=cell.file))
+    return replace(cell, statements=tree.body, controls=None)
+
+
+def raw_cell(shell: Any) -> str:
+    """The running cell as the user wrote it; "" where it is not known."""
     history = getattr(shell.history_manager, "input_hist_raw", None)
     return history[-1] if history else ""
 
@@ -95,7 +110,7 @@ def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, li
         if text.strip():
             break
         blank += 1
-    raw = _raw_cell(shell)
+    raw = raw_cell(shell)
     start = raw.rfind(body.rstrip()) if body.strip() else -1  # some magics pass the text on without its last line end
     if start > 0 and raw[start - 1] == "\n":
         return raw, raw[: start - 1].split("\n") + [""] * blank
@@ -103,7 +118,7 @@ def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, li
 
 
 def _lines_above_magic(shell: Any, magic: str, expression: str) -> list[str]:
-    lines = _raw_cell(shell).split("\n")
+    lines = raw_cell(shell).split("\n")
     for i, text in enumerate(lines):
         if magic in text and expression.strip() in text:
             return lines[:i]
@@ -175,7 +190,9 @@ def run_statements(
     value = None
     for statement in cell.statements:
         if statement is cell.last_expression:
-            value = run_code(shell, make(ast.Expression(body=cell.last_expression.value), "eval"))
+            code = make(ast.Expression(body=cell.last_expression.value), "eval")
+            with cell.controls.around(statement) if cell.controls else contextlib.nullcontext():
+                value = run_code(shell, code)
         else:
             run_code(shell, make(ast.Module(body=[statement], type_ignores=[]), "exec"))
         if after is not None:
@@ -185,10 +202,14 @@ def run_statements(
 
 def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:
     """Compile as IPython compiles a cell: with the `__future__` flags that earlier cells set."""
-    code: CodeType = shell.compile(tree, cell.file, mode)
-    return code
+
+    def made(tree: ast.AST) -> CodeType:
+        code: CodeType = shell.compile(tree, cell.file, mode)
+        return code
+
+    return made(tree) if cell.controls is None else cell.controls.compile(tree, made)
 
 
 def run_code(shell: Any, code: CodeType) -> Any:
     """Run code in the user's namespace; the value of code compiled with mode "eval"."""
-    return eval(code, shell.user_global_ns, shell.user_ns)
+    return interruptible(eval, code, shell.user_global_ns, shell.user_ns)

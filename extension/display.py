@@ -37,7 +37,12 @@ class Display:
         self.so_far: Callable[[], Report] | None = None
 
     def start(self) -> None:
-        """Before the code runs: the places that `finish` fills."""
+        """Before the code runs: the places that `finish` fills; a rerun has them already."""
+        if self.view is not None:
+            self.view.busy = True
+            self.view.progress({"frames": 0, "graphs": 0, "breaks": 0, "seconds": 0.0})
+            self._grow_at = time.monotonic() + _GROW_EVERY
+            return
         if not _is_live(self.shell) or self.kind in ("none", "text"):
             return
         from IPython.display import display
@@ -75,6 +80,7 @@ class Display:
             with self.view.hold_sync():
                 self.view.busy = False
                 self.view.show(report)
+                self.view.settings = self.view.content["settings"]
         bundle = self._bundle(report)
         if self._slot is not None:
             self._slot.update(bundle, raw=True)
@@ -91,15 +97,14 @@ class Display:
         from dynascope.widgets.static_output import to_mimebundle
 
         # the structure is what a docs test compares; nothing shows it
-        return {**to_mimebundle(report), MIME: outline(report.to_dict())}
+        return {**to_mimebundle(report, self.view and self.view.content), MIME: outline(report.to_dict())}
 
 
 def _replace_views(shell: Any, view: Any) -> None:
     """Close the views that this cell's earlier runs left: they show nowhere any more, but the kernel would keep them."""
-    request = shell.get_parent()
-    cell = request.get("metadata", {}).get("cellId")
-    if not isinstance(cell, str):
-        return  # not every front end tells which cell it runs
+    request, cell = shell.get_parent(), cell_id(shell)
+    if cell is None:
+        return
     this = str(request.get("header", {}).get("msg_id", ""))
     run, views = _views.get(cell, (this, []))
     if run != this:
@@ -107,6 +112,12 @@ def _replace_views(shell: Any, view: Any) -> None:
             old.close()
         views = []
     _views[cell] = (this, [*views, view])
+
+
+def cell_id(shell: Any) -> str | None:
+    """The id of the cell that runs, as the notebook's own front end names it; not every one does."""
+    cell = shell.get_parent().get("metadata", {}).get("cellId") if _is_kernel(shell) else None
+    return cell if isinstance(cell, str) else None
 
 
 def _kind(shell: Any, view: str) -> str:

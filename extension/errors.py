@@ -39,6 +39,18 @@ def show_trimmed(shell: Any, error: BaseException) -> None:
         return
 
 
+def show_message_only(shell: Any, error: BaseException) -> None:
+    """Make IPython show type and message of this exception, which has no place in the user's code."""
+    error._render_traceback_ = lambda: shell.InteractiveTB.get_exception_only(type(error), error)  # type: ignore[attr-defined]
+
+
+def as_text(shell: Any, error: BaseException) -> str:
+    """What IPython would print for this exception, without colours."""
+    render = getattr(error, "_render_traceback_", None)
+    lines = render() if render is not None else shell.InteractiveTB.get_exception_only(type(error), error)
+    return _ESCAPE.sub("", "\n".join(lines))
+
+
 def trimmed(trace: TracebackType | None, signatures: dict[str, str] | None = None) -> TracebackType | None:
     """The traceback without the frames of plumbing; None where nothing is left.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynascope import history, rerun
 from dynascope.completion import matcher_for
 from dynascope.magics import DynascopeMagics
 
-_MAGICS = ("compile", "observe")
+_MAGICS = ("compile", "observe", "compile_defaults")
 _KINDS = ("line", "cell")
 
 
@@ -22,6 +23,9 @@ class _Loaded:
         shell.register_magics(self.magics)
         self.matcher = matcher_for(self.magics)
         shell.Completer.custom_matchers.append(self.matcher)
+        self.events = {"pre_run_cell": rerun.before_cell, "post_run_cell": rerun.after_cell}
+        for event, hook in self.events.items():
+            shell.events.register(event, hook)
 
     def undo(self) -> None:
         manager = self.shell.magics_manager
@@ -37,6 +41,11 @@ class _Loaded:
             del manager.registry[type(self.magics).__name__]
         if self.magics in self.shell.configurables:
             self.shell.configurables.remove(self.magics)
+        for event, hook in self.events.items():
+            if hook in self.shell.events.callbacks[event]:
+                self.shell.events.unregister(event, hook)
+        rerun.switch_off()
+        history.forget()
         if self.matcher in self.shell.Completer.custom_matchers:
             self.shell.Completer.custom_matchers.remove(self.matcher)
 

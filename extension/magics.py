@@ -7,13 +7,13 @@ import shlex
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand, output_can_be_silenced
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from dynascope.cell import Cell, read_cell, read_expression
+from dynascope.cell import Cell, raw_cell, read_cell, read_expression
 from dynascope.compiler.settings import Settings
 from dynascope.errors import show_trimmed
-from dynascope.options import OBSERVE, config_traits, settings_from, with_arguments
+from dynascope.options import OBSERVE, config_traits, describe_defaults, settings_from, with_arguments
 from dynascope.session import Run
 
 
@@ -40,9 +40,11 @@ class DynascopeMagics(Magics):
         """
         name = "%compile" if cell is None else "%%compile"
         arguments, expression = self._parse(self.run_compile, line, cell)
-        settings = settings_from(arguments, self.defaults())
+        defaults = self.defaults()
+        settings = settings_from(arguments, defaults)
         parsed = self._read(cell, expression, name, line)
-        return Run(self.shell, parsed, settings, command=f"{name} {line}".rstrip())()
+        command = f"{name} {line}".rstrip()
+        return Run(self.shell, parsed, settings, command=command, defaults=defaults, raw=raw_cell(self.shell))()
 
     @output_can_be_silenced
     @no_var_expand
@@ -63,6 +65,13 @@ class DynascopeMagics(Magics):
         settings = settings_from(arguments, self.defaults())
         parsed = self._read(cell, expression, name, line)
         return Run(self.shell, parsed, settings, compiles=False, fresh=arguments.fresh)()
+
+    @line_magic("compile_defaults")  # type: ignore[arg-type]  # IPython types it for functions only
+    def show_defaults(self, line: str = "") -> None:
+        """Print the settings in force where a %%compile line says nothing, and where each comes from."""
+        if line.strip():
+            raise UsageError("%compile_defaults takes no arguments; set one with %config DynascopeMagics.NAME = VALUE")
+        print(describe_defaults(self))
 
     def defaults(self) -> Settings:
         """The settings in force where a magic's line says nothing."""

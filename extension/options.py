@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -110,6 +111,25 @@ def _pair(text: str, flag: str) -> tuple[str, Any]:
         return key, value
 
 
+def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
+    """The magic's line that gives these settings where these defaults are in force."""
+    words = [magic]
+    for f in fields():
+        value, flag, kind = getattr(settings, f.name), option_flag(f), f.metadata["kind"]
+        if value == getattr(defaults, f.name) or callable(value):
+            continue
+        if kind == SWITCH:
+            words.append(flag if value else f"--no-{flag[2:]}")
+        elif kind == REPEAT:
+            words += [w for item in value for w in (flag, shlex.quote(str(item)))]
+        elif kind == PAIRS:
+            words += [w for key, item in value.items() for w in (flag, shlex.quote(f"{key}={item}"))]
+        elif value is not None:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += [flag, shlex.quote(text)]
+    return " ".join(words)
+
+
 def config_traits() -> dict[str, Any]:
     """A trait for every option that can have a default for all later cells."""
     return {f.name: _trait(f).tag(config=True) for f in fields() if f.metadata["config"]}
@@ -132,3 +152,23 @@ def _trait(f: Field) -> Any:
     if meta["kind"] == NUMBER:
         return traits.Int(default, allow_none=default is None, help=meta["help"])
     return traits.Unicode(default, allow_none=default is None, help=meta["help"])
+
+
+def describe_defaults(magics: Any) -> str:
+    """One line for each default: its name, its value, where it comes from."""
+    configured = magics.config.get(type(magics).__name__, {})
+    rows = []
+    for f in fields():
+        if not f.metadata["config"]:
+            continue
+        value = getattr(magics, f.name)
+        if f.name in configured:
+            source = "%config, or IPython's configuration"
+        elif f.name == "backend" and os.environ.get(BACKEND) and value == os.environ[BACKEND]:
+            source = f"the environment variable {BACKEND}"
+        else:
+            source = "default" if value == default_of(f) else "set in Python"
+        rows.append((f.name, repr(value), source))
+    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
+    lines = [f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}" for name, value, source in rows]
+    return "\n".join([*lines, "", "Change one with %config DynascopeMagics.NAME = VALUE."])

@@ -8,8 +8,10 @@ bound and saved.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -18,15 +20,20 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope import cell as cells
-from dynascope import errors, statements
+from dynascope import errors, history, rerun, statements
 from dynascope.api import remember
 from dynascope.cell import Cell
+from dynascope.compiler import expect
+from dynascope.compiler.internals import flag_kept
+from dynascope.compiler.places import STATEMENTS as CELL
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import SAVE_SUFFIXES as SAVED_AS
 from dynascope.compiler.settings import Settings
+from dynascope.controls import Controls
 from dynascope.definitions import Definition, bound_names, definitions
-from dynascope.display import Display
+from dynascope.display import Display, cell_id
 from dynascope.entries import Entries
+from dynascope.interrupts import Interrupts
 from dynascope.targets import Targets, check_target, plain_in_compiled_code, resolve
 
 STATEMENTS = "the cell's statements"
@@ -55,6 +62,19 @@ class Run:
     notes: list[str] = field(default_factory=list)
     #: `--profile`: what was measured
     measured: Any = None
+    #: `--expect`, read
+    expected: list[expect.Expectation] = field(default_factory=list)
+    #: `--region`, found
+    controls: Controls | None = None
+    #: a rerun's: the display of the run that it repeats, and what tells its cell from others
+    display: Display | None = None
+    key: Hashable = None
+    #: what is in force where the magic's line says nothing
+    defaults: Settings = field(default_factory=Settings)
+    #: the whole cell as the user wrote it
+    raw: str = ""
+    #: what the run gave, once it is over
+    report: Report | None = None
 
     def __call__(self) -> Any:
         """Run; returns the value of the cell's last expression, raises the cell's own error."""
@@ -63,7 +83,7 @@ class Run:
             return self._run_plainly()
         from dynascope.compiler.recording import observe
 
-        display = Display(self.shell, self.settings.view)
+        display = self.display or Display(self.shell, self.settings.view)
         display.start()
         recording = observe(
             self.settings if self.compiles else None,
@@ -72,7 +92,7 @@ class Run:
         )
         display.so_far = recording.snapshot
         try:
-            with recording:
+            with Interrupts(), recording:
                 return self._run(recording)
         except BaseException as error:
             errors.show_trimmed(self.shell, error)
@@ -80,12 +100,16 @@ class Run:
         finally:
             recording.notes.extend(self.notes)
             report = recording.report
+            if self.controls is not None:
+                self.controls.tell(report, self.settings.fullgraph)
             if self.measured is not None:
                 from dynascope.compiler.profile import tell
 
                 report.profile = tell(self.measured, report)
             report.notes = [*dict.fromkeys([*self.notes, *report.notes])]
             self._hand_over(report, display)
+            if self.expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+                self._hold_to(report)
 
     # -- before ---------------------------------------------------------------------------------------
 
@@ -100,6 +124,11 @@ class Run:
                 raise UsageError(f"--save {settings.save}: the name must end in one of {' '.join(SAVED_AS)}")
         if not self.compiles:
             return
+        if settings.expect is not None:
+            try:
+                self.expected = expect.parse(settings.expect)
+            except ValueError as error:
+                raise UsageError(f"--expect: {error}") from None
         from dynascope.compiler.run import check_settings, settings_notes
 
         try:
@@ -108,7 +137,8 @@ class Run:
             raise UsageError(str(error)) from None
         self.notes.extend(settings_notes(settings))
         if settings.region:
-            raise UsageError("--region is not there yet: use dynascope.region(error_on_graph_break=...) in the code")
+            self.controls = Controls(self.shell, self.cell, settings.region)
+            self.cell = dataclasses.replace(self.cell, controls=self.controls)
         bound = bound_names(self.cell)
         for name in settings.function:
             self._check_function(name, bound)
@@ -145,24 +175,42 @@ class Run:
         def enter(target: Any) -> Any:
             owner = vars(getattr(target, "__self__", target))
             marked = _MARK in owner
+            if getattr(target, "__name__", "") == CELL:
+                freshen(target)  # so that nothing of it stays behind
             made = entry(target, self.settings)
+            if self.controls is not None and self.controls.places:
+                made = self._inheriting(made, entry(target, self.settings.replace(error_on_graph_break=None)))
             if not marked:
                 owner.pop(_MARK, None)  # torch marks the module of a compiled `forward`
             return made
 
-        with environment(self.settings), fresh() as freshen:
+        regions = self.controls() if self.controls is not None else contextlib.nullcontext()
+        with environment(self.settings), flag_kept(), regions, fresh() as freshen:
             if self.settings.profile is None:
                 return self._run_rule(recording, enter, freshen)
             last = self._last_call()
             namespace = self.shell.user_ns
 
             def watched(target: Any) -> Any:
-                is_cell = getattr(target, "__name__", "") == STATEMENTS
+                is_cell = getattr(target, "__name__", "") == CELL
                 return last.watch(target, enter(target), namespace if is_cell else None)
 
             value = self._run_rule(recording, watched, freshen)
             self.measured = last.measure(self.settings.profile)
             return value
+
+    def _inheriting(self, made: Any, plain: Any) -> Any:
+        """An entry point that, called in a region of the cell's own statements, leaves the region's flag in force."""
+        if made is plain or self.settings.error_on_graph_break is None or self.settings.fullgraph:
+            return made
+        assert self.controls is not None
+        eager = self.controls.eager
+
+        @functools.wraps(made)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return (plain if eager.depth else made)(*args, **kwargs)
+
+        return call
 
     def _last_call(self) -> Any:
         """Keeps the last call for `--profile`, and says beforehand what cannot be undone."""
@@ -269,12 +317,27 @@ class Run:
 
     # -- after ----------------------------------------------------------------------------------------
 
+    def _hold_to(self, report: Report) -> None:
+        """`--expect`; raises ExpectationFailed, whatever else the cell raised."""
+        try:
+            expect.check(report, self.expected)
+        except expect.ExpectationFailed as error:
+            errors.show_message_only(self.shell, error)
+            raise
+
     def _hand_over(self, report: Report, display: Display) -> None:
         remember(report)
+        self.report = report
+        if self.key is None:
+            self.key = history.key(cell_id(self.shell), report, self.cell.text)
+        before = history.follow(self.key, report)
         if self.settings.output is not None:
             self.shell.user_ns[self.settings.output] = report
-        if display.view is not None and self.command:
+        if display.view is not None:
             display.view.command = self.command
+            display.view.diff = report.diff(before).to_dict() if before is not None else None
+            if self.compiles:
+                rerun.attach(self, display)
         display.finish(report)
         if self.settings.save is not None:
             report.save(self.settings.save)

@@ -31,6 +31,7 @@ from typing import Any
 from dynascope.cell import Cell, Namespace, blocks, compile_tree, own_nodes, run_code
 from dynascope.compiler.places import STATEMENTS
 from dynascope.definitions import names_bound_by
+from dynascope.interrupts import interruptible
 
 _IN = "_in"
 #: read the frame they are called from, or a namespace that is not the function's
@@ -138,7 +139,9 @@ def run(shell: Any, cell: Cell, enter: Callable[[Any], Any]) -> Any:
             continue
         for statement in part.statements:
             if statement is result:
-                value = run_code(shell, compile_tree(shell, cell, ast.Expression(body=result.value), "eval"))
+                code = compile_tree(shell, cell, ast.Expression(body=result.value), "eval")
+                with cell.controls.around(statement) if cell.controls else contextlib.nullcontext():
+                    value = run_code(shell, code)
             else:
                 run_code(shell, compile_tree(shell, cell, ast.Module(body=[statement], type_ignores=[]), "exec"))
     return value
@@ -163,7 +166,7 @@ def _run_compiled(shell: Any, cell: Cell, statements: list[ast.stmt], enter: Cal
     stand_ins = {name: _Missing(name) for name in missing}
     with _pre_bound(namespace, stand_ins):
         data = (stand_ins, torch.empty(0, device="cpu"))
-        return enter(function)(data)[1]
+        return interruptible(enter(function), data)[1]
 
 
 @contextlib.contextmanager

@@ -14,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType, FunctionType, MethodType
+from collections.abc import Callable
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from IPython.core.error import UsageError
 
 from dynascope.cell import Namespace
+from dynascope.compiler import internals
 from dynascope.definitions import did_you_mean
 
 _MARK = "\0dynascope.jump"
@@ -214,39 +215,13 @@ class _Module:
             self.module.__dict__[_CALL] = self.before
 
 
-@contextlib.contextmanager
-def plain_in_compiled_code(targets: Targets) -> Iterator[None]:
+def plain_in_compiled_code(targets: Targets) -> contextlib.AbstractContextManager[None]:
     """Switch the targets off whenever torch enters compiled code, on again when it leaves.
 
     Where torch has no such point the jumps alone switch: then a function that the user compiled meets, while the
     cell runs, the jump in place of the target that it calls.
     """
-    import torch._dynamo.eval_frame as eval_frame
-
-    original = getattr(eval_frame, "_maybe_set_eval_frame", None)
-    if original is None:
-        yield
-        return
-
-    outermost: list[FrameType] = []  # torch's own frame that entered compiled code: the same one leaves it
-
-    def switch(callback: Any) -> Any:
-        caller = sys._getframe(1)
-        if outermost and caller is outermost[0]:
-            outermost.clear()
-            before = original(callback)
-            targets.on()
-            return before
-        if not outermost and callback is not None and caller.f_code.co_name not in ("__enter__", "__exit__"):
-            outermost.append(caller)
-            targets.off()
-        return original(callback)
-
-    vars(eval_frame)["_maybe_set_eval_frame"] = switch
-    try:
-        yield
-    finally:
-        vars(eval_frame)["_maybe_set_eval_frame"] = original
+    return internals.around_compiled_code(targets.off, targets.on)
 
 
 def _jump_code(code: CodeType, jump: _Function) -> CodeType:

@@ -1,0 +1,356 @@
+"""Run again, from the view: the same text, in the present namespace, with other settings and regions.
+
+A click is heard on any thread, even while a cell runs, so it only queues.  The run itself happens on the shell's main
+thread, after the current cell, by the kernel's own event loop: interrupts work there, and nothing else runs meanwhile.
+What it prints, displays and raises goes to the view.  In and Out do not advance.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+
+from dynascope import cell as cells
+from dynascope import errors
+from dynascope.cell import Cell, own_nodes
+from dynascope.compiler.settings import Settings
+from dynascope.display import Display, cell_id
+from dynascope.options import command_line
+
+if TYPE_CHECKING:
+    from dynascope.session import Run
+
+#: what a view may change
+CHANGEABLE = ("fullgraph", "error_on_graph_break", "backend", "dynamic", "device", "mode", "nested_graph_breaks")
+#: seconds between two updates of the output
+_EVERY = 0.2
+
+#: every view with buttons that work
+_views: weakref.WeakSet[Any] = weakref.WeakSet()
+_lock = threading.Lock()
+#: who waits for its turn, or runs
+_queued: Controller | None = None
+_running: Controller | None = None
+
+
+def can_run_again(shell: Any) -> bool:
+    """Whether a button can run code here: in a kernel, whose event loop calls us when the cell is over."""
+    return getattr(getattr(shell, "kernel", None), "io_loop", None) is not None
+
+
+def attach(run: Run, display: Display) -> None:
+    """Make the buttons of the run's view work; a rerun's view has them already."""
+    view = display.view
+    controller = getattr(view, "controller", None)
+    if controller is None:
+        _views.add(view)
+        view.controller = controller = Controller(run, display, cell_id(run.shell))
+        view.can_run_again = can_run_again(run.shell)
+        view.on_request(controller.heard)
+        changes = changed_objects(run.cell)
+        if changes and view.can_run_again:
+            view.message(f"Run again runs the cell once more: {', '.join(changes)} will change again.")
+    controller.run = run
+
+
+class Controller:
+    """Hears one view's requests."""
+
+    def __init__(self, run: Run, display: Display, cell: str | None) -> None:
+        self.run = run
+        self.display = display
+        self.cell_id = cell
+
+    @property
+    def view(self) -> Any:
+        return self.display.view
+
+    def heard(self, request: dict[str, Any]) -> None:
+        """On any thread: queue, or refuse."""
+        global _queued
+        kind = request.get("kind")
+        if kind == "stop":
+            self._stop()
+        elif kind == "save":
+            self._save(str(request.get("path")))
+        elif kind == "run_again":
+            try:
+                settings = self.settings(request)
+            except (ValueError, TypeError, UsageError) as error:
+                self.view.message(str(error), "error")
+                return
+            with _lock:
+                if _queued is not None or _running is not None:
+                    self.view.message("a run is queued already: wait for it, or stop it", "warning")
+                    return
+                _queued = self
+            self.view.busy = True
+            self.view.message("queued: runs when the kernel is free")
+            try:
+                self.run.shell.kernel.io_loop.add_callback(self.start, settings)
+            except BaseException:
+                _queued = None
+                raise
+
+    def _stop(self) -> None:
+        global _queued
+        if _running is not None:
+            os.kill(os.getpid(), signal.SIGINT)
+        elif _queued is not None:
+            _queued = None
+            self.view.busy = False
+            self.view.message("taken back: nothing was run")
+        else:
+            self.view.message("nothing of this view is running: the kernel's own interrupt stops a cell")
+
+    def _save(self, path: str) -> None:
+        from dynascope.api import last
+
+        try:
+            report = self.run.report or last()
+            self.view.message(f"saved {report.save(path)}", "success")
+        except (ValueError, OSError, LookupError) as error:
+            self.view.message(str(error), "error")
+
+    # -- what the next run is like ------------------------------------------------------------------------
+
+    def settings(self, request: dict[str, Any]) -> Settings:
+        """The settings of this run with what the view asks for; raises ValueError for what cannot be."""
+        asked = request.get("settings") or {}
+        unknown = [name for name in asked if name not in CHANGEABLE]
+        if unknown:
+            raise ValueError(f"a view cannot change {', '.join(unknown)}")
+        settings = self.run.settings.replace(**asked, output=None, save=None, keep=False, expect=None)
+        regions = list(settings.region)
+        for wanted in request.get("regions") or []:
+            target = self.target(wanted["target"])
+            regions = [r for r in regions if r.rpartition("=")[0].strip() != target] + [f"{target}={wanted['set']}"]
+        return settings.replace(region=regions)
+
+    def target(self, target: str) -> str:
+        """A view's target as `--region` has it: lines of this cell, a name, or a library function's dotted path."""
+        report = self.run.report
+        if report is None:
+            return target
+        file = self.run.cell.file
+        if target.isdigit():
+            places = [b for b in report.breaks if b.line == int(target) and b.cell is not None]
+            if places and all(b.file != file for b in places):
+                return _path_of(places[0].file, places[0].line, places[0].function, self.run.shell.user_ns)
+            return target
+        for file_, line, name in [(b.file, b.line, b.function) for b in report.breaks] + [
+            (f.file, f.line, f.name) for f in report.frames
+        ]:
+            if name == target and file_ != file and target not in self.run.shell.user_ns:
+                return _path_of(file_, line, name, self.run.shell.user_ns)
+        return target
+
+    # -- running ---------------------------------------------------------------------------------------
+
+    def start(self, settings: Settings) -> None:
+        """On the shell's main thread, between two cells."""
+        global _queued, _running
+        with _lock:
+            if _queued is not self:
+                return  # taken back
+            _queued, _running = None, self
+        view = self.view
+        view.message("")
+        try:
+            with _interrupts(), Output(view) as output:
+                self._again(settings, output)
+        except KeyboardInterrupt:
+            view.message("interrupted", "warning")
+        finally:
+            _running = None
+            view.busy = False
+
+    def _again(self, settings: Settings, output: Output) -> None:
+        from dynascope.session import Run
+
+        old = self.run
+        try:
+            new = Run(
+                old.shell, cells.reread(old.shell, old.cell), settings,
+                command=command_line(old.command.split(" ", 1)[0], settings, old.defaults), defaults=old.defaults,
+                display=self.display, key=old.key,
+            )  # fmt: skip
+            output.value(old.shell, new())
+        except UsageError as error:
+            self.view.message(str(error), "error")
+        except KeyboardInterrupt:
+            self.view.message("interrupted", "warning")
+        except Exception as error:
+            output.error(errors.as_text(old.shell, error))
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[None]:
+    """The kernel ignores interrupts between cells; a rerun can be interrupted as a cell can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Stream(io.TextIOBase):
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.output.add("stream", str(text))
+        return len(text)
+
+
+class Output:
+    """What a rerun prints, displays and raises, shown in its view."""
+
+    def __init__(self, view: Any) -> None:
+        self.view = view
+        self.parts: list[dict[str, str]] = []
+        self._told = 0.0
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Output:
+        from IPython.core.displaypub import CapturingDisplayPublisher
+        from IPython.core.interactiveshell import InteractiveShell
+
+        self.view.output([])
+        stream: Any = _Stream(self)
+        self._stack.enter_context(contextlib.redirect_stdout(stream))
+        self._stack.enter_context(contextlib.redirect_stderr(stream))
+        output = self
+
+        class Publisher(CapturingDisplayPublisher):
+            def publish(self, data: Any, *args: Any, **kwargs: Any) -> None:
+                if not kwargs.get("update"):
+                    output.add("data", str(data.get("text/plain", "")) + "\n")
+
+        shell: Any = InteractiveShell.instance()
+        before = shell.display_pub
+        publisher: Any = Publisher
+        shell.display_pub = publisher()
+        self._stack.callback(setattr, shell, "display_pub", before)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+        self.view.output(self.parts)
+
+    def add(self, kind: str, text: str) -> None:
+        if self.parts and self.parts[-1]["type"] == kind == "stream":
+            self.parts[-1]["text"] += text
+        else:
+            self.parts.append({"type": kind, "text": text})
+        if time.monotonic() - self._told > _EVERY:
+            self._told = time.monotonic()
+            self.view.output(self.parts)
+
+    def value(self, shell: Any, value: Any) -> None:
+        """The cell's result."""
+        if value is not None:
+            data, _ = shell.display_formatter.format(value, include={"text/plain"})
+            self.add("data", str(data.get("text/plain", "")))
+
+    def error(self, text: str) -> None:
+        self.add("error", text)
+
+
+def changed_objects(cell: Cell) -> list[str]:
+    """Names whose objects the cell's own statements change, so that a second run changes them again."""
+    names: dict[str, None] = {}
+    fresh: set[str] = set()
+    for statement in cell.statements:
+        for node in own_nodes(statement):
+            target: ast.AST | None = None
+            if isinstance(node, ast.AugAssign):
+                target = node.target
+            elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+                target = node
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                name = node.func.attr
+                if (name.endswith("_") and not name.startswith("_")) or name in _CHANGING:
+                    target = node.func.value
+            while isinstance(target, (ast.Attribute, ast.Subscript)):
+                target = target.value
+            if isinstance(target, ast.Name) and target.id not in fresh:
+                names[target.id] = None
+        if isinstance(statement, ast.Assign):  # made anew by each run
+            fresh.update(t.id for t in statement.targets if isinstance(t, ast.Name) and t.id not in names)
+    return list(names)
+
+
+_CHANGING = frozenset(
+    ("append", "extend", "insert", "pop", "remove", "clear", "update", "add", "discard", "setdefault", "step", "backward",
+     "load_state_dict")
+)  # fmt: skip
+
+
+def _path_of(file: str, line: int, name: str, namespace: dict[str, Any]) -> str:
+    """The dotted path of the function at this place, in the notebook or in a loaded module; else its bare name."""
+    import inspect
+    import sys
+    from types import FunctionType
+
+    spaces = [("", namespace)] + [
+        (f"{name}.", vars(module)) for name, module in list(sys.modules.items()) if getattr(module, "__file__", None) == file
+    ]
+    for prefix, space in spaces:
+        for key, value in list(space.items()):
+            members = {key: value} if not isinstance(value, type) else {f"{key}.{k}": v for k, v in vars(value).items()}
+            for path, member in members.items():
+                function = inspect.unwrap(member) if isinstance(member, FunctionType) else None
+                if isinstance(function, FunctionType):
+                    code = function.__code__
+                    if code.co_filename == file and code.co_name == name and _spans(code, line):
+                        return prefix + path
+    return name
+
+
+def _spans(code: Any, line: int) -> bool:
+    lines = [n for _, _, n in code.co_lines() if n]
+    return bool(lines) and min(code.co_firstlineno, *lines) <= line <= max(lines)
+
+
+# -- hooks of the shell -----------------------------------------------------------------------------------
+
+
+def before_cell(info: Any = None) -> None:
+    """A cell begins: no view can run now; a view of this very cell, run with another text, is of an older one."""
+    for view in list(_views):
+        view.busy = True
+        controller = getattr(view, "controller", None)
+        ran = getattr(info, "cell_id", None)
+        if controller is not None and ran is not None and ran == controller.cell_id:
+            view.edited = getattr(info, "raw_cell", None) != controller.run.raw
+
+
+def after_cell(result: Any = None) -> None:
+    """A cell is over."""
+    for view in list(_views):
+        if _queued is None or view is not _queued.view:
+            view.busy = False
+
+
+def switch_off() -> None:
+    """The extension is unloaded: no button works any more."""
+    for view in list(_views):
+        view.can_run_again = view.busy = False
+    _views.clear()
