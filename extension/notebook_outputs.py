@@ -22,8 +22,6 @@ _SECONDS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µ
 _PACKAGE = re.compile(r"[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]")
 _STANDARD = re.compile(r"[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]")
 _KERNEL_FILE = re.compile(r"[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py")
-#: the headline in a picture is cut to its width, and how much of it is left depends on the time in it
-_HEADLINE = re.compile(r"(<text[^<>]*>[^<>:]*): [^<>]*compiled in [^<>]*(?=</text>)")
 _SVG = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
 
 
@@ -79,8 +77,7 @@ def _settle_svg(found: re.Match[str]) -> str:
         svg = base64.b64decode(found.group(1), validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
         return found.group(0)
-    svg = stable(_HEADLINE.sub(r"\1", svg), ours=True)
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(stable(svg, ours=True).encode()).decode()
 
 
 def _texts(output: Any, folder: str) -> Any:

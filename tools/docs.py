@@ -12,6 +12,7 @@ import html
 import re
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +23,78 @@ from pygments.formatters import HtmlFormatter
 from dynascope.notebook_pages import find
 from tools.kept import run_and_keep
 
+FIRST = "tour"
+#: the questions of newcomers are headings of this form; the site's first page lists them
+_QUESTION = re.compile(r"^##\s+(.+\?)\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
+_PARAGRAPH = re.compile(r"^(?![#\s>!|-]|```)(.+(?:\n\S.*)*)", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+
 CSS = """
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
-  padding: 0 1rem; color: #1c1e21; background: #fff; }
-pre { font: 13px/1.45 ui-monospace, monospace; overflow-x: auto; margin: 0; padding: .6rem .8rem; }
-.jp-InputArea, .jp-CodeMirrorEditor, .highlight { background: #f6f7f9; border-radius: 4px; }
-.jp-InputPrompt, .jp-OutputPrompt, .anchor-link { display: none; }
+:root { color-scheme: light dark; --ground: #fff; --ink: #1c1e21; --quiet: #5f6670; --soft: #f5f6f8; --line: #d9dce1;
+  --link: #0b57d0; }
+@media (prefers-color-scheme: dark) { :root { --ground: #15171a; --ink: #e4e6ea; --quiet: #9aa1ab; --soft: #1f2226;
+  --line: #383d44; --link: #8ab4f8; } }
+* { box-sizing: border-box; }
+body { margin: 0; color: var(--ink); background: var(--ground); font: 16px/1.6 system-ui, sans-serif;
+  display: grid; grid-template-columns: 15rem minmax(0, 64rem); gap: 0 2.5rem; padding: 0 1.5rem; }
+nav { position: sticky; top: 0; align-self: start; padding: 2rem 0; font-size: 14px; }
+nav strong { font-size: 16px; }
+nav a { display: block; padding: .2rem 0; color: var(--quiet); text-decoration: none; }
+nav a:hover, nav a[aria-current] { color: var(--ink); }
+nav a[aria-current] { font-weight: 600; }
+main { padding: 1.2rem 0 4rem; }
+a { color: var(--link); }
+h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; } h2:target { background: var(--soft); }
+pre { font: 13px/1.5 ui-monospace, monospace; overflow-x: auto; margin: 0; padding: .6rem .9rem; }
+code { font: .9em ui-monospace, monospace; background: var(--soft); border-radius: 3px; padding: .1em .25em; }
+pre code { background: none; padding: 0; }
+.highlight { background: var(--soft); border-radius: 6px; }
+.prompt, .jp-InputPrompt, .jp-OutputPrompt, .anchor-link { display: none; }
 .jp-Cell { margin: 1rem 0; }
+.jp-OutputArea-output pre { color: var(--quiet); }
+.ansi-red-intense-fg, .ansi-red-fg { color: #d4313a; }
 img { max-width: 100%; }
-table { border-collapse: collapse; } td, th { padding: 2px 12px 2px 0; text-align: left; vertical-align: top; }
-iframe.dynascope { width: 100%; height: 38rem; border: 1px solid #d5d8dd; border-radius: 4px; background: #fff; }
-nav { margin-bottom: 2rem; }
+table { border-collapse: collapse; margin: 1rem 0; font-size: 15px; }
+td, th { padding: .35rem .8rem .35rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+iframe.dynascope { display: block; width: 100%; height: 42rem; margin: .6rem 0; border: 1px solid var(--line);
+  border-radius: 6px; }
+dt { margin-top: 1rem; font-weight: 600; } dd { margin: 0; color: var(--quiet); }
+@media (max-width: 64rem) { body { display: block; } nav { position: static; padding-bottom: 0; } nav a { display: inline-block;
+  margin-right: 1rem; } }
 """
 
 
-def page_html(title: str, body: str) -> str:
-    """One page of the site."""
-    style = CSS + HtmlFormatter(style="default").get_style_defs(".highlight")
+@dataclass
+class Entry:
+    """One tutorial of the site."""
+
+    stem: str
+    title: str
+    #: its first paragraph, as plain text
+    words: str
+    questions: list[str]
+    notebook: Any
+
+
+def page_html(title: str, body: str, entries: list[Entry], here: str) -> str:
+    """One page of the site, with the way to all others."""
+    dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
+    dark = re.sub(r"^\.highlight \{.*\n", "", dark, flags=re.MULTILINE)
+    light = HtmlFormatter(style="default").get_style_defs(".highlight")
+    light = re.sub(r"^\.highlight \{.*\n", "", light, flags=re.MULTILINE)
+    links = "".join(_link(e.stem, e.title, e.stem == here) for e in entries)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f'<title>{html.escape(title)}</title><style>{style}</style></head>\n<body><nav><a href="index.html">dynascope</a></nav>'
-        f"\n{body}\n</body></html>\n"
+        f"<title>{html.escape(title)}</title><style>{CSS}{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}</style>"
+        f'</head>\n<body><nav><a href="index.html"><strong>dynascope</strong></a>{links}</nav>'
+        f"\n<main>{body}</main></body></html>\n"
     )
+
+
+def _link(stem: str, title: str, current: bool) -> str:
+    mark = ' aria-current="page"' if current else ""
+    return f'<a href="{stem}.html"{mark}>{html.escape(title)}</a>'
 
 
 def with_live_views(notebook: Any, name: str, reports: dict[int, Path]) -> None:
@@ -60,13 +111,40 @@ def with_live_views(notebook: Any, name: str, reports: dict[int, Path]) -> None:
         cell.outputs = [nbformat.from_dict(live), *rest]
 
 
-def title_of(notebook: Any, fallback: str) -> tuple[str, str]:
-    """A page's first heading, and the first paragraph after it."""
-    text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-    heading = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
-    paragraph = re.search(r"^(?![#\s>!|`-])(.+(?:\n(?!\s*\n|#).+)*)", text, re.MULTILINE)
-    plain = re.sub(r"[`*_]|\[([^\]]+)\]\([^)]*\)", lambda m: m.group(1) or "", paragraph.group(1)) if paragraph else ""
-    return (heading.group(1).replace("`", "") if heading else fallback), " ".join(plain.split())
+def without_hidden(notebook: Any) -> None:
+    """Take away what its tags keep from readers."""
+    notebook.cells = [c for c in notebook.cells if "remove-cell" not in c.metadata.get("tags", [])]
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "code":
+            cell.outputs = [o for o in cell.outputs if f"remove-{o.get('name')}" not in tags and "remove-output" not in tags]
+
+
+def entry_of(notebook: Any, stem: str) -> Entry:
+    """What the other pages say about a page: its first heading, the first paragraph after it, its questions."""
+    text = "\n\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+    heading, paragraph = _HEADING.search(text), _PARAGRAPH.search(text)
+    title = heading.group(1).replace("`", "") if heading else stem
+    return Entry(stem, title, _plain(paragraph.group(1)) if paragraph else "", _QUESTION.findall(text), notebook)
+
+
+def _plain(markdown: str) -> str:
+    text = _LINK.sub(r"\1", markdown).replace("`", "").replace("**", "")
+    return " ".join(re.sub(r"(?<!\w)\*|\*(?!\w)", "", text).split())
+
+
+def index_html(entries: list[Entry]) -> str:
+    """The first page: the questions that newcomers have, then the tutorials."""
+    asked = [
+        f'<li><a href="{e.stem}.html#{html.escape(q.replace(" ", "-"))}">{html.escape(q)}</a></li>'
+        for e in entries for q in e.questions if e.stem != FIRST
+    ]  # fmt: skip
+    pages = [f"<dt>{_link(e.stem, e.title, False)}</dt><dd>{html.escape(e.words)}</dd>" for e in entries]
+    return (
+        "<h1>dynascope</h1><p>See and steer what <code>torch.compile</code> does, inside the notebook. "
+        "These are the tutorials, as they ran here; every picture is alive: click it.</p>"
+        f"<h2>Questions</h2><ul>{''.join(asked)}</ul><h2>Tutorials</h2><dl>{''.join(pages)}</dl>"
+    )
 
 
 def main(arguments: list[str]) -> int:
@@ -78,22 +156,21 @@ def main(arguments: list[str]) -> int:
     exporter = HTMLExporter(template_name="basic")  # type: ignore[no-untyped-call, unused-ignore]
     entries = []
     failed = 0
-    for page in find([source]):
+    for page in sorted(find([source]), key=lambda p: (p.stem != FIRST, p.stem)):
         result, reports = run_and_keep(page, out / page.stem)
         print(f"{'ok' if result.ok else 'FAILED':8}{page}  {len(reports)} reports, {result.seconds:.1f} s", flush=True)
         for problem in result.problems:
             print(f"{problem}\n")
         failed += not result.ok
-        if result.notebook is None:
-            continue
-        with_live_views(result.notebook, page.stem, reports)
-        title, words = title_of(result.notebook, page.stem)
-        body, _ = exporter.from_notebook_node(result.notebook)
+        if result.notebook is not None:
+            with_live_views(result.notebook, page.stem, reports)
+            without_hidden(result.notebook)
+            entries.append(entry_of(result.notebook, page.stem))
+    for entry in entries:
+        body, _ = exporter.from_notebook_node(entry.notebook)
         body = re.sub(r'href="([\w./-]+)\.(?:ipynb|md)(#[^"]*)?"', r'href="\1.html\2"', body)
-        (out / f"{page.stem}.html").write_text(page_html(title, body), encoding="utf-8")
-        entries.append(f'<li><a href="{page.stem}.html">{html.escape(title)}</a><br>{html.escape(words)}</li>')
-    index = "<h1>dynascope</h1><p>The tutorials, as they ran here.</p><ul>" + "\n".join(entries) + "</ul>"
-    (out / "index.html").write_text(page_html("dynascope", index), encoding="utf-8")
+        (out / f"{entry.stem}.html").write_text(page_html(entry.title, body, entries, entry.stem), encoding="utf-8")
+    (out / "index.html").write_text(page_html("dynascope", index_html(entries), entries, ""), encoding="utf-8")
     print(f"\n{len(entries)} pages in {out}: open {out / 'index.html'}")
     return 1 if failed or not entries else 0
 
