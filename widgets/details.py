@@ -250,9 +250,9 @@ class _Details:
         if not numbers:
             return None
         name = f"Source from line {start}" if f.kind == "resume" else "Source"
-        body = {"text": printable("\n".join(lines[n] for n in numbers), TEXT_LIMIT), "lang": "python", "start": numbers[0],
-                "file": printable(f.file, 1000)}  # fmt: skip
-        return {"key": "source", "name": name, "kind": "code", "body": body}
+        # the lines themselves are in the lens: a copy for each resume function would grow with the square of their number
+        body = {"file": printable(f.file, 1000), "start": numbers[0], "end": numbers[-1]}
+        return {"key": "source", "name": name, "kind": "source", "body": body}
 
     def _receives(self, f: Frame) -> list[list[str]]:
         assert f.resume is not None

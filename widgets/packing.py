@@ -10,15 +10,17 @@ from dynascope.widgets import layout as lay
 
 #: of more parts none is sent to `dot`: each costs a process
 DOT_PARTS = 6
+#: a drawing of more groups is not seen at a glance, so the better engine's time is better saved
+DOT_GROUPS = 60
 
 
 def packed(boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], room: float) -> lay.Placement:
     """As `layout.layout`, but parts that only an edge of kind "order" joins stand beside each other."""
     parts = _parts(boxes, edges, groups)
+    engine: lay.Engine = "auto" if len(parts) <= DOT_PARTS and len(groups) <= DOT_GROUPS else "layered"
     if len(parts) < 2:
-        return lay.layout(boxes, edges, groups)
+        return lay.layout(boxes, edges, groups, engine=engine)
     owner = {id: n for n, ids in enumerate(parts) for id in ids}
-    engine: lay.Engine = "auto" if len(parts) <= DOT_PARTS else "layered"
     own_boxes: list[list[lay.Box]] = [[] for _ in parts]
     own_edges: list[list[int]] = [[] for _ in parts]
     own_groups: list[list[lay.Group]] = [[] for _ in parts]

@@ -35,14 +35,14 @@ HIDE_CSS = (
 _OUTCOMES = {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}
 
 
-def to_mimebundle(report: Report) -> dict[str, str]:
-    """`text/html` (the static twin) and `text/plain` of a report."""
-    return {"text/html": static_html(report), "text/plain": to_text(report, colour=False, width=100)}
+def to_mimebundle(report: Report, model: ViewModel | None = None) -> dict[str, str]:
+    """`text/html` (the static twin) and `text/plain` of a report; `model`: that of the report, where it is there already."""
+    return {"text/html": static_html(report, model), "text/plain": to_text(report, colour=False, width=100)}
 
 
-def static_html(report: Report) -> str:
+def static_html(report: Report, model: ViewModel | None = None) -> str:
     """The static twin as an HTML fragment."""
-    model = view_model(report)
+    model = model or view_model(report)
     return f'<style>{HIDE_CSS}</style><div class="dyn-static">{static_body(report, model)}</div>'
 
 

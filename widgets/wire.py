@@ -137,7 +137,7 @@ class Part(TypedDict):
 
     key: str
     name: str
-    kind: Literal["prose", "code", "stack", "graph", "list", "issue"]
+    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue"]
     body: Any
 
 

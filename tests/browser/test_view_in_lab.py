@@ -9,13 +9,13 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from browser.lab import LabPage, Server
-from browser.view_pages import MANY, MIXED, ONE, START, VIEWS, Shown, grave_faults, view_of
+from browser.view_pages import MANY, MIXED, ONE, SAMPLE, START, STATIC, VIEWS, Shown, grave_faults, view_of
 
 
 @pytest.fixture(scope="module")
 def lab(chromium: Browser, lab_server: Server) -> Iterator[LabPage]:
     """One notebook, run once, for all tests here: none changes what another one looks at."""
-    name = lab_server.write("view.ipynb", [START, ONE, MIXED, MANY]).name
+    name = lab_server.write("view.ipynb", [START, ONE, MIXED, MANY, SAMPLE.format(name="hostile"), STATIC]).name
     page = LabPage(lab_server, chromium, name, 1200, 1300)
     page.run_all()
     page.focus()
@@ -227,6 +227,23 @@ def test_two_views_of_one_output_work_side_by_side(lab: LabPage, one: Shown) -> 
         """() => { for (const w of jupyterapp.shell.widgets('main'))
           if (w.node.querySelector('.jp-LinkedOutputView')) w.close(); }"""
     )
+
+
+def test_hostile_text_does_nothing_in_the_widget_nor_in_the_static_picture(lab: LabPage) -> None:
+    shown = view_of(lab, 4)
+    for id in ("b0", "f0", "f1", "g0"):
+        shown.select(id)
+        tabs = shown.root.get_by_role("tab")
+        for i in range(tabs.count()):
+            tabs.nth(i).click()
+    assert shown.root.locator("img, script, iframe, a[href^='javascript']").count() == 0
+    still = lab.cells().nth(5).locator(".dyn-static")
+    still.scroll_into_view_if_needed()
+    assert still.locator("img").count() == 1
+    assert still.locator("script, iframe").count() == 0
+    assert lab.page.evaluate("() => window.pwned") is None
+    assert shown.overflowing() == []
+    lab.shot("lab-hostile")
 
 
 def test_the_page_has_nothing_to_complain_about(lab: LabPage) -> None:

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { module } from "./load.mjs";
 
-const { clock, linkTo, parseLink, pending, rounded, search, step } = await module("logic");
+const { clock, linkTo, parseLink, pending, rounded, search, sourceText, step } = await module("logic");
 
 const content = {
   details: {
@@ -37,6 +37,12 @@ test("arrow keys walk down the column and along calls, and stay at the ends", ()
   assert.equal(step(picture, "f2", "ArrowRight"), "f2");
   assert.equal(step(picture, "gone", "ArrowDown"), "f0");
   assert.equal(step({ groups: [], boxes: [], arrows: [] }, "gone", "ArrowDown"), "");
+});
+
+test("source lines come from the lens", () => {
+  const lens = [{ file: "a", lines: [{ line: 3, text: "x" }, { line: 4, text: "y" }, { line: 9, gap: 4, text: "z" }] }];
+  assert.equal(sourceText(lens, { file: "a", start: 4, end: 9 }), "y\n...\nz");
+  assert.equal(sourceText(lens, { file: "b", start: 4, end: 9 }), "");
 });
 
 test("links", () => {

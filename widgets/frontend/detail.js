@@ -3,7 +3,7 @@
 import { copyText, h, roving } from "./dom.js";
 import { fxView } from "./fx.js";
 import { paintCode } from "./lens.js";
-import { linkTo } from "./logic.js";
+import { linkTo, sourceText } from "./logic.js";
 
 // `words` between backquotes become code.
 function prose(text) {
@@ -39,6 +39,7 @@ export function copyButton(text, label) {
 function partBody(part, ctx, name) {
   const { body } = part;
   if (part.kind === "code") return codePart(body);
+  if (part.kind === "source") return codePart({ text: sourceText(ctx.content.lens, body), lang: "python", start: body.start });
   if (part.kind === "graph") return fxView(body, ctx.point, name);
   if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
   if (part.kind === "prose") {

@@ -42,6 +42,13 @@ export function step(picture, id, key) {
   return best || id;
 }
 
+// The lines from `start` to `end` of a file in the lens; a gap is one line of three dots.
+export function sourceText(lens, { file, start, end }) {
+  const found = lens.find((f) => f.file === file);
+  const lines = found ? found.lines.filter((l) => l.line >= start && l.line <= end) : [];
+  return lines.flatMap((l, i) => (i && l.gap ? ["...", l.text] : [l.text])).join("\n");
+}
+
 export const parseLink = (hash) => {
   const match = /^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash || "");
   return match ? { id: match[1], part: match[2] || "" } : null;

@@ -10,7 +10,7 @@ export interface FxNode { name: string; op: string; kind: string; target: string
 export interface FxPicture { width: number; height: number; boxes: number[][]; titles: string[]; edges: number[][][]; labels: unknown[][] }
 export interface FxFold { name: string; first: number; count: number }
 export interface FxBody { nodes: FxNode[]; picture: FxPicture | null; folds?: FxFold[] }
-export interface Part { key: string; name: string; kind: "prose" | "code" | "stack" | "graph" | "list" | "issue"; body: unknown }
+export interface Part { key: string; name: string; kind: "prose" | "code" | "source" | "stack" | "graph" | "list" | "issue"; body: unknown }
 export interface Detail { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: Part[]; links?: string[][]; target?: string; file?: string; line?: number }
 export interface Row { id: string; place: string; code: string; outcome: string; type: string; hits: number; allowed: boolean; resumes: number; target: string; cost?: string }
 export interface TimeSegment { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number }

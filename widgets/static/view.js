@@ -188,6 +188,11 @@ if (cost < least) [best, least] = [shape.id, cost];
 }
 return best || id;
 }
+function sourceText(lens, { file, start, end }) {
+const found = lens.find((f) => f.file === file);
+const lines = found ? found.lines.filter((l) => l.line >= start && l.line <= end) : [];
+return lines.flatMap((l, i) => (i && l.gap ? ["...", l.text] : [l.text])).join("\n");
+}
 const parseLink = (hash) => {
 const match = /^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash || "");
 return match ? { id: match[1], part: match[2] || "" } : null;
@@ -605,6 +610,7 @@ return button;
 function partBody(part, ctx, name) {
 const { body } = part;
 if (part.kind === "code") return codePart(body);
+if (part.kind === "source") return codePart({ text: sourceText(ctx.content.lens, body), lang: "python", start: body.start });
 if (part.kind === "graph") return fxView(body, ctx.point, name);
 if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
 if (part.kind === "prose") {

@@ -1,0 +1,213 @@
+"""The view: how large, how fast, and whether both grow linearly.
+
+    python tests/benchmarks/bench_view.py [--quick] [--no-browser]
+
+Prints a table and writes it to tests/benchmarks/results_view.md.  Times in the browser are of a page drawn by the same
+module as the widget, by the clock: from the click to the frame after the change, as the page itself measures them.  The time of the
+final view is taken in a real JupyterLab: from the end of the cell's code in the kernel to the frame that shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "unit" / "widgets")]
+
+from samples import big_graph, layers, many
+
+from dynascope.compiler.report import Report
+from dynascope.widgets.bundle import LIMIT, bundle_js
+from dynascope.widgets.html import to_html
+from dynascope.widgets.layout import Box, Edge, layout
+from dynascope.widgets.model import view_model
+from dynascope.widgets.static_output import static_html
+
+Row = tuple[str, str, str, bool]
+
+#: in a page: milliseconds from a click on something to the second frame after it, which the change is drawn in
+CLICK = """async ([selector, i]) => { const all = document.querySelectorAll(selector);
+  const start = performance.now();
+  all[i % all.length].dispatchEvent(new MouseEvent('click', { bubbles: true }));
+  document.body.getBoundingClientRect();
+  const done = performance.now();
+  await new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)));
+  return [done - start, performance.now() - start]; }"""
+#: in a page: milliseconds that a model takes to be drawn by the module, from nothing
+DRAW = """async ([script, style, content]) => {
+  const module = await import('data:text/javascript;base64,' + script);
+  const sheet = document.createElement('style'); sheet.textContent = style; document.head.append(sheet);
+  const model = JSON.parse(content), root = document.createElement('div'); document.body.replaceChildren(root);
+  const start = performance.now();
+  module.mountPage(root, model); root.getBoundingClientRect();
+  return performance.now() - start; }"""
+SCROLL = """async () => { const list = document.querySelector('.dyn-fxlist'), times = [];
+  for (let i = 1; i <= 40; i++) { const start = performance.now();
+    list.scrollTop = i * list.scrollHeight / 41; list.dispatchEvent(new Event('scroll')); list.getBoundingClientRect();
+    times.push(performance.now() - start); await new Promise(requestAnimationFrame); }
+  return times.sort((a, b) => a - b)[20]; }"""
+#: in JupyterLab: notes when each change of the view was drawn
+WATCH = """() => { window.drawn = []; new MutationObserver(() => requestAnimationFrame(() => {
+    const head = document.querySelector('.dyn-counts'); const at = Date.now();
+    if (head) window.drawn.push([at, document.querySelectorAll('.dyn-brow').length, document.querySelector('.dyn-progress')?.hidden]);
+  })).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ['hidden'] }); }"""
+
+
+def least(work: Callable[[], Any], rounds: int = 5) -> float:
+    """Seconds of the fastest round, of this process's CPU: other programs on the machine do not count."""
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def row(what: str, value: float, limit: float, unit: str) -> Row:
+    """A measured value against its limit."""
+    form = "{:,.0f}" if value >= 100 or unit == "bytes" else "{:.1f}"
+    return what, f"{form.format(value)} {unit}", f"< {limit:,.0f} {unit}", value < limit
+
+
+def growth(what: str, small: float, large: float, factor: int) -> Row:
+    """How much longer `factor` times as much takes; linear with room for noise."""
+    ratio = large / max(small, 1e-4)
+    return f"{what}: {factor} times as much takes", f"{ratio:.1f} times", f"< {1.6 * factor:.0f} times", ratio < 1.6 * factor
+
+
+def fresh_layout(count: int) -> None:
+    """Boxes and edges as of a graph of `count` nodes; never the same twice, so nothing is remembered."""
+    fresh_layout.turn += 1  # type: ignore[attr-defined]
+    boxes = [Box(f"b{i}", 90 + (i + fresh_layout.turn) % 7, 28) for i in range(count)]  # type: ignore[attr-defined]
+    edges = [Edge(f"b{max(0, i - 1 - i % 7)}", f"b{i}") for i in range(1, count)]
+    layout(boxes, edges + [Edge(f"b{i // 3}", f"b{i}") for i in range(1, count, 5)], compact=True)
+
+
+fresh_layout.turn = 0  # type: ignore[attr-defined]
+
+
+def in_python(quick: bool) -> list[Row]:
+    """Sizes, layout and models."""
+    reports: dict[int, Report] = {n: many(n) for n in (100, 400)}
+    rounds = 2 if quick else 5
+    pages = {n: len(to_html(r)) for n, r in reports.items()}
+    models = {n: least(lambda r=r: view_model(r), rounds) for n, r in reports.items()}
+    graphs = {n: big_graph(n) for n in (2_500, 10_000)}
+    opened = {n: least(lambda r=r: view_model(r), rounds) for n, r in graphs.items()}
+    laid = {n: least(lambda n=n: fresh_layout(n), rounds) for n in (2_500, 10_000)}
+    return [
+        row("ES module", len(bundle_js().encode()), LIMIT, "bytes"),
+        row("ES module, gzip", len(gzip.compress(bundle_js().encode())), 25_000, "bytes"),
+        row("page of 100 breaks", pages[100], 1_000_000, "bytes"),
+        row("page of 400 breaks", pages[400], 4_000_000, "bytes"),
+        growth("page", pages[100], pages[400], 4),
+        row("static picture and table of 100 breaks", len(static_html(reports[100])), 200_000, "bytes"),
+        row("model of 100 breaks, in the kernel", 1000 * models[100], 150, "ms"),
+        growth("model", models[100], models[400], 4),
+        row("model of an FX graph of 10,000 nodes", 1000 * opened[10_000], 600, "ms"),
+        growth("model of an FX graph", opened[2_500], opened[10_000], 4),
+        row("layout of 10,000 nodes", 1000 * laid[10_000], 1000, "ms"),
+        growth("layout", laid[2_500], laid[10_000], 4),
+    ]
+
+
+def in_a_page(browser: Any, quick: bool) -> list[Row]:
+    """Drawing, clicks and scrolling."""
+    import base64
+
+    from browser.view_pages import ROOT
+
+    static = ROOT / "widgets" / "static"
+    script = base64.b64encode((static / "view.js").read_bytes()).decode()
+    style = (static / "view.css").read_text("utf-8")
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.goto("about:blank")
+
+    def drawn(report: Report) -> float:
+        content = json.dumps(view_model(report))
+        return min(float(page.evaluate(DRAW, [script, style, content])) for _ in range(2 if quick else 4))
+
+    draws = {n: drawn(many(n)) for n in (100, 400)}
+    clicks = [page.evaluate(CLICK, [".dyn-brow", i]) for i in range(3, 43)]
+    drawn(many(100))
+    nodes = [page.evaluate(CLICK, [".dyn-split .dyn-node", i]) for i in range(1, 41)]
+    big = drawn(big_graph())
+    page.evaluate("() => [...document.querySelectorAll('.dyn-btn')].find(b => b.textContent === 'As a list').click()")
+    scrolled = float(page.evaluate(SCROLL))
+    folded = drawn(layers(800))
+    page.close()
+    return [
+        row("draw the view of 100 breaks, from nothing", draws[100], 300, "ms"),
+        growth("draw", draws[100], draws[400], 4),
+        row("click to detail, 400 breaks, median work", statistics.median(c[0] for c in clicks), 50, "ms"),
+        row("click to detail, 400 breaks, longest work", max(c[0] for c in clicks), 50, "ms"),
+        row("click to detail, 100 breaks, median until painted", statistics.median(n[1] for n in nodes), 50, "ms"),
+        row("open an FX graph of 10,000 nodes, folded", big, 1000, "ms"),
+        row("open an FX graph of 800 layers (9,600 nodes), folded", folded, 1000, "ms"),
+        row("scroll its list, median step", scrolled, 16, "ms"),
+    ]
+
+
+def in_lab(browser: Any) -> list[Row]:
+    """A real notebook: the code of a cell ends, and its final view stands."""
+    from browser.lab import LabPage, Server
+    from browser.view_pages import START
+
+    body = "".join(f"    x = x + {i}\n    torch._dynamo.graph_break()\n" for i in range(100))
+    cell = f"%%compile --backend eager\nimport time\ndef f(x):\n{body}    return x\nf(torch.ones(4))\nended = time.time()"
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder) / "lab")
+        try:
+            server.write("bench.ipynb", [START, cell])
+            lab = LabPage(server, browser, "bench.ipynb")
+            lab.run(0)
+            lab.page.evaluate(WATCH)
+            lab.run(1)
+            lab.page.wait_for_timeout(1500)
+            ended = float(lab.python("print(ended)"))
+            found = lab.page.evaluate("() => window.drawn")
+            lab.close()
+        finally:
+            server.stop()
+    whole = [at for at, rows, idle in found if rows == 100 and idle]
+    return [row("100 breaks: end of the cell's code to its final view, JupyterLab", min(whole) - 1000 * ended, 300, "ms")]
+
+
+def main() -> int:
+    """Measure, print, write; 1 where a limit is not kept."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--no-browser", action="store_true", help="only what needs none")
+    options, _ = parser.parse_known_args()
+    rows = in_python(options.quick)
+    if not options.no_browser:
+        from playwright.sync_api import sync_playwright
+
+        from browser.lab import CHROMIUM_FLAGS, find_chromium
+
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM_FLAGS)
+            rows += in_a_page(browser, options.quick) + in_lab(browser)
+            browser.close()
+    lines = ["# The view, measured", "", f"Python {platform.python_version()}, {platform.machine()}; made by `bench_view.py`.",
+             "In the kernel CPU time of the fastest round, in the browser time by the clock.", ""]  # fmt: skip
+    lines += ["| what | measured | limit | kept |", "|---|---|---|---|"]
+    lines += [f"| {what} | {value} | {limit} | {'yes' if kept else '**no**'} |" for what, value, limit, kept in rows]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    (HERE / "results_view.md").write_text(text, "utf-8")
+    return 0 if all(kept for *_, kept in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
