@@ -264,6 +264,8 @@ def test_a_report_of_a_hundred_breaks_is_small() -> None:
 def test_bytecode_is_kept_only_on_request() -> None:
     torch.compile(broken, backend="eager")(torch.ones(2))  # torch's own handler leaves at the first record
     assert [f.bytecode for f in explain(broken, backend="eager")(torch.ones(2)).frames] == [None, None]
+    if torch.__version__.startswith(("2.9", "2.11")):
+        pytest.skip("torch before 2.13 does not record bytecode")
     report = explain(broken, backend="eager", bytecode=True)(torch.ones(2))
     assert "RETURN_VALUE" in (report.frames[1].bytecode or "")
     assert "RETURN_VALUE" in (report.frames[1].modified_bytecode or "")
