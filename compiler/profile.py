@@ -8,6 +8,7 @@ written after torch's documentation and tested on made-up events: they have not 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import math
 import os
@@ -30,6 +31,8 @@ from dynascope.compiler.segments import profile_of
 DEFAULT_CALLS = 10
 #: calls before the first that counts; the first ones under a profiler are slow, too
 WARM_UP = 3
+#: seconds; slower calls are made in one turn, with one call to warm up: nobody wants to wait for fifty of them
+SLOW = 0.2
 #: the calls are made in so many turns: timed, under the profiler, eager
 ROUNDS = 5
 #: seconds that the eager calls may take together; at least three are timed
@@ -106,7 +109,7 @@ def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALL
         result.failed = f"the call was not profiled: {repeat.why_not}"
         return result
     try:
-        with hooks.HOOKS.paused(), repeat.without_trace() as prepare:
+        with hooks.HOOKS.paused(), repeat.without_trace() as prepare, _no_collection():
             _measure(entry, prepare, calls, result)
     except KeyboardInterrupt:
         result.failed = "the call was not profiled: interrupted"
@@ -121,16 +124,19 @@ def _measure(entry: Callable[..., Any], prepare: Callable[[], Any], calls: int, 
 
     wait = _waiter()
     result.devices = _devices()
-    for _ in range(WARM_UP):
-        _timed(entry, prepare(), wait)
+    taken = _timed(entry, prepare(), wait)  # may still compile: a guard can fail on the second call
+    taken = _timed(entry, prepare(), wait)
+    is_slow = taken > SLOW
+    rounds, warm = (1, 1) if is_slow else (min(ROUNDS, calls), WARM_UP)
     with torch.compiler.set_stance("force_eager"):
         spent = _timed(entry, prepare(), wait)
-    rounds = min(ROUNDS, calls)
     for number in range(rounds):  # in turns: the load of the machine changes
         many = calls // rounds + (number < calls % rounds)
-        _timed(entry, prepare(), wait)
+        gc.collect()
+        if not is_slow:
+            _timed(entry, prepare(), wait)
         result.compiled += [_timed(entry, prepare(), wait) for _ in range(many)]
-        _profiled(entry, prepare, wait, many, result)
+        _profiled(entry, prepare, wait, (warm, many), result)
         if number < 3 or spent < EAGER_BUDGET:
             with torch.compiler.set_stance("force_eager"):
                 result.eager += [_timed(entry, prepare(), wait) for _ in range(many if spent < EAGER_BUDGET else 1)]
@@ -138,20 +144,33 @@ def _measure(entry: Callable[..., Any], prepare: Callable[[], Any], calls: int, 
 
 
 def _profiled(
-    entry: Callable[..., Any], prepare: Callable[[], Any], wait: Callable[[], None], many: int, result: Measured
+    entry: Callable[..., Any], prepare: Callable[[], Any], wait: Callable[[], None], many: tuple[int, int], result: Measured
 ) -> None:
-    """Calls under the profiler; the first ones, which are slow, are not marked."""
+    """So many calls under the profiler: the first ones, which are slow, are not marked; the others are."""
+    warm, marked = many
     with internals.marked_graphs(_namespaces(entry), GRAPH), _trace() as events:
-        for number in range(WARM_UP + many):
+        for number in range(warm + marked):
             args, kwargs = prepare()
             wait()
-            with internals.profiler_mark(CALL if number >= WARM_UP else "dynascope warm-up"):
+            with internals.profiler_mark(CALL if number >= warm else "dynascope warm-up"):
                 kept = entry(*args, **kwargs)
                 if wait is not _nothing:
                     with internals.profiler_mark(DRAIN):
                         wait()
             del kept, args, kwargs
     result.events += events
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python's garbage collector, held off as `timeit` does: its pauses would be charged to whatever runs just then."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _timed(entry: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]], wait: Callable[[], None]) -> float:

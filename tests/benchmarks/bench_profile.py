@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import platform
 import statistics
 import time
@@ -280,10 +281,13 @@ def median_call(program: Callable[..., Any], x: torch.Tensor, first: bool, backe
     WATCHING[0] = first
     compiled = torch.compile(program, backend=backend)
     times = []
+    gc.collect()
+    gc.disable()
     for _ in range(50):
         start = time.perf_counter()
         compiled(x, first)
         times.append(time.perf_counter() - start)
+    gc.enable()
     return statistics.median(times[10:])
 
 
