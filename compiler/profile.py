@@ -132,7 +132,7 @@ def _measure(entry: Callable[..., Any], prepare: Callable[[], Any], calls: int, 
         spent = _timed(entry, prepare(), wait)
     for number in range(rounds):  # in turns: the load of the machine changes
         many = calls // rounds + (number < calls % rounds)
-        gc.collect()
+        gc.collect(0)
         if not is_slow:
             _timed(entry, prepare(), wait)
         result.compiled += [_timed(entry, prepare(), wait) for _ in range(many)]
@@ -165,6 +165,7 @@ def _profiled(
 def _no_collection() -> Iterator[None]:
     """Python's garbage collector, held off as `timeit` does: its pauses would be charged to whatever runs just then."""
     was_on = gc.isenabled()
+    gc.collect()
     gc.disable()
     try:
         yield
