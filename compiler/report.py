@@ -4,8 +4,7 @@ Schema 1.  The names of the fields are a contract: `report.to_dict()` is what is
 widget receives and what tests compare.  A Report holds strings, numbers, lists and dicts only; no
 tensor, module or code object of the user's, so keeping one keeps nothing else alive.
 
-`None` always means *unknown* (or *does not apply*), never "no".  Line numbers start at 1; columns
-are 0-based character offsets, as in `ast`; times are seconds.
+The parts are in `parts`; here is the whole, its way out to plain data and back, and its headline.
 """
 
 from __future__ import annotations
@@ -18,323 +17,63 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-SCHEMA = 1
+from dynascope.compiler.parts import (
+    Backward,
+    Break,
+    BreakCost,
+    Failure,
+    Frame,
+    FrameKind,
+    FrameStatus,
+    Graph,
+    Hit,
+    Node,
+    Outcome,
+    Profile,
+    Recompile,
+    Resume,
+    Segment,
+    SegmentKind,
+    Source,
+    StackEntry,
+    Summary,
+    Verdict,
+)
 
-FrameKind = Literal["function", "resume", "statements", "autograd"]
-FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cached"]
-Outcome = Literal["resumed", "skipped", "raised"]
-Backward = Literal["none", "pending", "compiled", "from cache"]
-SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
+__all__ = [
+    "LOWERINGS",
+    "SCHEMA",
+    "Backward",
+    "Break",
+    "BreakCost",
+    "Failure",
+    "Frame",
+    "FrameKind",
+    "FrameStatus",
+    "Graph",
+    "Hit",
+    "Node",
+    "Outcome",
+    "Profile",
+    "Recompile",
+    "Report",
+    "Resume",
+    "Segment",
+    "SegmentKind",
+    "Source",
+    "StackEntry",
+    "Summary",
+    "Verdict",
+    "headline",
+    "plural",
+    "seconds",
+]
+
+SCHEMA = 1
 
 #: How a Report becomes text, by file suffix or name: "package.module:function".  Filled by the
 #: package's face (`dynascope/__init__.py`), because this layer knows of no view.
 LOWERINGS: dict[str, str] = {}
-
-
-@dataclass(kw_only=True)
-class StackEntry:
-    """One line of a stack in the user's code, outermost first in a list of them."""
-
-    file: str
-    line: int
-    function: str
-    column: int | None = None
-    end_column: int | None = None
-    cell: int | None = None
-    source: str = ""
-
-
-@dataclass(kw_only=True)
-class Resume:
-    """Where a resume function goes on, and what Dynamo hands it."""
-
-    line: int
-    column: int | None = None
-    #: names of the locals it receives; what lies on the value stack is counted, it has no names
-    locals: list[str] = field(default_factory=list)
-    stack: int | None = None
-
-
-@dataclass(kw_only=True)
-class Frame:
-    """A Python code object that Dynamo was asked to compile, once per compile id."""
-
-    id: str
-    compile_id: str | None
-    #: the user's name for it; a resume function bears the name of the function that it continues
-    name: str
-    #: the name in the compiler (`torch_dynamo_resume_in_f_at_4`)
-    code_name: str
-    file: str
-    #: first line of the function (of a resume function: the line it goes on from)
-    line: int
-    end_line: int | None = None
-    cell: int | None = None
-    kind: FrameKind = "function"
-    status: FrameStatus = "compiled"
-    reason: str | None = None
-    #: of a resume function: the break that it follows; of another that was skipped or failed: the break that caused it
-    break_: str | None = None
-    #: the frame that this one continues after a break
-    continues: str | None = None
-    #: the frame that called this one, and from which line
-    parent: str | None = None
-    called_from: int | None = None
-    graph: str | None = None
-    #: a recompile: the frame (same code object) that was compiled before
-    recompile_of: str | None = None
-    resume: Resume | None = None
-    compile_seconds: float | None = None
-    #: seconds by phase, as the compiler names them ("dynamo", "backend", "inductor", "codegen", "guards")
-    phases: dict[str, float] = field(default_factory=dict)
-    guards: list[str] = field(default_factory=list)
-    guard_count: int | None = None
-    #: functions that were traced into this frame's graph: [{"name", "file", "line"}]
-    inlined: list[dict[str, Any]] = field(default_factory=list)
-    fullgraph: bool | None = None
-    error_on_graph_break: bool | None = None
-    thread: int | None = None
-    #: compiled by a thread other than the one that recorded
-    foreign: bool = False
-    rank: int | None = None
-    bytecode: str | None = None
-    modified_bytecode: str | None = None
-
-
-@dataclass(kw_only=True)
-class Node:
-    """One node of an FX graph."""
-
-    name: str
-    #: FX's own opcode: placeholder, get_attr, call_function, call_method, call_module, output
-    op: str
-    target: str
-    #: names of the nodes that it reads
-    inputs: list[str] = field(default_factory=list)
-    #: innermost place in the user's code (not in torch), where known
-    file: str | None = None
-    line: int | None = None
-    dtype: str | None = None
-    shape: list[int | str] | None = None
-    stride: list[int | str] | None = None
-    device: str | None = None
-    #: what the compiler printed for it
-    code: str = ""
-    #: path of the nn.Module that it ran in, where known ("encoder.layers.0")
-    module: str | None = None
-
-
-@dataclass(kw_only=True)
-class Graph:
-    """An FX graph captured from one frame, and what later stages made of it."""
-
-    id: str
-    frame: str
-    #: number of nodes that are neither placeholder, get_attr nor output; None: compiled before the recording
-    ops: int | None
-    nodes: list[Node] = field(default_factory=list)
-    code: str = ""
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    #: how the graph ended: "return", "break", or the compiler's own word
-    end: str | None = None
-    #: the break that ended it
-    break_: str | None = None
-    aot_forward: str | None = None
-    aot_backward: str | None = None
-    backend_code: str | None = None
-    backward: Backward = "none"
-    from_cache: bool | None = None
-    #: {"aot": "hit" | "miss" | "bypass", "fx": ...}
-    caches: dict[str, str] = field(default_factory=dict)
-    #: further stages: "CUDA graphs skipped: ...", split graphs and the like
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class Hit:
-    """One frame that ran into a break."""
-
-    frame: str
-    #: the line in that frame (a call further out, where the break is deeper)
-    line: int | None
-    outcome: Outcome
-    #: the resume functions made for it (two after a data-dependent `if`)
-    resumes: list[str] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class Break:
-    """One place in the user's code where a graph had to stop."""
-
-    id: str
-    file: str
-    line: int
-    column: int | None = None
-    end_line: int | None = None
-    end_column: int | None = None
-    function: str = ""
-    cell: int | None = None
-    source: str = ""
-    gb_ids: list[str] = field(default_factory=list)
-    type: str = ""
-    reason: str = ""
-    explanation: str = ""
-    hints: list[str] = field(default_factory=list)
-    #: page of each GB id, as the compiler names it
-    urls: list[str] = field(default_factory=list)
-    #: the worst of its hits
-    outcome: Outcome = "resumed"
-    #: the flag in force at the break; None where the source cannot know it
-    error_on_graph_break: bool | None = None
-    fullgraph: bool | None = None
-    #: who set the flag: None (unknown), "default", "this run" or a region's place ("In[3]:4", "block")
-    region: str | None = None
-    #: True: inside an explicit allow; False: not; None: unknown
-    allowed: bool | None = None
-    stack: list[StackEntry] = field(default_factory=list)
-    hits: list[Hit] = field(default_factory=list)
-    #: the compiler's own text, whole
-    text: str = ""
-
-
-@dataclass(kw_only=True)
-class Recompile:
-    """A frame compiled again because a guard failed."""
-
-    frame: str
-    of: str | None
-    reasons: list[str] = field(default_factory=list)
-    #: the same, in words a newcomer understands
-    words: list[str] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class Failure:
-    """What stopped the run."""
-
-    type: str
-    message: str
-    break_: str | None = None
-    frame: str | None = None
-    file: str | None = None
-    line: int | None = None
-    cell: int | None = None
-    #: "compiler": what the compiler refused; "user": an error of the user's own code
-    origin: Literal["compiler", "user"] = "compiler"
-    #: the user's code caught it and went on
-    caught: bool = False
-
-
-@dataclass(kw_only=True)
-class Source:
-    """The text of one file or cell that the report speaks of, as excerpts."""
-
-    file: str
-    #: short name to show ("In[3]", "model.py")
-    label: str
-    cell: int | None = None
-    #: [{"line": first line, "text": str}], in order, not overlapping
-    excerpts: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class Segment:
-    """One stretch of a call on one lane.  The segments of the first lane follow one another without a hole."""
-
-    #: graph, gap (eager code and its ops), lookup (of guards in the cache), prologue (of a graph), wait (for the device),
-    #: unaccounted; on the lane of a device: kernel or copy
-    kind: SegmentKind
-    lane: str
-    #: seconds from the start of the call, and how long it took, in the one call that is drawn
-    start: float
-    duration: float
-    label: str
-    frame: str | None = None
-    graph: str | None = None
-    #: the break without which this stretch would not be there
-    break_: str | None = None
-    #: over all calls that went the same way: median, and the middle half of them
-    median: float | None = None
-    spread: list[float] = field(default_factory=list)
-    #: of a gap: the eager ops in it, slowest first: [{"name", "seconds", "count"}]
-    ops: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class BreakCost:
-    """What one break costs a call."""
-
-    break_: str
-    #: what would be gone without the break: median over the calls; None: unknown
-    seconds: float | None
-    #: of the call's time
-    share: float | None = None
-    spread: list[float] = field(default_factory=list)
-    #: in plain words
-    how: str = ""
-    #: {"lookups", "prologue", "python", "synchronisation"}: what `seconds` is made of
-    parts: dict[str, float] = field(default_factory=dict)
-    #: eager ops of the gap: they would still have to run, in a graph, how fast is unknown
-    ops_seconds: float = 0.0
-    #: where the break makes Dynamo skip a frame: how long it runs eagerly
-    eager_seconds: float | None = None
-    #: how often a call meets it
-    times: float = 0.0
-
-
-@dataclass(kw_only=True)
-class Verdict:
-    """Compiled or not?  Timed without the profiler; None: unknown."""
-
-    eager_seconds: float | None = None
-    compiled_seconds: float | None = None
-    #: the compiled call without what its breaks cost
-    without_breaks_seconds: float | None = None
-    compile_seconds: float | None = None
-    #: calls after which compiling has paid for itself; None: unknown, or never
-    payback_calls: int | None = None
-    words: str = ""
-
-
-@dataclass(kw_only=True)
-class Profile:
-    """Where the time of a call goes, from `calls` more calls under torch.profiler."""
-
-    calls: int
-    #: of one call under the profiler: median, and the middle half
-    median_seconds: float
-    spread: list[float] = field(default_factory=list)
-    lanes: list[str] = field(default_factory=list)
-    segments: list[Segment] = field(default_factory=list)
-    #: of the call's time, median over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted
-    shares: dict[str, float] = field(default_factory=dict)
-    #: the dearest first; unknown ones last
-    breaks: list[BreakCost] = field(default_factory=list)
-    verdict: Verdict = field(default_factory=Verdict)
-    #: one sentence: which break to fix first; empty where there is none
-    first: str = ""
-    #: names of the devices it ran on
-    devices: list[str] = field(default_factory=list)
-    #: what repeating the call could not undo, and how far the figures can be trusted
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class Summary:
-    frames: int = 0
-    graphs: int = 0
-    ops: int = 0
-    breaks: int = 0
-    resumes: int = 0
-    skipped: int = 0
-    recompiles: int = 0
-    compile_seconds: float = 0.0
-    empty: int = 0
-    cached: int = 0
-    failed: int = 0
-    #: breaks that no explicit allow covers (unknown counts as unexpected)
-    unexpected: int = 0
 
 
 @dataclass(kw_only=True)
