@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import types
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
@@ -31,6 +32,9 @@ def fresh() -> Iterator[Callable[[Any], None]]:
             yield swaps.one
     finally:
         swaps.undo()
+
+
+_runs = itertools.count()
 
 
 class _Swaps:
@@ -75,7 +79,8 @@ class _Swaps:
         known = self.copies.get(id(code))
         if known is None:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
-            known = self.copies[id(code)] = (code, code.replace(co_consts=constants))
+            # Code objects compare by value, and torch keeps some of what it knows of them by value: nothing uses the constant.
+            known = self.copies[id(code)] = (code, code.replace(co_consts=(*constants, f"run {next(_runs)}")))
         return known[1]
 
     def undo(self) -> None:

@@ -1,0 +1,383 @@
+"""fullgraph and error_on_graph_break for a cell and its regions: every row of PyTorch's own table, three ways.
+
+The ways: `dynascope.region` in the code, `--region` of the magic, and Run again from a view.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+import torch
+
+INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
+OUTER = ["def outer(x):", "    return inner(x)"]
+FN = ["def fn(x):", "    x = x + 4", "    y = outer(x)", "    return y * 2", "fn(x)"]
+CELL = [*INNER, *OUTER, *FN]  # the magic is line 1: the break is in line 4, the call of outer in line 10
+
+
+class Loop:
+    """A kernel's event loop: what is queued waits for the end of the cell."""
+
+    def __init__(self) -> None:
+        self.queued: list[Any] = []
+
+    def add_callback(self, callback: Any, *args: Any) -> None:
+        self.queued.append((callback, args))
+
+    def run(self) -> None:
+        while self.queued:
+            callback, args = self.queued.pop(0)
+            callback(*args)
+
+
+@pytest.fixture
+def kernel(shell: Any) -> Any:
+    """The shell as a kernel's, with views whose buttons work; `kernel.view()` is the latest."""
+    from dynascope import rerun
+
+    loop = Loop()
+    shell.ip.kernel = types.SimpleNamespace(io_loop=loop)
+    shell.ip.get_parent = dict
+    shell.ip.run_line_magic("config", "DynascopeMagics.view = 'widget'")
+    made: list[Any] = []
+    attach = rerun.attach
+
+    def attached(run: Any, display: Any) -> None:
+        attach(run, display)
+        made.append(display.view)
+
+    rerun.attach = attached  # type: ignore[assignment]
+    yield types.SimpleNamespace(loop=loop, view=lambda: made[-1])
+    rerun.attach = attach
+    del shell.ip.kernel, shell.ip.get_parent
+
+
+def again(kernel: Any, settings: dict[str, Any] | None = None, **regions: str) -> Any:
+    """Click Run again, and let the loop run; `regions`: l4="allow" is line 4."""
+    import dynascope
+
+    wanted = [{"target": t[1:] if t[1:].isdigit() else t, "set": s} for t, s in regions.items()]
+    before = dynascope.last()
+    for heard in kernel.view()._callbacks:
+        heard({"kind": "run_again", "settings": settings or {}, "regions": wanted})
+    kernel.loop.run()
+    assert dynascope.last() is not before, kernel.view().status
+    return dynascope.last()
+
+
+# -- the table -----------------------------------------------------------------------------------------------
+
+# flags, regions, (breaks, unexpected, refused)
+TABLE = {
+    "default: all breaks are reported": ([], [], (1, 1, False)),
+    "error: the first break is an error": (["--error-on-graph-break"], [], (1, 1, True)),
+    "fullgraph: an error": (["--fullgraph"], [], (1, 1, True)),
+    "fullgraph and error: an error": (["--fullgraph", "--error-on-graph-break"], [], (1, 1, True)),
+    "error can be toggled to allow": (["--error-on-graph-break"], ["inner=allow"], (1, 0, False)),
+    "allow can be toggled to error": ([], ["inner=error"], (1, 1, True)),
+    "allow is inherited by what is called": (["--error-on-graph-break"], ["outer=allow"], (1, 0, False)),
+    "error is inherited by what is called": ([], ["outer=error"], (1, 1, True)),
+    "nested: the inner one wins": ([], ["outer=error", "inner=allow"], (1, 0, False)),
+    "nested, the other way round": (["--error-on-graph-break"], ["outer=allow", "inner=error"], (1, 1, True)),
+    "fullgraph wins over allow": (["--fullgraph"], ["inner=allow"], (1, 1, True)),
+    "a line": (["--error-on-graph-break"], ["4=allow"], (1, 0, False)),
+    "a line, to error": ([], ["4=error"], (1, 1, True)),
+    "the line of a call": (["--error-on-graph-break"], ["10=allow"], (1, 0, False)),
+    "lines in lines": ([], ["2-12=error", "3-4=allow"], (1, 0, False)),
+    "the line of the cell's own call": (["--error-on-graph-break"], ["12=allow"], (1, 0, False)),
+    "a function in a line": (["--error-on-graph-break"], ["12=allow", "outer=error"], (1, 1, True)),
+}
+
+
+def told(done: Any, report: Any) -> tuple[int, int, bool]:
+    refused = report.error is not None
+    assert (done is not None and done.error is not None) is refused or done is None
+    assert [b.line for b in report.breaks] == [4] * len(report.breaks)
+    return report.summary.breaks, report.summary.unexpected, refused
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_the_table_by_the_magic(shell: Any, row: str) -> None:
+    import dynascope
+
+    flags, regions, expected = TABLE[row]
+    line = " ".join(["%%compile", *flags, *(f"--region {r}" for r in regions)])
+    done = shell(line, *CELL)
+    report = dynascope.last()
+    assert told(done, report) == expected
+    if not report.error and regions:
+        assert report.breaks[0].region in {f"--region {r}" for r in regions}
+    assert shell.ns["inner"].__code__.co_names == ("torch", "_dynamo", "graph_break")
+    assert not any("__dynascope" in name for name in shell.ns)
+    if "--fullgraph" in flags and regions:
+        assert any("fullgraph=True wins" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("row", [r for r in TABLE if not any(ch.isdigit() for t in TABLE[r][1] for ch in t)])
+def test_the_table_by_region_in_the_code(shell: Any, row: str) -> None:
+    import dynascope
+
+    flags, regions, expected = TABLE[row]
+    shell.ns["region"] = dynascope.region
+    flag = {r.partition("=")[0]: r.endswith("error") for r in regions}
+    bodies = []
+    for name, lines in (("inner", INNER), ("outer", OUTER)):
+        bodies += [f"@region(error_on_graph_break={flag[name]})" if name in flag else "#", *lines]
+    done = shell(" ".join(["%%compile", *flags]), *bodies, *FN)
+    report = dynascope.last()
+    refused = done.error is not None
+    assert (report.summary.breaks, report.summary.unexpected, refused) == expected
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_the_table_by_run_again_on_warm_code(shell: Any, kernel: Any, row: str) -> None:
+    flags, regions, expected = TABLE[row]
+    shell("%%compile", *CELL)
+    assert kernel.view().can_run_again
+    count = shell.ip.execution_count
+    settings = {flag[2:].replace("-", "_"): True for flag in flags}
+    wanted = [{"target": r.partition("=")[0], "set": r.partition("=")[2]} for r in regions]
+    (heard,) = kernel.view()._callbacks
+    heard({"kind": "run_again", "settings": settings, "regions": wanted})
+    kernel.loop.run()
+    import dynascope
+
+    report = dynascope.last()
+    assert told(None, report) == expected
+    assert shell.ip.execution_count == count
+    assert report.previous is not None
+    assert kernel.view().command == " ".join(["%%compile", *flags, *(f"--region {r}" for r in regions)])
+    assert ("error" in {p["type"] for p in kernel.view().printed}) is expected[2]
+    if (flags, regions) == ([], []):
+        assert not report.diff(report.previous)
+    elif not expected[2]:
+        assert report.diff(report.previous).changed or not expected[1]
+
+
+def test_third_party_code_by_patching(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "third_party.py").write_text(
+        "import torch\n\n\ndef helper(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\n\n"
+        "class Block(torch.nn.Module):\n    def forward(self, x):\n        torch._dynamo.graph_break()\n        return x + 2\n\n\n"
+        "short = lambda x: helper(x)\n"
+    )
+    shell("import third_party", "from third_party import helper, Block", "block = Block()",
+          "def f(x): return helper(x) * 2", "def g(x): return block(x) * 2", "def h(x): return third_party.short(x) * 2")  # fmt: skip
+    library = shell.ns["third_party"]
+    before = (
+        library.helper,
+        library.helper.__code__,
+        library.Block.__dict__["forward"],
+        library.short,
+        dict(vars(shell.ns["block"])),
+    )
+    code = library.Block.forward.__code__
+    for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("g(x)", "third_party.Block.forward"),
+                         ("g(x)", "Block"), ("g(x)", "block"), ("h(x)", "third_party.short")):  # fmt: skip
+        assert shell(f"%compile --error-on-graph-break {call}").error is not None
+        report = shell.report(f"%compile --error-on-graph-break --region {target}=allow {call}")
+        assert report.summary.unexpected == 0, target
+        assert report.breaks[0].region == f"--region {target}=allow"
+        after = (
+            library.helper,
+            library.helper.__code__,
+            library.Block.__dict__["forward"],
+            library.short,
+            dict(vars(shell.ns["block"])),
+        )
+        assert all(a is b for a, b in zip(before[:4], after[:4], strict=True))
+        assert before[4].keys() == after[4].keys()
+        assert library.Block.forward.__code__ is code
+        assert shell(f"%compile --error-on-graph-break {call}").error is not None  # and it is gone again
+
+
+@pytest.mark.parametrize(
+    ("regions", "words"),
+    [
+        (["nowhere=allow"], "no 'nowhere' in the notebook"),
+        (["x=allow"], "it is a Tensor"),
+        (["torch.nn.nothing=error"], "torch.nn has no 'nothing'"),
+        (["inner=maybe"], "TARGET=error or TARGET=allow"),
+        (["=allow"], "TARGET=error or TARGET=allow"),
+        (["40=allow"], "ends at line 13"),
+        (["1=allow"], "no statement in these lines"),
+        (["9-3=allow"], "the first one first"),
+        (["3-5=allow", "4-8=error"], "contradict each other"),
+        (["4=allow", "4=error"], "contradict each other"),
+        (["inner=allow", "inner=error"], "contradict each other"),
+        (["a b=error"], "neither a name"),
+    ],
+)
+def test_bad_targets_are_one_line_before_anything_runs(shell: Any, regions: list[str], words: str) -> None:
+    shell("ran = []")
+    done = shell("%%compile " + " ".join(f"--region '{r}'" for r in regions), *CELL, "ran.append(1)"[:0] or "fn(x)")
+    assert type(done.error).__name__ == "UsageError"
+    assert words in str(done.error)
+    assert "\n" not in str(done.error)
+    assert "inner" not in shell.ns
+
+
+def test_a_generator_has_no_region(shell: Any) -> None:
+    done = shell("%%compile --region 3=allow", "def gen(x):", "    yield x + 1", "list(gen(x))")
+    assert "is a generator" in str(done.error)
+
+
+def test_a_region_that_nothing_reached_says_so(shell: Any) -> None:
+    report = shell.report("%%compile --region inner=error", *INNER, "def f(x): return x + 1", "f(x)")
+    assert "--region inner=error had no effect: inner was not traced in this run." in report.notes
+
+
+def test_regions_keep_lines_names_and_values(shell: Any) -> None:
+    cell = [
+        "y = x + 1",
+        "torch._dynamo.graph_break()",
+        "for i in range(2):",
+        "    y = y * 2",
+        "class K: a = 1",
+        "z = [y, K]",
+        "y",
+    ]
+    shell(*cell)
+    plain = shell.ns["y"]
+    report = shell.report("%%compile --region 2-4=allow --region 7-8=error", *cell)
+    assert torch.equal(shell.ns["y"], plain)
+    assert shell.ns["K"].__qualname__ == "K"
+    assert [b.line for b in report.breaks] == [3]
+
+
+def test_methods_and_nested_functions_of_the_cell(shell: Any) -> None:
+    cell = ["class Net(torch.nn.Module):", "    def forward(self, x):", "        '''text'''", "        def deep(x):",
+            "            torch._dynamo.graph_break()", "            return x + 1", "        return deep(x) * 2", "Net()(x)"]  # fmt: skip
+    for target in ("Net.forward", "forward", "Net", "deep", "6", "3"):
+        report = shell.report(f"%%compile --error-on-graph-break --region {target}=allow", *cell)
+        assert report.summary.unexpected == 0, target
+        forward = shell.ns["Net"].forward
+        assert forward.__doc__ == "text"
+        assert "__dynascope_region__" not in forward.__code__.co_names
+
+
+# -- expectations and what changed ------------------------------------------------------------------------------
+
+
+def test_expectations(shell: Any) -> None:
+    import dynascope
+
+    assert shell("%%compile --expect breaks=1,graphs>=2,unexpected<=1", *CELL).error is None
+    done = shell("%%compile --expect breaks=0", *CELL)
+    assert type(done.error).__name__ == "ExpectationFailed"
+    assert "expected breaks=0, found 1" in str(done.error)
+    assert ":4 torch._dynamo.graph_break()" in str(done.error)
+    assert dynascope.last().summary.breaks == 1
+    refused = shell("%%compile --fullgraph --expect breaks=0", *CELL)
+    assert type(refused.error).__name__ == "ExpectationFailed"
+    bad = shell("%%compile --expect nonsense=1", *CELL, "never = 1")
+    assert type(bad.error).__name__ == "UsageError"
+    assert "never" not in shell.ns
+
+
+def test_previous_and_diff(shell: Any) -> None:
+    first = shell.report("%%compile", *CELL)
+    second = shell.report("%%compile", *CELL)
+    assert second.previous is first
+    assert not second.diff(first)
+    third = shell.report("%%compile --error-on-graph-break --region inner=allow", *CELL)
+    assert third.previous is second
+    assert third.diff(second).changed
+
+
+# -- run again -------------------------------------------------------------------------------------------------
+
+
+def test_run_again_shows_output_value_and_error(shell: Any, kernel: Any) -> None:
+    import dynascope
+
+    shell("%%compile", "print('out')", "def f(x):", "    return x + n", "n = 1", "f(x)")
+    again(kernel)
+    assert kernel.view().printed[0] == {"type": "stream", "text": "out\n"}
+    assert "tensor([2., 2., 2.])" in kernel.view().printed[-1]["text"]
+    shell("%%compile", "f(x).nope")
+    again(kernel)
+    assert "AttributeError" in kernel.view().printed[-1]["text"]
+    assert "magics.py" not in kernel.view().printed[-1]["text"]
+    assert not kernel.view().busy
+    assert dynascope.last().error is not None
+
+
+def test_run_again_says_before_what_changes_again(shell: Any, kernel: Any) -> None:
+    shell("%%compile", "y = x * 1", "y += 1", "x.add_(1)")
+    assert "x will change again" in kernel.view().status["text"]
+    before = shell.ns["x"].clone()
+    again(kernel)
+    assert torch.equal(shell.ns["x"], before + 1)
+
+
+def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any, kernel: Any) -> None:
+    shell("%%compile", *CELL)
+    (heard,) = kernel.view()._callbacks
+    heard({"kind": "run_again", "settings": {}, "regions": []})
+    heard({"kind": "run_again", "settings": {}, "regions": []})
+    assert "queued already" in kernel.view().status["text"]
+    assert len(kernel.loop.queued) == 1
+    heard({"kind": "stop"})
+    import dynascope
+
+    before = dynascope.last()
+    kernel.loop.run()
+    assert dynascope.last() is before
+    assert not kernel.view().busy
+
+
+def test_what_a_view_asks_for_is_checked(shell: Any, kernel: Any) -> None:
+    shell("%%compile", *CELL)
+    (heard,) = kernel.view()._callbacks
+    heard({"kind": "run_again", "settings": {"save": "/tmp/x"}, "regions": []})
+    assert "cannot change save" in kernel.view().status["text"]
+    heard({"kind": "run_again", "settings": {"backend": "nope"}, "regions": []})
+    kernel.loop.run()
+    assert "unknown backend" in kernel.view().status["text"]
+    assert not kernel.view().busy
+
+
+def test_a_region_for_a_break_in_another_cell_or_a_library(shell: Any, kernel: Any) -> None:
+    shell(*INNER)
+    shell("%%compile", "inner(x)")
+    assert again(kernel, {"error_on_graph_break": True}, l3="allow").summary.unexpected == 0
+    assert "--region inner=allow" in kernel.view().command
+
+
+def test_without_a_kernel_nothing_can_be_run_again(shell: Any) -> None:
+    from dynascope.rerun import can_run_again
+
+    assert not can_run_again(shell.ip)
+
+
+def test_unload_takes_the_hooks_away(shell: Any) -> None:
+    from dynascope import rerun
+
+    shell.ip.run_line_magic("unload_ext", "dynascope")
+    assert rerun.before_cell not in shell.ip.events.callbacks["pre_run_cell"]
+    assert rerun.after_cell not in shell.ip.events.callbacks["post_run_cell"]
+    assert "compile_defaults" not in shell.ip.magics_manager.magics["line"]
+
+
+def test_defaults_are_told_with_where_they_come_from(shell: Any) -> None:
+    shell.ip.run_line_magic("config", "DynascopeMagics.fullgraph = True")
+    text = shell("%compile_defaults").text
+    shell.ip.run_line_magic("config", "DynascopeMagics.fullgraph = False")
+    lines = {line.split()[0]: line for line in text.splitlines() if line}
+    assert "%config" in lines["fullgraph"]
+    assert "True" in lines["fullgraph"]
+    assert lines["dynamic"].endswith("default")
+
+
+def test_compiled_code_of_a_run_goes_when_it_is_over(shell: Any) -> None:
+    def left() -> int:
+        return sum(name.startswith(("__compiled_fn", "__resume_at")) for name in shell.ns)
+
+    shell("%%compile", *CELL)
+    before = left()
+    for _ in range(3):
+        shell("%%compile", *CELL)
+    assert left() == before
