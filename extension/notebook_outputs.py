@@ -22,6 +22,11 @@ _SECONDS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µ
 _PACKAGE = re.compile(r"[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]")
 _STANDARD = re.compile(r"[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]")
 _KERNEL_FILE = re.compile(r"[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py")
+#: of `--profile`: figures from end to end, and a note that comes and goes with them
+_RUN_TIME = re.compile(r"^run time: .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_PROFILER_NOTE = re.compile(
+    r"\n*^note: the profiler slows .*?(?=\n\n|\Z)|<p[^<>]*>the profiler slows [^<>]*</p>", re.MULTILINE | re.DOTALL
+)
 _SVG = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
 
 
@@ -67,6 +72,7 @@ def stable(text: str, ours: bool = False, folder: str = "") -> str:
     if folder and folder != "/":
         text = text.replace(folder.rstrip("/\\") + "/", "")
     if ours:
+        text = _PROFILER_NOTE.sub("", _RUN_TIME.sub("run time: not stored, as it differs from run to run", text))
         text = _SVG.sub(_settle_svg, text)
         text = _SECONDS.sub(r"…\1s", text)  # the unit changes with the time
     return text
