@@ -144,6 +144,8 @@ class Entries:
         """Let go of everything of the user's; code that still holds this (a generator expression) calls plainly."""
         for table in (self._codes, self._class_codes, self._known, self._made):
             table.clear()
+        # these know the run and its report, and Dynamo keeps the cell's code, which holds this
+        self._enter = self._freshen = _unchanged
 
 
 class _Calls(ast.NodeTransformer):
@@ -172,6 +174,10 @@ def _with_constant(code: CodeType, value: Any) -> CodeType:
     if all(new is old for new, old in zip(constants, code.co_consts, strict=True)):
         return code
     return code.replace(co_consts=constants)
+
+
+def _unchanged(target: Any) -> Any:
+    return target
 
 
 def _first_line(node: ast.AST) -> int:

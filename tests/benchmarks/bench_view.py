@@ -3,14 +3,16 @@
     python tests/benchmarks/bench_view.py [--quick] [--no-browser]
 
 Prints a table and writes it to tests/benchmarks/results_view.md.  Times in the browser are of a page drawn by the same
-module as the widget, by the clock: from the click to the frame after the change, as the page itself measures them.  The time of the
-final view is taken in a real JupyterLab: from the end of the cell's code in the kernel to the frame that shows it.
+module as the widget, by the clock: from the click to the frame after the change, as the page itself measures them.
+The time of the final view is taken in a real JupyterLab: from the end of the cell's code in the kernel to the frame
+that shows it.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import importlib
 import json
 import platform
 import statistics
@@ -21,11 +23,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "unit" / "widgets")]
-
-from samples import big_graph, layers, many
-
 from dynascope.compiler.report import Report
 from dynascope.widgets.bundle import LIMIT, bundle_js
 from dynascope.widgets.html import to_html
@@ -33,6 +30,7 @@ from dynascope.widgets.layout import Box, Edge, layout
 from dynascope.widgets.model import view_model
 from dynascope.widgets.static_output import static_html
 
+HERE = Path(__file__).resolve().parent
 Row = tuple[str, str, str, bool]
 
 #: in a page: milliseconds from a click on something to the second frame after it, which the change is drawn in
@@ -59,8 +57,16 @@ SCROLL = """async () => { const list = document.querySelector('.dyn-fxlist'), ti
 #: in JupyterLab: notes when each change of the view was drawn
 WATCH = """() => { window.drawn = []; new MutationObserver(() => requestAnimationFrame(() => {
     const head = document.querySelector('.dyn-counts'); const at = Date.now();
-    if (head) window.drawn.push([at, document.querySelectorAll('.dyn-brow').length, document.querySelector('.dyn-progress')?.hidden]);
+    const rows = document.querySelectorAll('.dyn-brow').length, idle = document.querySelector('.dyn-progress')?.hidden;
+    if (head) window.drawn.push([at, rows, idle]);
   })).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ['hidden'] }); }"""
+
+
+def made(name: str, *size: int) -> Report:
+    """A hand-made report of the unit tests: `made("many", 400)`."""
+    samples = importlib.import_module("samples")
+    report: Report = getattr(samples, name)(*size)
+    return report
 
 
 def least(work: Callable[[], Any], rounds: int = 5) -> float:
@@ -98,11 +104,11 @@ fresh_layout.turn = 0  # type: ignore[attr-defined]
 
 def in_python(quick: bool) -> list[Row]:
     """Sizes, layout and models."""
-    reports: dict[int, Report] = {n: many(n) for n in (100, 400)}
+    reports: dict[int, Report] = {n: made("many", n) for n in (100, 400)}
     rounds = 2 if quick else 5
     pages = {n: len(to_html(r)) for n, r in reports.items()}
     models = {n: least(lambda r=r: view_model(r), rounds) for n, r in reports.items()}
-    graphs = {n: big_graph(n) for n in (2_500, 10_000)}
+    graphs = {n: made("big_graph", n) for n in (2_500, 10_000)}
     opened = {n: least(lambda r=r: view_model(r), rounds) for n, r in graphs.items()}
     laid = {n: least(lambda n=n: fresh_layout(n), rounds) for n in (2_500, 10_000)}
     return [
@@ -137,14 +143,14 @@ def in_a_page(browser: Any, quick: bool) -> list[Row]:
         content = json.dumps(view_model(report))
         return min(float(page.evaluate(DRAW, [script, style, content])) for _ in range(2 if quick else 4))
 
-    draws = {n: drawn(many(n)) for n in (100, 400)}
+    draws = {n: drawn(made("many", n)) for n in (100, 400)}
     clicks = [page.evaluate(CLICK, [".dyn-brow", i]) for i in range(3, 43)]
-    drawn(many(100))
+    drawn(made("many", 100))
     nodes = [page.evaluate(CLICK, [".dyn-split .dyn-node", i]) for i in range(1, 41)]
-    big = drawn(big_graph())
+    big = drawn(made("big_graph"))
     page.evaluate("() => [...document.querySelectorAll('.dyn-btn')].find(b => b.textContent === 'As a list').click()")
     scrolled = float(page.evaluate(SCROLL))
-    folded = drawn(layers(800))
+    folded = drawn(made("layers", 800))
     page.close()
     return [
         row("draw the view of 100 breaks, from nothing", draws[100], 300, "ms"),
@@ -189,11 +195,11 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--no-browser", action="store_true", help="only what needs none")
     options, _ = parser.parse_known_args()
+    sys.path[:0] = [str(HERE.parent), str(HERE.parent / "unit" / "widgets")]
     rows = in_python(options.quick)
     if not options.no_browser:
-        from playwright.sync_api import sync_playwright
-
         from browser.lab import CHROMIUM_FLAGS, find_chromium
+        from playwright.sync_api import sync_playwright
 
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM_FLAGS)

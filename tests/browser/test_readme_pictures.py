@@ -15,7 +15,7 @@ import pytest
 from browser.lab import ROOT, LabPage
 
 IMAGES = ROOT / "examples" / "images"
-SET_UP = "import torch\n%load_ext dynascope"
+SET_UP = "import json\nimport torch\ntorch.set_num_threads(1)\n%load_ext dynascope"
 CELL = """\
 %%compile --backend eager
 def settle(x):
@@ -33,9 +33,34 @@ def model(x):
 model(torch.ones(4))"""
 
 
+#: as in examples/07_run_time.ipynb
+PROFILED = """\
+%%compile --profile 20
+def features(x):
+    for _ in range(4):
+        x = torch.tanh(x) * 1.1 + 0.1
+    return x
+
+log = []
+
+@torch.compiler.disable
+def write_log(x):
+    log.append(json.dumps(x.tolist()))
+
+def model(x):
+    x = features(x)
+    torch._dynamo.graph_break()
+    x = features(x)
+    write_log(x)
+    return features(x).sum()
+
+torch.manual_seed(0)
+model(torch.randn(2000))"""
+
+
 @pytest.fixture
 def shown(open_lab: Callable[..., LabPage]) -> LabPage:
-    lab: LabPage = open_lab([SET_UP, CELL], width=1240, height=1500)
+    lab: LabPage = open_lab([SET_UP, CELL, PROFILED], width=1240, height=1750)
     lab.focus()
     lab.run(0)
     lab.run(1)
@@ -53,6 +78,18 @@ def test_readme_pictures(shown: LabPage) -> None:
         if os.environ.get("DYNASCOPE_PICTURES"):
             IMAGES.mkdir(exist_ok=True)
             shutil.copyfile(path, IMAGES / f"view-{theme}.png")
+
+
+def test_run_time_picture(shown: LabPage) -> None:
+    shown.theme("light")
+    shown.run(2)
+    view = shown.cells().nth(2).locator(".dyn-widget").last
+    view.scroll_into_view_if_needed()
+    path = shown.shot_path("run-time")
+    view.screenshot(path=path)
+    assert path.stat().st_size > 20_000
+    if os.environ.get("DYNASCOPE_PICTURES"):
+        shutil.copyfile(path, IMAGES / "run-time.png")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

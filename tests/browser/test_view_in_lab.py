@@ -68,9 +68,10 @@ def test_the_kernel_selects_and_the_view_follows(lab: LabPage, one: Shown) -> No
 
 
 def test_the_run_is_over_and_the_view_says_how_it_began(lab: LabPage, one: Shown) -> None:
-    told = lab.python(VIEWS + "print({(v.busy, v.command, bool(v.settings)) for v in views if v.content['name'] == 'f'})")
-    assert told.strip() == "{(False, '%%compile --backend eager -o report', True)}"
+    told = lab.python(VIEWS + "print({(v.command, bool(v.settings)) for v in views if v.content['name'] == 'f'})")
+    assert told.strip() == "{('%%compile --backend eager -o report', True)}"
     assert not one.root.locator(".dyn-progress").is_visible()
+    expect(one.root.get_by_role("button", name="Stop")).to_have_count(0)
 
 
 def test_the_static_twin_hides_while_the_view_lives(lab: LabPage) -> None:
