@@ -2,7 +2,7 @@
 
 Dynamo remembers, on the code object of each function: compiled code, skip marks, resume functions.  A
 second run of the same cell would silently do nothing.  `fresh()` gives the user's functions that Dynamo
-knows new, equal code objects for the duration and puts the original ones back afterwards, so the user's
+knows new code objects that do the same for the duration and puts the original ones back afterwards, so the user's
 own compiled code is a cache hit again.  Never a global reset.
 """
 
@@ -75,7 +75,7 @@ class _Swaps:
         function.__code__ = copy
 
     def copy(self, code: CodeType) -> CodeType:
-        """An equal code object that Dynamo has never seen, and so for the functions defined in it."""
+        """A code object that does the same and that Dynamo has never seen; so for the functions defined in it."""
         known = self.copies.get(id(code))
         if known is None:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
