@@ -166,6 +166,8 @@ def main(arguments: list[str]) -> int:
             with_live_views(result.notebook, page.stem, reports)
             without_hidden(result.notebook)
             entries.append(entry_of(result.notebook, page.stem))
+    if (source / "images").is_dir():
+        shutil.copytree(source / "images", out / "images")
     for entry in entries:
         body, _ = exporter.from_notebook_node(entry.notebook)
         body = re.sub(r'href="([\w./-]+)\.(?:ipynb|md)(#[^"]*)?"', r'href="\1.html\2"', body)
