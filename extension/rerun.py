@@ -55,7 +55,6 @@ def attach(run: Run, display: Display) -> None:
     if controller is None:
         _views.add(view)
         view.controller = controller = Controller(run, display, cell_id(run.shell))
-        view.can_run_again = can_run_again(run.shell)
         view.on_request(controller.heard)
         changes = changed_objects(run.cell)
         if changes and view.can_run_again:

@@ -85,6 +85,10 @@ class Run:
 
         display = self.display or Display(self.shell, self.settings.view)
         display.start()
+        if (
+            display.view is not None and self.compiles
+        ):  # before there is any content: details have their switches from the start
+            display.view.can_run_again = rerun.can_run_again(self.shell)
         recording = observe(
             self.settings if self.compiles else None,
             cells=lambda file: execution_count(self.shell, file),

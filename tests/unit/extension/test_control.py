@@ -160,36 +160,28 @@ def test_third_party_code_by_patching(shell: Any, tmp_path: Any, monkeypatch: An
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "third_party.py").write_text(
         "import torch\n\n\ndef helper(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\n\n"
-        "class Block(torch.nn.Module):\n    def forward(self, x):\n        torch._dynamo.graph_break()\n        return x + 2\n\n\n"
+        "class Block(torch.nn.Module):\n    def forward(self, x):\n        torch._dynamo.graph_break()\n"
+        "        return x + 2\n\n\n"
         "short = lambda x: helper(x)\n"
     )
     shell("import third_party", "from third_party import helper, Block", "block = Block()",
-          "def f(x): return helper(x) * 2", "def g(x): return block(x) * 2", "def h(x): return third_party.short(x) * 2")  # fmt: skip
+          "def f(x): return helper(x) * 2", "def g(x): return block(x) * 2",
+          "def h(x): return third_party.short(x) * 2")  # fmt: skip
     library = shell.ns["third_party"]
-    before = (
-        library.helper,
-        library.helper.__code__,
-        library.Block.__dict__["forward"],
-        library.short,
-        dict(vars(shell.ns["block"])),
-    )
-    code = library.Block.forward.__code__
+
+    def objects() -> list[Any]:
+        own = vars(library.Block)["forward"]
+        return [library.helper, library.helper.__code__, own, own.__code__, library.short, *vars(shell.ns["block"]).values()]
+
+    before, keys = objects(), list(vars(shell.ns["block"]))
     for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("g(x)", "third_party.Block.forward"),
                          ("g(x)", "Block"), ("g(x)", "block"), ("h(x)", "third_party.short")):  # fmt: skip
         assert shell(f"%compile --error-on-graph-break {call}").error is not None
         report = shell.report(f"%compile --error-on-graph-break --region {target}=allow {call}")
         assert report.summary.unexpected == 0, target
         assert report.breaks[0].region == f"--region {target}=allow"
-        after = (
-            library.helper,
-            library.helper.__code__,
-            library.Block.__dict__["forward"],
-            library.short,
-            dict(vars(shell.ns["block"])),
-        )
-        assert all(a is b for a, b in zip(before[:4], after[:4], strict=True))
-        assert before[4].keys() == after[4].keys()
-        assert library.Block.forward.__code__ is code
+        assert all(a is b for a, b in zip(before, objects(), strict=True))
+        assert list(vars(shell.ns["block"])) == keys
         assert shell(f"%compile --error-on-graph-break {call}").error is not None  # and it is gone again
 
 
@@ -248,8 +240,10 @@ def test_regions_keep_lines_names_and_values(shell: Any) -> None:
 
 
 def test_methods_and_nested_functions_of_the_cell(shell: Any) -> None:
-    cell = ["class Net(torch.nn.Module):", "    def forward(self, x):", "        '''text'''", "        def deep(x):",
-            "            torch._dynamo.graph_break()", "            return x + 1", "        return deep(x) * 2", "Net()(x)"]  # fmt: skip
+    cell = ["class Net(torch.nn.Module):", "    def forward(self, x):", "        '''text'''",
+            "        def deep(x):",
+            "            torch._dynamo.graph_break()",
+            "            return x + 1", "        return deep(x) * 2", "Net()(x)"]  # fmt: skip
     for target in ("Net.forward", "forward", "Net", "deep", "6", "3"):
         report = shell.report(f"%%compile --error-on-graph-break --region {target}=allow", *cell)
         assert report.summary.unexpected == 0, target
