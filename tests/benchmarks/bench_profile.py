@@ -354,8 +354,8 @@ def main() -> None:
     out = ["# The run-time view, measured", ""]
     cpu = platform.processor() or platform.machine()
     out += [f"torch {torch.__version__}, Python {platform.python_version()}, {cpu}, {torch.get_num_threads()} thread(s); "
-            f"no GPU. Load average at the start {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: a loaded machine spoils the "
-            "second table, which compares calls that are made one after the other. Made by `bench_profile.py`.", ""]  # fmt: skip
+            f"no GPU. Load average at the start {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: a loaded machine spoils "
+            "the second table, which compares calls made one after the other. Made by `bench_profile.py`.", ""]  # fmt: skip
     failed = 0
     for backend in ("inductor", "eager"):
         rows, unaccounted = parts(backend)
