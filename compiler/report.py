@@ -96,6 +96,8 @@ class Report:
     sources: list[Source] = field(default_factory=list)
     #: where the time of a call goes; only where it was asked for (`--profile`)
     profile: Profile | None = None
+    #: compiled against eager; only where it was asked for (`--check`): {"agrees", "compared", "differences", "why_not"}
+    check: dict[str, Any] | None = None
     #: what the user should know beside the facts, one sentence each
     notes: list[str] = field(default_factory=list)
     #: backward graphs compiled here whose forward was not: [{"compile_id", "seconds", "code", "from_cache"}]
@@ -129,8 +131,9 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data (schema 1)."""
         plain: dict[str, Any] = _plain(self)
-        if plain["profile"] is None:
-            del plain["profile"]  # a part of its own, that most reports do not have
+        for part in ("profile", "check"):
+            if plain[part] is None:
+                del plain[part]  # a part of its own, that most reports do not have
         return plain
 
     @classmethod

@@ -221,6 +221,7 @@ class Controls:
         for function, code, made in self._functions:
             if function.__code__ is made:
                 function.__code__ = code
+        internals.forget_resumes([made for _, _, made in self._functions])
         if self.places and self._plain:
             for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
                 code = function.__code__

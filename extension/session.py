@@ -23,7 +23,7 @@ from dynascope import cell as cells
 from dynascope import errors, history, rerun, statements
 from dynascope.api import remember
 from dynascope.cell import Cell
-from dynascope.compiler import expect
+from dynascope.compiler import check, expect
 from dynascope.compiler.internals import flag_kept
 from dynascope.compiler.places import STATEMENTS as CELL
 from dynascope.compiler.report import Report
@@ -33,7 +33,7 @@ from dynascope.controls import Controls
 from dynascope.definitions import Definition, bound_names, definitions
 from dynascope.display import Display, cell_id
 from dynascope.entries import Entries
-from dynascope.interrupts import Interrupts
+from dynascope.interrupts import Interrupts, interruptible
 from dynascope.targets import Targets, check_target, plain_in_compiled_code, resolve
 
 STATEMENTS = "the cell's statements"
@@ -62,6 +62,8 @@ class Run:
     notes: list[str] = field(default_factory=list)
     #: `--profile`: what was measured
     measured: Any = None
+    #: `--check`: what comparing gave
+    checked: Any = None
     #: `--expect`, read
     expected: list[expect.Expectation] = field(default_factory=list)
     #: `--region`, found
@@ -85,9 +87,7 @@ class Run:
 
         display = self.display or Display(self.shell, self.settings.view)
         display.start()
-        if (
-            display.view is not None and self.compiles
-        ):  # before there is any content: details have their switches from the start
+        if display.view is not None and self.compiles:  # before any content: details have switches
             display.view.can_run_again = rerun.can_run_again(self.shell)
         recording = observe(
             self.settings if self.compiles else None,
@@ -110,6 +110,9 @@ class Run:
                 from dynascope.compiler.profile import tell
 
                 report.profile = tell(self.measured, report)
+            if self.checked is not None:
+                report.check = self.checked.to_dict()
+                self.notes.append(self.checked.words())
             report.notes = [*dict.fromkeys([*self.notes, *report.notes])]
             self._hand_over(report, display)
             if self.expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
@@ -190,17 +193,25 @@ class Run:
 
         regions = self.controls() if self.controls is not None else contextlib.nullcontext()
         with environment(self.settings), flag_kept(), regions, fresh() as freshen:
-            if self.settings.profile is None:
-                return self._run_rule(recording, enter, freshen)
-            last = self._last_call()
+            watchers = []
+            if self.settings.check:
+                watchers.append(check.LastCall())
+            if self.settings.profile is not None:
+                watchers.append(self._last_call())
             namespace = self.shell.user_ns
 
             def watched(target: Any) -> Any:
                 is_cell = getattr(target, "__name__", "") == CELL
-                return last.watch(target, enter(target), namespace if is_cell else None)
+                made = enter(target)
+                for watcher in watchers:
+                    made = watcher.watch(target, made, namespace if is_cell else None)
+                return made
 
-            value = self._run_rule(recording, watched, freshen)
-            self.measured = last.measure(self.settings.profile)
+            value = self._run_rule(recording, watched if watchers else enter, freshen)
+            if self.settings.check:
+                self.checked = interruptible(watchers[0].compare)
+            if self.settings.profile is not None:
+                self.measured = interruptible(watchers[-1].measure, self.settings.profile)
             return value
 
     def _inheriting(self, made: Any, plain: Any) -> Any:
@@ -313,7 +324,8 @@ class Run:
             entry = None if name.startswith("_") else entry_of(value)
             if entry is None:
                 continue
-            entry = getattr(entry, "entry", entry)  # without what --profile put around it
+            while hasattr(entry, "entry"):  # without what --profile and --check put around it
+                entry = entry.entry
             if isinstance(value, torch.nn.Module):
                 value.__dict__["_compiled_call_impl"] = entry
             else:

@@ -375,3 +375,28 @@ def test_compiled_code_of_a_run_goes_when_it_is_over(shell: Any) -> None:
     for _ in range(3):
         shell("%%compile", *CELL)
     assert left() == before
+
+
+# -- --check ---------------------------------------------------------------------------------------------------
+
+
+def test_check_agrees_and_leaves_no_trace(shell: Any) -> None:
+    shell("w = torch.ones(3, requires_grad=True)", "calls = []")
+    report = shell.report("%%compile --check", "def f(x, w):", "    x.add_(1)", "    return (x * w).sum()", "f(x, w)")
+    assert report.check["agrees"] is True, report.check
+    assert report.check["compared"] == {"values": 1, "effects": 2, "gradients": 1}
+    assert torch.equal(shell.ns["x"], torch.full((3,), 2.0))
+    assert shell.ns["w"].grad is None
+    assert any(note.startswith("check: compiled and eager agree") for note in report.notes)
+    assert type(report).from_dict(report.to_dict()).check == report.check
+    assert shell.report("%%compile --check", "y = x + 1", "y * 2").check["agrees"] is True
+
+
+def test_check_finds_a_backend_that_computes_wrongly(shell: Any) -> None:
+    def wrong(gm: Any, inputs: Any) -> Any:
+        return lambda *args: tuple(t + 1 if isinstance(t, torch.Tensor) else t for t in gm(*args))
+
+    torch._dynamo.register_backend(wrong, name="wrong_on_purpose")
+    report = shell.report("%%compile --check --backend wrong_on_purpose", "def f(x): return x * 2", "f(x)")
+    assert report.check["agrees"] is False
+    assert "the value (values)" in report.check["differences"][0]
