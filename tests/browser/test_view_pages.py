@@ -93,7 +93,7 @@ def test_no_text_leaves_its_box_at_any_width(open_page: OpenPage, name: str) -> 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_grave(open_page: OpenPage, dark: bool) -> None:
-    for name in ("loop", "regions", "layers", "many", "cached", "empty"):
+    for name in ("loop", "regions", "layers", "empty"):
         shown = open_page(name, dark=dark)
         assert grave_faults(shown.page, "html") == [], name
         if name == "loop":
