@@ -193,7 +193,7 @@ class Run:
 
         regions = self.controls() if self.controls is not None else contextlib.nullcontext()
         with environment(self.settings), flag_kept(), regions, fresh() as freshen:
-            watchers = []
+            watchers: list[Any] = []
             if self.settings.check:
                 watchers.append(check.LastCall())
             if self.settings.profile is not None:

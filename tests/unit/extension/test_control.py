@@ -400,3 +400,33 @@ def test_check_finds_a_backend_that_computes_wrongly(shell: Any) -> None:
     report = shell.report("%%compile --check --backend wrong_on_purpose", "def f(x): return x * 2", "f(x)")
     assert report.check["agrees"] is False
     assert "the value (values)" in report.check["differences"][0]
+
+
+# -- among other tools -----------------------------------------------------------------------------------------
+
+
+def test_under_time_autoreload_run_and_a_tracing_debugger(shell: Any, tmp_path: Any) -> None:
+    import sys
+
+    report = shell.report("%%time", "%%compile --error-on-graph-break --region 5=allow", *CELL)
+    assert report.summary.unexpected == 0
+    shell("%load_ext autoreload", "%autoreload 2")
+    assert shell.report("%%compile --region inner=allow", *CELL).summary.unexpected == 0
+    shell("%autoreload 0")
+    script = tmp_path / "script.py"
+    script.write_text("\n".join(["import torch", "x = torch.ones(3)", *CELL]))
+    shell(f"%run {script}")
+    assert shell.report("%compile --error-on-graph-break --region inner=allow fn(x)").summary.unexpected == 0
+    before, seen = sys.gettrace(), []
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        seen.append(event)
+        return trace if frame.f_code.co_filename.startswith("<ipython-input") else None
+
+    sys.settrace(trace)
+    try:
+        done = shell("%%compile --error-on-graph-break --region inner=allow", *CELL)
+    finally:
+        sys.settrace(before)
+    assert done.error is None
+    assert seen
