@@ -65,6 +65,8 @@ class _Assembly:
         self.frame_of: dict[int, Frame] = {}  # by the draft's order
         #: code object -> its latest frame; for files, (name, file) stand for it
         self.latest: dict[Any, Frame] = {}
+        #: (name in the compiler, file) -> its frames: a stack names no more than these, and a line
+        self.named: dict[tuple[str, str], list[Frame]] = {}
         self.resume_made: dict[int, tuple[Frame, Event]] = {}
         self.extents: dict[str, set[tuple[int, int]]] = {}
         self.breaks = BreakTable(cell_of)
@@ -102,7 +104,7 @@ class _Assembly:
         for made in draft.resumes:
             self.resume_made[made["resume"]["uid"]] = (frame, made)
         self.latest[self.key(draft)] = frame
-        self.latest[(frame.code_name, frame.file)] = frame
+        self.named.setdefault((frame.code_name, frame.file), []).append(frame)
         if frame.status != "ignored":
             self.note_place(frame.file, frame.line, frame.end_line)
 
@@ -139,6 +141,14 @@ class _Assembly:
             graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=None, notes=["compiled before this recording"])
             frame.graph = frame.graph or graph.id
             self.result.graphs.append(graph)
+
+    def running(self, entry: dict[str, Any]) -> Frame | None:
+        """The frame that a stack entry stands in; None where several functions of that name could be meant."""
+        candidates = self.named.get((entry["function"], entry["file"]), [])
+        for frame in reversed(candidates):
+            if frame.line <= entry["line"] <= (frame.end_line or frame.line):
+                return frame
+        return candidates[-1] if len({f.line for f in candidates}) == 1 else None
 
     def key(self, draft: Draft) -> Any:
         code = draft.code
@@ -191,7 +201,7 @@ class _Assembly:
         """Which frame called this one, or, for a resume function, which one it continues and after which break."""
         outer = draft.stack[:-1] if draft.stack else []
         for entry in reversed(outer):
-            caller = self.latest.get((entry["function"], entry["file"]))
+            caller = self.running(entry)
             if caller is not None and caller is not frame:
                 frame.parent, frame.called_from = caller.id, entry["line"]
                 break

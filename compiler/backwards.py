@@ -9,9 +9,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from dynascope.compiler import internals
 from dynascope.compiler.report import Report, plural
 
-_pending: dict[str, tuple[weakref.ref[Report], str]] = {}
+#: compile id -> (the generation that it belongs to, the report, the graph that waits)
+_pending: dict[str, tuple[object, weakref.ref[Report], str]] = {}
 
 
 def remember(report: Report) -> None:
@@ -20,7 +22,7 @@ def remember(report: Report) -> None:
         if graph.backward == "pending":
             compile_id = report.frame(graph.frame).compile_id
             if compile_id is not None:
-                _pending[compile_id] = (weakref.ref(report), graph.id)
+                _pending[compile_id] = (internals.generation(), weakref.ref(report), graph.id)
 
 
 def complete(report: Report, late: list[dict[str, Any]]) -> None:
@@ -30,8 +32,10 @@ def complete(report: Report, late: list[dict[str, Any]]) -> None:
     """
     known = 0
     for found in late:
-        reference, graph_id = _pending.pop(found["compile_id"], (None, ""))
-        earlier = reference() if reference is not None else None
+        generation, reference, graph_id = _pending.pop(found["compile_id"], (None, None, ""))
+        # compile ids restart with torch._dynamo.reset(): another generation's graph is another graph
+        known_to_us = reference is not None and generation is internals.generation()
+        earlier = reference() if reference is not None and known_to_us else None
         if earlier is None:
             continue
         graph = earlier.graph(graph_id)

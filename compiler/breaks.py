@@ -114,9 +114,9 @@ class BreakTable:
         if found is None:
             found = self.new(at, entries, text, first)
             self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(found)
-        # a text without a stack names the innermost line only: where the frame itself stood is not known
-        own = entries[0].line if len(entries) > 1 or entries[0].function == frame.name else None
-        hit = Hit(frame=frame.id, line=own, outcome=outcome)
+        # a text without a stack names the innermost line only: where the frame itself stood is then not known
+        own = [e["line"] for e in stack if (e["file"], e["function"]) == (frame.file, frame.code_name)]
+        hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
         found.hits.append(hit)
         worse = _WORSE[outcome] > _WORSE[found.outcome]
         if worse or len(found.hits) == 1 or (found.region is None and flags.region is not None):

@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import threading
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -37,9 +39,24 @@ def fresh() -> Iterator[Callable[[Any], None]]:
 _runs = itertools.count()
 
 
+@dataclass
+class _Swapped:
+    """A function that one or more runs, perhaps in several threads, have given code of their own."""
+
+    function: FunctionType
+    original: CodeType
+    copies: list[CodeType] = field(default_factory=list)
+
+
+_lock = threading.RLock()
+_swapped: dict[int, _Swapped] = {}
+
+
 class _Swaps:
+    """The swaps of one run; whichever run of a function ends last puts the original back."""
+
     def __init__(self) -> None:
-        self.done: dict[int, tuple[FunctionType, CodeType]] = {}
+        self.done: dict[int, tuple[_Swapped, CodeType]] = {}
         self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
 
     def known(self) -> None:
@@ -69,10 +86,13 @@ class _Swaps:
     def swap(self, function: FunctionType) -> None:
         if id(function) in self.done:
             return
-        original = function.__code__
-        copy = self.copy(original)  # made first: `undo` may come at any moment
-        self.done[id(function)] = (function, original)
-        function.__code__ = copy
+        with _lock:
+            entry = _swapped.get(id(function)) or _Swapped(function, function.__code__)
+            copy = self.copy(entry.original)  # made first: `undo` may come at any moment
+            entry.copies.append(copy)
+            _swapped[id(function)] = entry
+            self.done[id(function)] = (entry, copy)
+            function.__code__ = copy
 
     def copy(self, code: CodeType) -> CodeType:
         """A code object that does the same and that Dynamo has never seen; so for the functions defined in it."""
@@ -84,10 +104,13 @@ class _Swaps:
         return known[1]
 
     def undo(self) -> None:
-        for function, code in self.done.values():
-            copy = self.copies[id(code)][1]
-            if function.__code__ is copy:  # else the user's code has given it another one
-                function.__code__ = code
+        with _lock:
+            for key, (entry, copy) in self.done.items():
+                entry.copies.remove(copy)
+                if entry.function.__code__ is copy:  # else another run, or the user's code, has given it another one
+                    entry.function.__code__ = entry.copies[-1] if entry.copies else entry.original
+                if not entry.copies:
+                    _swapped.pop(key, None)
         internals.forget_resumes([copy for _, copy in self.copies.values()])
         self.done.clear()
         self.copies.clear()

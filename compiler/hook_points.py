@@ -62,7 +62,7 @@ def _structured_trace(hooks: Hooks) -> Undo:
             hooks.safely(trace_record, record)
 
         def handleError(self, record: logging.LogRecord) -> None:
-            hooks.errors += 1
+            """Never torch's or the user's trouble; `safely` names what went wrong."""
 
     def trace_record(record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None)
@@ -70,7 +70,7 @@ def _structured_trace(hooks: Hooks) -> Undo:
             return
         hooks.emit("trace", metadata=metadata, payload=getattr(record, "payload", None), cid=record_compile_id(metadata))
 
-    handler = Handler(logging.DEBUG)
+    handler = hooks.trace_handler = Handler(logging.DEBUG)
     _internal.trace_log.addHandler(handler)
     return functools.partial(_internal.trace_log.removeHandler, handler)
 
@@ -82,16 +82,24 @@ def _quiet_trace(hooks: Hooks) -> Undo:
     """
     from torch._logging import _internal
 
+    others = [h for h in _internal.trace_log.handlers if h is not hooks.trace_handler]
+    if any(getattr(h, "root_dir", "") is not None for h in others):
+        return lambda: None  # a log that the user asked for stays as it is, to the letter
+
     function: Any = _internal.trace_structured
     original = function.__code__
     passes: Any = FunctionType(original, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     passes.__kwdefaults__ = function.__kwdefaults__
 
     def gate(name: str, metadata_fn: Callable[[], Any], payload_fn: Callable[[], Any], rest: dict[str, Any]) -> None:
-        if len(_internal.trace_log.handlers) == 1:
+        if _internal.trace_log.handlers == [hooks.trace_handler]:
             if name in _QUIET_TRACE_EVENTS:
                 return
-            if name == "artifact" and not hooks.bytecode and str(metadata_fn().get("name")).endswith("_BYTECODE"):
+            if name == "artifact" and not hooks.bytecode:
+                metadata = metadata_fn()
+                if str(metadata.get("name")).endswith("_BYTECODE"):
+                    return
+                passes(name, lambda: metadata, payload_fn=payload_fn, **rest)
                 return
         passes(name, metadata_fn, payload_fn=payload_fn, **rest)
 

@@ -2,7 +2,7 @@
 
 A hook adds eyes to one point of TorchDynamo (`hook_points` has them all).  Each is installed on its own; one that does not fit
 the installed torch is left out and named, with the reason, in `report.hooks`.  A hook passes
-everything through, swallows its own errors (they are counted, never raised) and is undone exactly.
+everything through, swallows its own errors (they are named in `report.hooks`, never raised) and is undone exactly.
 
 All recordings share one installation: the first one installs the hooks, the last one removes them,
 in whichever order and threads they come and go.  Events are plain dicts; code objects appear in them
@@ -12,11 +12,13 @@ as `CodeInfo` dicts with a `uid`, and are kept alive while a recording runs so t
 from __future__ import annotations
 
 import contextlib
-import sys
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
+
+from dynascope.compiler.translators import current_compile_id
 
 Sink = Callable[[dict[str, Any]], None]
 Undo = Callable[[], None]
@@ -28,9 +30,10 @@ class Hooks:
     def __init__(self) -> None:
         self.sinks: list[Sink] = []
         self.status: dict[str, bool | str] = {}
-        self.errors = 0
         #: how many recordings keep bytecode; printing it is slow, so it is done only where it is asked for
         self.bytecode = 0
+        #: ours among the handlers of the structured trace
+        self.trace_handler: logging.Handler | None = None
         self._undo: list[Undo] = []
         self._lock = threading.RLock()
         self._local = threading.local()
@@ -41,9 +44,13 @@ class Hooks:
     def attach(self, sink: Sink) -> dict[str, bool | str]:
         """Send events to `sink` from now on; returns which hooks took."""
         with self._lock:
-            if not self.sinks:
-                self._install()
-            self.sinks = [*self.sinks, sink]
+            try:
+                if not self.sinks:
+                    self._install()
+                self.sinks = [*self.sinks, sink]
+            except BaseException:  # an interrupt, between any two lines
+                self.detach(sink)
+                raise
             return self.status
 
     def detach(self, sink: Sink) -> None:
@@ -58,6 +65,7 @@ class Hooks:
     def _install(self) -> None:
         from dynascope.compiler.hook_points import POINTS
 
+        self._uninstall()
         self.status = {}
         for name, install in POINTS.items():
             try:
@@ -105,7 +113,6 @@ class Hooks:
         try:
             handler(*args)
         except Exception as error:
-            self.errors += 1
             self.status[f"handler {handler.__name__}"] = f"{type(error).__name__}: {error}"
 
     # -- what is going on in this thread ---------------------------------------------------------------
@@ -122,9 +129,7 @@ class Hooks:
         return stack[-1] if stack else None
 
     def compile_id(self) -> str | None:
-        guards = sys.modules.get("torch._guards")
-        current = guards.CompileContext.current_compile_id() if guards else None
-        return None if current is None else str(current)
+        return current_compile_id()
 
     def code(self, code: CodeType) -> dict[str, Any]:
         """What is known of a code object, the same dict for the same object."""

@@ -1,7 +1,7 @@
 """The private torch APIs that dynascope uses to *steer*, beside the `hook_points` with which it observes.
 
-These two modules are the only ones that touch private parts of torch.  What is not there in the
-installed torch is left out, and `missing` says so in words for the report.
+These two, and `translators` for what the hooks are handed, are where private parts of torch are touched.
+What is not there in the installed torch is left out, and `missing` says so in words for the report.
 """
 
 from __future__ import annotations
@@ -133,6 +133,12 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[N
         for namespace, name, graph, wrapper in wrapped:
             if namespace.get(name) is wrapper:
                 namespace[name] = graph
+
+
+def generation() -> object:
+    """An object that is another one after each `torch._dynamo.reset()`, with which compile ids start anew."""
+    pgo = sys.modules.get("torch._dynamo.pgo")
+    return getattr(pgo, "_CODE_STATE", None)
 
 
 def dynamic_sizes() -> dict[tuple[str, int, str], list[str]]:
@@ -318,3 +324,12 @@ def forget_resumes(codes: Iterable[CodeType]) -> None:
             sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # its compiled code, and what that keeps alive
     except (KeyError, AttributeError, TypeError) as error:
         missing["forgetting resume functions"] = f"{type(error).__name__}: {error}"
+
+
+def mark_of(module: Any) -> Callable[[], None]:
+    """What takes away the mark that torch.compile leaves on a module, if it was not there before."""
+    name = "_is_torch_compile"
+    own = getattr(module, "__dict__", {})
+    if name in own:
+        return lambda: None
+    return lambda: own.pop(name, None)

@@ -63,9 +63,11 @@ class Recording:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.events.extend(self._cached())
-        hooks.HOOKS.bytecode -= self._keeps_bytecode
-        hooks.HOOKS.detach(self._event)
+        try:
+            self.events.extend(self._cached())
+        finally:  # an interrupt may come at any moment: torch is as it was in any case
+            hooks.HOOKS.bytecode -= self._keeps_bytecode
+            hooks.HOOKS.detach(self._event)
         self._report = self._assemble(error)
         backwards.complete(self._report, self._report.late_backwards)
         backwards.remember(self._report)

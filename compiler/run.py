@@ -7,6 +7,7 @@ they and the magics are made of.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator
@@ -116,7 +117,9 @@ def entry(target: Any, settings: Settings) -> Callable[..., Any]:
         "mode": settings.mode,
         "options": dict(settings.options) or None,
     }
+    marked = internals.mark_of(target)
     compiled: Callable[..., Any] = torch.compile(target, **arguments)
+    marked()
     flag = settings.error_on_graph_break
     if flag is None or settings.fullgraph:
         return compiled
@@ -139,6 +142,7 @@ def settings_notes(settings: Settings) -> list[str]:
 
 def explain(
     function: Callable[..., Any],
+    /,
     *,
     cells: places.CellResolver | None = None,
     on_progress: Progress | None = None,
@@ -146,10 +150,10 @@ def explain(
 ) -> Callable[..., Report]:
     """Compile and call `function`, and report: `report = explain(f, backend="eager")(x)`.
 
-    Takes every setting of `%%compile`.  What the compiler refuses (fullgraph, error_on_graph_break) is in
-    `report.error`; an error of the user's own code propagates.
+    Takes every setting of `%%compile` that is not about a cell (function, region, keep, output and view are).  What the
+    compiler refuses (fullgraph, error_on_graph_break) is in `report.error`; an error of the user's own code propagates.
     """
-    chosen = Settings(**settings)
+    chosen = chosen_settings(settings)
     check_settings(chosen)
     if not callable(function):
         raise TypeError(f"explain() takes a function, a method or a module, not {type(function).__name__}")
@@ -173,9 +177,28 @@ def explain(
         report = recording.report
         if measured is not None:
             report.profile = profile.tell(measured, report)
+        if chosen.save is not None:
+            report.save(chosen.save)
+        if chosen.expect is not None:
+            report.expect(chosen.expect)
         return report
 
     return call
+
+
+#: settings that are about a cell of a notebook
+_OF_CELLS = ("function", "region", "keep", "output", "view")
+
+
+def chosen_settings(settings: dict[str, Any]) -> Settings:
+    """The settings of a call from Python; TypeError, in one line, for one that is unknown or about a cell."""
+    known = {f.name for f in dataclasses.fields(Settings)} - set(_OF_CELLS)
+    for name in settings:
+        if name in _OF_CELLS:
+            raise TypeError(f"{name} is a setting of %%compile: explain() takes {', '.join(sorted(known))}")
+        if name not in known:
+            raise TypeError(f"unknown setting {name!r}: explain() takes {', '.join(sorted(known))}")
+    return Settings(**settings)
 
 
 def is_refusal(error: BaseException) -> bool:

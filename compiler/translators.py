@@ -6,6 +6,7 @@ and never an error.
 
 from __future__ import annotations
 
+import sys
 from types import CodeType
 from typing import Any
 
@@ -91,3 +92,10 @@ def entered_function(function: Any) -> tuple[Any, str]:
         wrapped = function.__closure__[code.co_freevars.index("fn")].cell_contents
         return function, str(getattr(wrapped, "__name__", type(wrapped).__name__))
     return getattr(function, "__func__", function), str(getattr(function, "__name__", type(function).__name__))
+
+
+def current_compile_id() -> str | None:
+    """The compile that is going on in this thread, as torch prints it; None where there is none, or none is told."""
+    context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
+    current = getattr(context, "current_compile_id", lambda: None)()
+    return None if current is None else str(current)
