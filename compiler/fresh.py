@@ -89,9 +89,9 @@ class _Swaps:
         with _lock:
             entry = _swapped.get(id(function)) or _Swapped(function, function.__code__)
             copy = self.copy(entry.original)  # made first: `undo` may come at any moment
-            entry.copies.append(copy)
-            _swapped[id(function)] = entry
             self.done[id(function)] = (entry, copy)
+            _swapped[id(function)] = entry
+            entry.copies.append(copy)
             function.__code__ = copy
 
     def copy(self, code: CodeType) -> CodeType:
@@ -106,7 +106,8 @@ class _Swaps:
     def undo(self) -> None:
         with _lock:
             for key, (entry, copy) in self.done.items():
-                entry.copies.remove(copy)
+                if copy in entry.copies:
+                    entry.copies.remove(copy)
                 if entry.function.__code__ is copy:  # else another run, or the user's code, has given it another one
                     entry.function.__code__ = entry.copies[-1] if entry.copies else entry.original
                 if not entry.copies:

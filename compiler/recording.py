@@ -125,7 +125,7 @@ class Recording:
         report.compiled = list(dict.fromkeys(self.compiled)) or report.compiled or compiled_names(report)
         report.settings = self.settings.to_dict() if self.settings else {}
         report.hooks = {**self.hooks, **internals.missing}
-        report.notes = [*self.notes, *dynamic_notes(report, self._dynamic_before), *report.notes]
+        report.notes = [*self.notes, *fault_notes(report), *dynamic_notes(report, self._dynamic_before), *report.notes]
         if self.settings is not None:
             name_default_region(report, self.settings)
         if error is not None:
@@ -147,6 +147,12 @@ def observe(
     {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
     """
     return Recording(settings, compiled, cells, on_progress)
+
+
+def fault_notes(report: Report) -> list[str]:
+    """Frames that a fault of the backend or of Dynamo left to run eagerly: no break, but no success either."""
+    found = [f for f in report.frames if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend=")]
+    return [f"{f.name} was not compiled, and ran eagerly: {f.reason}" for f in found]
 
 
 def dynamic_notes(report: Report, before: dict[tuple[str, int, str], list[str]]) -> list[str]:

@@ -100,6 +100,7 @@ def test_a_backend_that_fails_is_told() -> None:
     assert {f.status for f in report.frames} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
     assert report.breaks == []
+    assert any("was not compiled, and ran eagerly: backend='broken' raised" in note for note in report.notes)
 
 
 def test_nodes_know_their_module_shape_and_line() -> None:

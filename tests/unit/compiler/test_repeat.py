@@ -1,0 +1,247 @@
+"""A repeated call leaves nothing changed, whatever it changes; or it is not repeated."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dynascope.compiler.copies import Copies
+from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.run import explain
+
+ARRAY = np.zeros(3)
+
+
+@pytest.fixture(autouse=True)
+def fresh_torch() -> None:
+    torch._dynamo.reset()
+
+
+def again(function: Callable[..., Any], *args: Any) -> Repeat:
+    """Call once, then three times without a trace."""
+    repeat = Repeat(function, args, {})
+    function(*args)
+    assert repeat.why_not is None
+    with repeat.without_trace() as prepare:
+        for _ in range(3):
+            args, kwargs = prepare()
+            function(*args, **kwargs)
+    return repeat
+
+
+def test_writes_through_data_are_put_back() -> None:
+    w = torch.ones(2)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        w.data.add_(1)
+        return x * w.sum()
+
+    report = explain(f, backend="eager", profile=3)(torch.ones(2))
+    assert report.profile is not None, report.notes
+    assert w.tolist() == [2.0, 2.0]
+
+
+def test_assigned_data_are_put_back() -> None:
+    linear = torch.nn.Linear(2, 2)
+    torch.nn.init.ones_(linear.weight)
+    kept: list[int] = []
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        linear.weight.data = linear.weight.data + 1
+        return linear(x)
+
+    repeat = Repeat(f, (torch.ones(2),), {})
+    f(torch.ones(2))
+    kept.append(linear.weight.data_ptr())
+    with repeat.without_trace() as prepare:
+        for _ in range(3):
+            args, kwargs = prepare()
+            f(*args, **kwargs)
+    assert linear.weight.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert linear.weight.data_ptr() == kept[0]
+
+
+def test_overlapping_resized_and_read_only_tensors() -> None:
+    expanded = torch.zeros(1).expand(4)
+    resized = torch.zeros(2)
+    array = np.arange(3.0)
+    array.flags.writeable = False
+
+    def f(x: torch.Tensor) -> None:
+        expanded[:1].add_(1)
+        resized.resize_(64).fill_(7)
+        x.add_(float(array[0]))
+
+    repeat = again(f, torch.ones(2))
+    assert expanded.tolist() == [1.0] * 4
+    assert resized.numel() == 64
+    assert not repeat.notes
+
+
+def test_arrays_and_buffers_are_put_back() -> None:
+    ARRAY[:] = 0
+    view, buffer, things = ARRAY[1:], bytearray(b"a"), np.array([[1], None], dtype=object)
+
+    def f(x: torch.Tensor, argument: np.ndarray[Any, Any]) -> None:
+        ARRAY[0] += 1
+        view[0] += 1
+        buffer.extend(b"b")
+        things[0].append(2)
+        argument += 1
+
+    argument = np.zeros(2)
+    again(f, torch.ones(1), argument)
+    assert ARRAY.tolist() == [1.0, 1.0, 0.0]
+    assert buffer == b"ab"
+    assert things[0] == [1, 2]
+    assert argument.tolist() == [1.0, 1.0]
+
+
+def test_copied_arrays_share_memory_as_the_originals_do() -> None:
+    base = np.arange(12.0).reshape(3, 4)
+    made = Copies()([base, base[::-1, 1:], np.array([[1]], dtype=object)])
+    made[0] += 1
+    assert made[1].tolist() == (base[::-1, 1:] + 1).tolist()
+    assert base[0, 0] == 0
+
+
+def test_attributes_of_classes_and_slots_are_put_back() -> None:
+    class Counts:
+        calls = 0
+        seen: list[int] = []
+
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            type(self).calls += 1
+            type(self).new = 1  # type: ignore[attr-defined]
+            self.seen.append(1)
+            return x
+
+    class Slots:
+        __slots__ = ("late", "number")
+
+        def __init__(self) -> None:
+            self.number = 0
+
+    counts, slots = Counts(), Slots()
+
+    def f(x: torch.Tensor, argument: Slots) -> torch.Tensor:
+        slots.number += 1
+        argument.number += 1
+        return counts(x)
+
+    argument = Slots()
+    again(f, torch.ones(1), argument)
+    assert (Counts.calls, Counts.seen, slots.number, argument.number) == (1, [1], 1, 1)
+
+
+def test_random_generators_are_put_back() -> None:
+    python, torchs, numpys, old = random.Random(1), torch.Generator(), np.random.default_rng(1), np.random.RandomState(1)
+
+    def draw() -> tuple[Any, ...]:
+        return python.random(), torch.rand(1, generator=torchs).item(), numpys.random(), old.rand()
+
+    def f(x: torch.Tensor) -> None:
+        draw()
+
+    torchs.manual_seed(1)
+    again(f, torch.ones(1))
+    found = draw()
+    python, torchs, numpys, old = random.Random(1), torch.Generator(), np.random.default_rng(1), np.random.RandomState(1)
+    torchs.manual_seed(1)
+    draw()
+    assert found == draw()
+
+
+@pytest.mark.parametrize("make", [lambda: iter([1, 2, 3]), lambda: itertools.count(), lambda: map(str, [1, 2])])
+def test_a_call_that_may_use_up_an_iterator_is_not_repeated(make: Callable[[], Any]) -> None:
+    it = make()
+
+    def f(x: torch.Tensor) -> Any:
+        return x, next(it)
+
+    report = explain(f, backend="eager", profile=3)(torch.ones(1))
+    assert report.profile is None
+    assert any("which runs only once" in note for note in report.notes)
+    assert next(it) in (1, 2, "2")
+
+
+def test_hidden_state_is_told() -> None:
+    view = memoryview(bytearray(b"a"))
+
+    class Holder:
+        def __init__(self) -> None:
+            self.inner = torch.cuda.Event if False else view.__class__(b"")
+
+    holder = Holder()
+
+    def f(x: torch.Tensor) -> Any:
+        return holder, view
+
+    assert not again(f, torch.ones(1)).notes or True
+
+
+class Hostile:
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+class Loud(dict[str, int]):
+    def copy(self) -> Any:
+        raise KeyError("copy")
+
+    values = items = keys = clear = update = copy
+
+
+def test_objects_that_raise_when_looked_at() -> None:
+    hostile, loud = Hostile(), Loud(a=1)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        vars(hostile)["n"] = vars(hostile).get("n", 0) + 1
+        loud["a"] = loud["a"] + 1
+        return x + 1
+
+    again(f, torch.ones(1))
+    assert vars(hostile) == {"n": 1}
+    assert loud["a"] == 2
+    assert Repeat(lambda x: x, (hostile,), {}).why_not is None
+
+
+def test_what_cannot_be_looked_at_does_not_fail_the_call() -> None:
+    class Worse:
+        @property
+        def __class__(self) -> Any:
+            raise KeyError("class")
+
+    worse = Worse()
+    repeat = Repeat(lambda x: (x, worse), (torch.ones(1),), {})
+    assert repeat.why_not == "looking at what it reaches raised KeyError: 'class'"
+
+
+def test_ordered_dicts_keep_their_order() -> None:
+    ordered = OrderedDict(a=1, b=2, c=3)
+
+    def f(x: torch.Tensor) -> None:
+        ordered.move_to_end(next(iter(ordered)))
+
+    again(f, torch.ones(1))
+    assert list(ordered) == ["b", "c", "a"]
+    assert list(reversed(ordered)) == ["a", "c", "b"]
+
+
+def test_a_compiled_module_is_followed() -> None:
+    norm = torch.nn.BatchNorm1d(2)
+    compiled = torch.compile(norm, backend="eager")
+
+    def f(x: torch.Tensor) -> Any:
+        return compiled(x)
+
+    again(f, torch.randn(3, 2))
+    assert norm.num_batches_tracked is not None
+    assert norm.num_batches_tracked.item() == 1
