@@ -10,12 +10,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import io
+import sys
 import types
-from collections.abc import Iterator
 from typing import Any
+
+from dynascope.compiler import states
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type, range, slice, types.FunctionType, types.BuiltinFunctionType,
           types.ModuleType, types.MethodType, types.CodeType, type(...), type(NotImplemented))  # fmt: skip
+
+#: iterators of which a copy is independent
+_REWOUND = frozenset(map(type, (iter([]), iter(()), iter(""), iter(b""), iter(range(0)), iter(bytearray()))))
 
 
 class NotRepeatable(Exception):
@@ -46,6 +51,11 @@ class Copies:
         """Ids of the copies."""
         return {id(copy) for _, copy in self._done.values()}
 
+    @property
+    def replaced(self) -> set[int]:
+        """Ids of the originals that the copies stand for."""
+        return {key for key, (original, copy) in self._done.items() if copy is not original}
+
     def _other(self, value: Any) -> Any:
         kind = type(value)
         if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
@@ -61,12 +71,16 @@ class Copies:
             parts = [self(v) for v in value]
             if all(new is old for new, old in zip(parts, value, strict=True)):
                 return value
-            return kind(*parts) if hasattr(value, "_fields") else kind(parts)
-        if isinstance(value, Iterator):
-            try:
-                return copy.copy(value)
-            except TypeError:
-                raise NotRepeatable(f"one of its arguments is a {kind.__name__}, which runs only once") from None
+            return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+        if states.runs_once(value):
+            if kind not in _REWOUND:  # copies of the others take from the same source
+                raise NotRepeatable(f"one of its arguments is a {kind.__name__}, which runs only once")
+            return copy.copy(value)
+        if isinstance(value, bytearray):
+            return copy.copy(value)
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.ndarray):
+            return self._array(numpy, value)
         return self._object(value)
 
     def _fill(self, value: Any, made: Any) -> None:
@@ -76,12 +90,12 @@ class Copies:
             for key, inner in value.items():
                 made[key] = self(inner)
         # elements of a set are hashable: no containers of the user's among them
-        if hasattr(value, "__dict__"):
+        if states.attributes_of(value) is not None:
             vars(made).update({k: self(v) for k, v in vars(value).items()})
 
     def _object(self, value: Any) -> Any:
         """An object of a class with plain attributes; any other one is used as it is, and put back by `world`."""
-        if not hasattr(value, "__dict__") or type(value).__module__.partition(".")[0] in ("dynascope", "torch"):
+        if states.attributes_of(value) is None or type(value).__module__.partition(".")[0] in ("dynascope", "torch"):
             return value
         try:
             made = copy.copy(value)
@@ -92,6 +106,28 @@ class Copies:
         self._done[id(value)] = (value, made)
         if dataclasses.is_dataclass(value) or vars(made).keys() == vars(value).keys():
             vars(made).update({k: self(v) for k, v in vars(value).items()})
+        return made
+
+    def _array(self, numpy: Any, value: Any) -> Any:
+        """A copy of an array; a view of another one is a view of that one's copy."""
+        root = value
+        while isinstance(root.base, numpy.ndarray):
+            root = root.base
+        is_plain = type(value) is type(root) is numpy.ndarray and not (root.dtype.hasobject or value.dtype.hasobject)
+        if root is not value and is_plain and root.flags.c_contiguous:
+            offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+            made = numpy.ndarray(value.shape, value.dtype, self(root), offset, value.strides)
+            made.flags.writeable = value.flags.writeable
+            return made
+        made = value.copy(order="K")
+        if value.dtype == object:
+            flat = numpy.asarray(made).reshape(-1)
+            inside = [self(v) for v in flat.tolist()]
+            for i, new in enumerate(inside):
+                flat[i] = new
+            if not numpy.shares_memory(flat, made):
+                numpy.asarray(made)[...] = flat.reshape(made.shape)
+        made.flags.writeable = value.flags.writeable
         return made
 
     def _tensor(self, value: Any) -> Any:

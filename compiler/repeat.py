@@ -37,18 +37,29 @@ class Repeat:
         self.why_not: str | None = None
         self.notes: list[str] = []
         self._made: set[int] = set()
-        world = World([function, args, kwargs], values=False)
-        self._outside = world.outside()
+        self._outside: list[str] = []
         try:
-            if world.asks():
-                raise NotRepeatable(f"it calls {', '.join(world.asks())}, which waits for you")
-            if names is not None:
-                self._before = {name: names[name] for name in world.names_in(names) if name in names}
-            copies = Copies()
-            self._kept = copies((args, kwargs, self._before))
-            self._made = copies.made
+            self._look(args, kwargs)
         except NotRepeatable as reason:
             self.why_not = str(reason)
+        except Exception as error:  # looking at the user's objects can run their code
+            self.why_not = f"looking at what it reaches raised {type(error).__name__}: {error}"
+
+    def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep copies of the arguments; raises NotRepeatable."""
+        world = World([self.function, args, kwargs], values=False)
+        self._outside = world.outside()
+        if world.asks():
+            raise NotRepeatable(f"it calls {', '.join(world.asks())}, which waits for you")
+        names = self._namespace
+        if names is not None:
+            self._before = {name: names[name] for name in world.names_in(names) if name in names}
+        copies = Copies()
+        self._kept = copies((args, kwargs, self._before))
+        self._made = copies.made
+        for value in world.once:
+            if id(value) not in copies.replaced:
+                raise NotRepeatable(f"it can reach a {type(value).__name__}, which runs only once")
 
     def warnings(self) -> list[str]:
         """What cannot be undone, one sentence each; known before the first repeated call."""

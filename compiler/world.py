@@ -1,23 +1,25 @@
 """What a call may change beside its arguments, remembered so that it can be put back.
 
 From a function and its arguments `World` follows what the function's own code can reach: closure cells, defaults, the
-globals that it names (and those of the user's functions among them), modules, optimizers, containers and objects.
-`restore()` puts back tensors' values, gradients, the contents of containers, attributes, and names.  What is too large to
-keep a copy of, or has no state that Python shows, cannot be put back; `notes` says so.
+globals that it names (and those of the user's functions among them), modules, optimizers, containers, objects and the
+user's classes.  `restore()` puts back tensors, gradients, arrays, the contents of containers, attributes, names and the
+state of random generators.  What is too large to keep a copy of, or has state that Python does not show, cannot be put
+back: `notes` says so.  Iterators that the call could use up are in `once`.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import sysconfig
 import types
-from collections import deque
-from collections.abc import Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler import internals, places
-from dynascope.compiler.report import plural
+from dynascope.compiler import places, states
 
 #: bytes of tensors of which values are kept
 MOST_BYTES = 4 << 30
@@ -34,11 +36,11 @@ _LEAVES = (
     bytes,
     range,
     slice,
-    types.BuiltinFunctionType,
     types.ModuleType,
     CodeType,
 )
 _ABSENT = object()
+_LIBRARY_MODULES = frozenset(("builtins", "torch", "collections", "typing", "numpy", *sys.builtin_module_names)) - {"__main__"}
 #: packages whose objects are machinery, not the program's state
 _MACHINERY = frozenset((
     "IPython", "ipykernel", "traitlets", "zmq", "logging", "threading", "asyncio", "_io", "io", "weakref", "matplotlib",
@@ -64,8 +66,9 @@ class World:
         self._spared = frozenset(spared)
         self._values = values
         self._seen: dict[int, Any] = {}
-        self._tensors: list[tuple[Any, Any, int | None]] = []
-        self._gradients: list[tuple[Any, Any, Any]] = []
+        self._tensors: list[tuple[Any, Any, tuple[Any, ...], bool]] = []
+        self._storages: dict[tuple[int, int], Any] = {}
+        self._gradients: list[tuple[Any, Any]] = []
         self._containers: list[tuple[Any, Any]] = []
         self._attributes: list[tuple[Any, dict[str, Any]]] = []
         self._cells: list[tuple[CellType, Any]] = []
@@ -73,16 +76,32 @@ class World:
         self._codes: dict[int, CodeType] = {}
         self._bytes = 0
         self._unkept = 0
+        self._putters: list[tuple[type, Callable[[], None]]] = []
+        self._hidden: dict[str, None] = {}
+        self._lost: set[type] = set()
+        #: generators and other iterators that can be reached
+        self.once: list[Any] = []
         self.notes: list[str] = []
         todo = deque(roots)
         while todo and len(self._seen) < MOST_OBJECTS:
             value = todo.popleft()
-            if isinstance(value, _LEAVES) or id(value) in self._seen or _is_machinery(type(value)):
+            if isinstance(value, _LEAVES) or id(value) in self._seen:
+                continue
+            if _is_machinery(type(value)) and states.size_of(value) is None:
+                todo.append(_inner(value))  # a compiled module is machinery, too
                 continue
             self._seen[id(value)] = value
             todo.extend(self._remember(value))
         if todo:
             self.notes.append("the call reaches very many objects: not all that it changes could be put back")
+        if self._unkept:
+            many = f"{self._unkept} of the tensors and arrays" if self._unkept > 1 else "one of the tensors and arrays"
+            self.notes.append(f"{many} that the call reaches: too large to be kept: what it changes there stays changed")
+        if self._hidden:
+            kinds = [*list(self._hidden)[:4], *(["others"] if len(self._hidden) > 4 else [])]
+            self.notes.append(
+                f"the call can reach objects whose state Python does not show ({', '.join(kinds)}): it was not put back"
+            )
 
     # -- remembering ------------------------------------------------------------------------------------------
 
@@ -90,29 +109,61 @@ class World:
         import torch
 
         if isinstance(value, torch.Tensor):
-            if self._values and id(value) not in self._spared:
-                self._tensor(value)
-            return ()
+            return () if id(value) in self._spared else [*self._tensor(value), *self._object(value)]
         if isinstance(value, FunctionType):
             return self._function(value)
-        if isinstance(value, types.MethodType):
-            return (value.__self__, value.__func__)
+        if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
+            return (value.__self__, getattr(value, "__func__", None))
         if isinstance(value, type):
             return self._class(value)
         if isinstance(value, (list, deque, set, dict)):
-            self._containers.append((value, value.copy()))
-            inside = list(value.values()) if isinstance(value, dict) else list(value)
-            return [*inside, *self._object(value)]
+            contents = _contents(value)
+            self._containers.append((value, contents))
+            inside = [v for _, v in contents] if isinstance(value, dict) else contents
+            return [*inside, *self._object(value), *self._methods(value)]
         if isinstance(value, (tuple, frozenset)):
-            return value
-        return [internals.inner_function(value), *self._object(value), *self._methods(value)]
+            return [*(tuple.__iter__(value) if isinstance(value, tuple) else frozenset.__iter__(value)), *self._object(value)]
+        if isinstance(value, memoryview):
+            return (value.obj,)
+        if isinstance(value, types.MappingProxyType):
+            return list(value.values())
+        if isinstance(value, functools.partial):
+            return [value.func, value.args, value.keywords, *self._object(value)]
+        size = states.size_of(value)
+        if size is not None:
+            if self._fits(size):
+                self._keep(value, states.putter)
+            return [*states.inside_of(value), *self._object(value), *self._methods(value)]
+        if states.runs_once(value):
+            self.once.append(value)
+            return ()
+        if states.attributes_of(value) is None and states.is_hidden(value):
+            self._hidden[f"{type(value).__module__}.{type(value).__qualname__}"] = None
+        return [_inner(value), *self._object(value), *self._methods(value)]
+
+    def _keep(self, value: Any, putter: Callable[[Any], Callable[[], None]]) -> None:
+        if self._values:
+            self._putters.append((type(value), putter(value)))
+
+    def _fits(self, size: int) -> bool:
+        """Whether so many more bytes are kept."""
+        if not self._values:
+            return False
+        if self._bytes + size > MOST_BYTES:
+            self._unkept += 1
+            return False
+        self._bytes += size
+        return True
 
     def _object(self, value: Any) -> list[Any]:
-        attributes = getattr(value, "__dict__", None)
-        if type(attributes) is not dict:
-            return []
+        inside = [v for _, v in states.slot_values(value)]
+        if states.slots_of(type(value)):
+            self._keep(value, states.slots_putter)
+        attributes = states.attributes_of(value)
+        if attributes is None:
+            return inside
         self._attributes.append((value, dict(attributes)))
-        return list(attributes.values())
+        return [*inside, *attributes.values()]
 
     def _methods(self, value: Any) -> list[Any]:
         """The user's own methods: what they name can be reached, too."""
@@ -120,41 +171,64 @@ class World:
         return [] if kind.__module__.partition(".")[0] in ("builtins", "torch") else [kind]
 
     def _class(self, kind: type) -> list[Any]:
-        if kind.__module__.partition(".")[0] in ("builtins", "torch", "collections", "typing"):
-            return []
-        inside = [getattr(v, "__func__", v) for c in kind.__mro__ for v in list(vars(c).values())]
-        return [f for f in inside if isinstance(f, FunctionType) and _is_users(f.__code__)]
+        found: list[Any] = []
+        for c in kind.__mro__:
+            if not _is_users_module(c.__module__) or (id(c) in self._seen and c is not kind):
+                continue
+            self._seen[id(c)] = c
+            self._keep(c, states.class_putter)
+            for inside in vars(c).values():
+                if isinstance(inside, (staticmethod, classmethod)):
+                    found.append(inside.__func__)
+                elif isinstance(inside, property):
+                    found += [inside.fget, inside.fset, inside.fdel]
+                elif isinstance(inside, FunctionType):
+                    found.append(inside)
+            found += [v for v in states.class_values(c).values() if not isinstance(v, (property, staticmethod, classmethod))]
+        return found
 
     def _function(self, function: FunctionType) -> list[Any]:
-        inner = getattr(function, "__wrapped__", None)
+        inner = vars(function).get("_torchdynamo_orig_callable") or vars(function).get("__wrapped__")
         found: list[Any] = [] if inner is None else [inner]
-        if not _is_users(function.__code__):
+        if not _is_users(function.__code__.co_filename):
             return found  # a library's closures are its own affair
-        found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *self._object(function)]
         for cell in function.__closure__ or ():
             content = _content(cell)
             self._cells.append((cell, content))
             found.append(content)
         self._codes[id(function.__code__)] = function.__code__
-        for name in sorted(_names(function.__code__)):
+        names = sorted(_names(function.__code__))
+        for name in names:
             value = function.__globals__.get(name, _ABSENT)
-            self._names.append((function.__globals__, name, value))
-            found.append(value)
+            found += [value, *self._name(function.__globals__, name)]
+            if isinstance(value, types.ModuleType) and _is_users_module(value.__name__):
+                found += [v for n in names for v in self._name(vars(value), n)]
         return [v for v in found if v is not _ABSENT]
 
-    def _tensor(self, value: Any) -> None:
+    def _name(self, namespace: dict[str, Any], name: str) -> list[Any]:
+        self._names.append((namespace, name, namespace.get(name, _ABSENT)))
+        return [self._names[-1][2]]
+
+    def _tensor(self, value: Any) -> list[Any]:
         import torch
 
+        flatten = getattr(type(value), "__tensor_flatten__", None)
+        if flatten is not None:
+            return [vars(value).get(name) for name in flatten(value)[0]]
         gradient = value.grad if value.is_leaf else None
         if value.requires_grad and value.is_leaf:
-            kept = gradient.detach().clone() if gradient is not None else None
-            self._gradients.append((value, gradient, kept))
-        size = value.element_size() * value.numel() if value.layout is torch.strided else 0
-        if self._bytes + size > MOST_BYTES:
-            self._tensors.append((value, None, _version(value)))
-            return
-        self._bytes += size
-        self._tensors.append((value, value.detach().clone(), _version(value)))
+            self._gradients.append((value, gradient))
+        if self._values and value.device.type != "meta":
+            self._tensors.append((value, value.data, states.geometry(value), value.requires_grad))
+            if value.layout is torch.strided:
+                storage = value.untyped_storage()
+                key = (storage.data_ptr(), storage.nbytes())
+                if key not in self._storages and storage.nbytes() and self._fits(storage.nbytes()):
+                    self._storages[key] = states.Storage(storage)
+            else:
+                self._keep(value, states.values_putter)
+        return [gradient]
 
     # -- what is known beforehand -------------------------------------------------------------------------------
 
@@ -180,8 +254,8 @@ class World:
         for container, contents in self._containers:
             _refill(container, contents)
         for owner, attributes in self._attributes:
-            current = vars(owner)
-            if not _same(current, attributes):
+            current = states.attributes_of(owner)
+            if current is not None and not _same(current, attributes):
                 current.clear()
                 current.update(attributes)
         for cell, content in self._cells:
@@ -196,28 +270,48 @@ class World:
             elif namespace.get(name, _ABSENT) is not value:
                 namespace[name] = value
         self._restore_tensors()
+        for kind, put in self._putters:
+            self._try(kind, put)
 
     def _restore_tensors(self) -> None:
-        unkept = 0
-        for position, (tensor, values, version) in enumerate(self._tensors):
-            if version is not None and _version(tensor) == version:
-                continue
-            if values is None:
-                unkept += 1
-                continue
-            tensor.data.copy_(values)
-            self._tensors[position] = (tensor, values, _version(tensor))
-        for tensor, gradient, values in self._gradients:
+        import torch
+
+        for tensor, data, before, wanted in self._tensors:
+            if states.geometry(tensor) != before:
+                self._try(type(tensor), functools.partial(setattr, tensor, "data", data))
+            if tensor.requires_grad != wanted and tensor.is_leaf:
+                tensor.requires_grad_(wanted)
+        for tensor, gradient in self._gradients:
             tensor.grad = gradient
-            if gradient is not None and values is not None:
-                gradient.data.copy_(values)
-        if unkept > self._unkept:
-            self._unkept = unkept
-            self.notes.append(f"{plural(unkept, 'tensor')} too large to be kept were changed, and could not be put back")
+        for storage in self._storages.values():
+            self._try(torch.Tensor, storage.put)
+
+    def _try(self, kind: type, put: Callable[[], None]) -> None:
+        try:
+            put()
+        except Exception as error:
+            if kind not in self._lost:
+                self._lost.add(kind)
+                self.notes.append(f"a {kind.__name__} could not be put back: {type(error).__name__}: {error}")
 
 
-def _is_users(code: CodeType) -> bool:
-    file = code.co_filename
+def _inner(value: Any) -> Any:
+    """What a compiled module was made from; None for all else."""
+    attributes = states.attributes_of(value) or {}
+    modules = attributes.get("_modules")
+    inner = modules.get("_orig_mod") if type(modules) is dict else None
+    return inner if inner is not None else attributes.get("_torchdynamo_orig_callable")
+
+
+def _is_users_module(name: str) -> bool:
+    """Whether the module of this name is the user's: in no library, not part of Python."""
+    if name.partition(".")[0] in _LIBRARY_MODULES:
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is None or _is_users(file)
+
+
+def _is_users(file: str) -> bool:
     library = (
         file.startswith(_LIBRARIES) or f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file
     )
@@ -239,28 +333,33 @@ def _content(cell: CellType) -> Any:
         return _ABSENT
 
 
-def _version(tensor: Any) -> int | None:
-    try:
-        version: int = tensor._version
-    except RuntimeError:  # an inference tensor keeps none
-        return None
-    return version
-
-
 def _same(now: dict[str, Any], before: dict[str, Any]) -> bool:
     return now.keys() == before.keys() and all(now[k] is v for k, v in before.items())
 
 
-def _refill(container: Any, contents: Any) -> None:
+def _base(container: Any) -> Any:
+    """The built-in class of a container: its methods are called, not the user's."""
+    return next(c for c in (OrderedDict, dict, list, set, deque) if isinstance(container, c))
+
+
+def _contents(container: Any) -> list[Any]:
+    base = _base(container)
+    items: Iterator[Any] = base.items(container) if isinstance(container, dict) else base.__iter__(container)
+    return list(items)
+
+
+def _refill(container: Any, contents: list[Any]) -> None:
     """Give a list, deque, set or dict its contents again; untouched where they are the same objects."""
+    base, now = _base(container), _contents(container)
     if isinstance(container, dict):
-        if list(map(id, container.values())) != list(map(id, contents.values())) or list(container) != list(contents):
-            container.clear()
-            container.update(contents)
+        if [(id(k), id(v)) for k, v in now] != [(id(k), id(v)) for k, v in contents]:
+            base.clear(container)
+            for key, value in contents:
+                base.__setitem__(container, key, value)
     elif isinstance(container, set):
-        if container != contents:
-            container.clear()
-            container.update(contents)
-    elif list(map(id, container)) != list(map(id, contents)):
-        container.clear()
-        container.extend(contents)
+        if set(map(id, now)) != set(map(id, contents)):
+            set.clear(container)
+            set.update(container, contents)
+    elif list(map(id, now)) != list(map(id, contents)):
+        base.clear(container)
+        base.extend(container, contents)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
+import mmap
 import random
+import re
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -71,16 +75,19 @@ def test_assigned_data_are_put_back() -> None:
 def test_overlapping_resized_and_read_only_tensors() -> None:
     expanded = torch.zeros(1).expand(4)
     resized = torch.zeros(2)
+    sparse = torch.ones(2).to_sparse()
     array = np.arange(3.0)
     array.flags.writeable = False
 
     def f(x: torch.Tensor) -> None:
         expanded[:1].add_(1)
+        sparse.mul_(2)
         resized.resize_(64).fill_(7)
         x.add_(float(array[0]))
 
     repeat = again(f, torch.ones(2))
     assert expanded.tolist() == [1.0] * 4
+    assert sparse.to_dense().tolist() == [2.0, 2.0]
     assert resized.numel() == 64
     assert not repeat.notes
 
@@ -115,7 +122,7 @@ def test_copied_arrays_share_memory_as_the_originals_do() -> None:
 def test_attributes_of_classes_and_slots_are_put_back() -> None:
     class Counts:
         calls = 0
-        seen: list[int] = []
+        seen: ClassVar[list[int]] = []
 
         def __call__(self, x: torch.Tensor) -> torch.Tensor:
             type(self).calls += 1
@@ -173,18 +180,30 @@ def test_a_call_that_may_use_up_an_iterator_is_not_repeated(make: Callable[[], A
 
 
 def test_hidden_state_is_told() -> None:
-    view = memoryview(bytearray(b"a"))
+    hidden = mmap.mmap(-1, 4)
 
-    class Holder:
-        def __init__(self) -> None:
-            self.inner = torch.cuda.Event if False else view.__class__(b"")
+    def f(x: torch.Tensor) -> None:
+        hidden.read(1)
 
-    holder = Holder()
+    assert ["mmap.mmap" in note for note in again(f, torch.ones(1)).notes] == [True]
 
-    def f(x: torch.Tensor) -> Any:
-        return holder, view
 
-    assert not again(f, torch.ones(1)).notes or True
+def test_usual_objects_are_nothing_to_tell_of() -> None:
+    layer = torch.nn.TransformerEncoderLayer(4, 1, 8)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 3)
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(3, 4)), generator=torch.Generator())
+    others = [re.compile("a"), datetime.date(2020, 1, 1), Path("a"), torch.float32, np.dtype(int), np.float32(1), object()]
+
+    def f(x: torch.Tensor) -> None:
+        for (batch,) in data:
+            layer(batch + x).sum().backward()
+        optimizer.step()
+        schedule.step()
+        others.append(memoryview(b""))
+
+    assert not again(f, torch.ones(4)).notes
+    assert schedule.last_epoch == 1
 
 
 class Hostile:
