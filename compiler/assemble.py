@@ -318,6 +318,8 @@ class _Assembly:
 
     def skipped(self, draft: Draft) -> tuple[Any, str | None]:
         reason = (draft.frame or {}).get("skip_reason")
+        if draft.cid is None and places.in_stdlib(str(draft.code.get("file"))):
+            return "ignored", stops.reason_of(draft) or reason  # a generator of Python's library, met on the way
         if draft.break_texts or draft.error_text or stops.error_of(draft)["type"]:
             return ("empty" if stops.nothing_to_compile(draft) else "skipped"), stops.reason_of(draft) or reason
         if draft.cid is None:
@@ -339,8 +341,8 @@ class _Assembly:
         )
 
     def recompile(self, draft: Draft, frame: Frame) -> None:
-        if draft.cid is None or draft.recompile_text is None:
-            return
+        if draft.cid is None or draft.recompile_text is None or frame.status == "skipped":
+            return  # skipped: the recompile limit refused it
         before = self.latest.get(self.key(draft))
         frame.recompile_of = before.id if before else None
         reasons = guardtext.recompile_reasons(draft.recompile_text)

@@ -11,6 +11,7 @@ import importlib.util
 import linecache
 import os
 import re
+import sysconfig
 from collections.abc import Callable, Iterable
 
 from dynascope.compiler.report import Source
@@ -55,6 +56,16 @@ def in_torch(file: str) -> bool:
     """Whether the file is part of torch."""
     folder = torch_folder()
     return bool(folder) and file.startswith(folder)
+
+
+@functools.cache
+def _stdlib() -> str:
+    return os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
+
+
+def in_stdlib(file: str) -> bool:
+    """Whether the file is part of Python's own library."""
+    return file.startswith(_stdlib()) and "-packages" + os.sep not in file
 
 
 def is_plumbing(file: str) -> bool:

@@ -125,7 +125,13 @@ class Recording:
         report.compiled = list(dict.fromkeys(self.compiled)) or report.compiled or compiled_names(report)
         report.settings = self.settings.to_dict() if self.settings else {}
         report.hooks = {**self.hooks, **internals.missing}
-        report.notes = [*self.notes, *fault_notes(report), *dynamic_notes(report, self._dynamic_before), *report.notes]
+        report.notes = [
+            *self.notes,
+            *fault_notes(report),
+            *overruled_notes(report),
+            *dynamic_notes(report, self._dynamic_before),
+            *report.notes,
+        ]
         if self.settings is not None:
             name_default_region(report, self.settings)
         if error is not None:
@@ -153,6 +159,13 @@ def fault_notes(report: Report) -> list[str]:
     """Frames that a fault of the backend or of Dynamo left to run eagerly: no break, but no success either."""
     found = [f for f in report.frames if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend=")]
     return [f"{f.name} was not compiled, and ran eagerly: {f.reason}" for f in found]
+
+
+def overruled_notes(report: Report) -> list[str]:
+    """Regions that allow a break where fullgraph=True does not."""
+    found = [b for b in report.breaks if b.fullgraph and b.region is not None and b.error_on_graph_break is False]
+    names = dict.fromkeys(str(b.region) for b in found)
+    return [f"error_on_graph_break(False) at {name} has no effect here: fullgraph=True wins over it." for name in names]
 
 
 def dynamic_notes(report: Report, before: dict[tuple[str, int, str], list[str]]) -> list[str]:

@@ -48,7 +48,13 @@ class _Terminal:
         """`text` in at most `most` lines."""
         text = " ".join(said(text, 2000).split())
         return textwrap.wrap(
-            text, self.width, initial_indent=indent, subsequent_indent=indent, max_lines=most, placeholder=" …"
+            text,
+            self.width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            max_lines=most,
+            placeholder=" …",
+            break_on_hyphens=False,
         )
 
     def lines(self) -> list[str]:
