@@ -64,9 +64,7 @@ def observe() -> Recording:
     from dynascope.compiler.recording import Recording
 
     class Remembered(Recording):
-        def __exit__(
-            self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-        ) -> None:
+        def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
             super().__exit__(kind, error, trace)
             remember(self.report)
 

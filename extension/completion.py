@@ -80,5 +80,3 @@ def _can_be_compiled(value: Any) -> bool:
     import torch
 
     return isinstance(value, (FunctionType, torch.nn.Module))
-
-

@@ -7,9 +7,11 @@ code, so `show_trimmed` gives the exception IPython's own `_render_traceback_`, 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -21,6 +23,10 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _COLOUR = rf"(?:{_ESCAPE.pattern})*"
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
 _STATEMENTS_CALL = re.compile(rf",?{_COLOUR} ?in {_COLOUR}{STATEMENTS}(?=\W|$){_COLOUR}(?:\([^)]*\))?")
+#: the attribute by which an exception says itself how IPython shows it
+_RENDER = "_render_traceback_"
+#: exceptions that have ours
+_shown_by_us: list[BaseException] = []
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 
 
@@ -30,23 +36,43 @@ def show_trimmed(shell: Any, error: BaseException) -> None:
         _without_stack(shell)
         return
 
-    def render() -> list[str]:
-        return _render(shell, error)
-
-    try:
-        error._render_traceback_ = render  # type: ignore[attr-defined]
-    except AttributeError:  # an exception with __slots__: IPython shows all of its frames
-        return
+    _show_once(error, lambda: _render(shell, error))
 
 
 def show_message_only(shell: Any, error: BaseException) -> None:
     """Make IPython show type and message of this exception, which has no place in the user's code."""
-    error._render_traceback_ = lambda: shell.InteractiveTB.get_exception_only(type(error), error)  # type: ignore[attr-defined]
+    _show_once(error, lambda: shell.InteractiveTB.get_exception_only(type(error), error))
+
+
+def _show_once(error: BaseException, render: Callable[[], list[str]]) -> None:
+    """Have IPython call `render` the next time it shows this exception; afterwards it is a plain exception again."""
+
+    def once() -> list[str]:
+        _let_go(error)
+        return render()
+
+    try:
+        setattr(error, _RENDER, once)
+    except AttributeError:  # an exception that takes no attributes: IPython shows all of its frames
+        return
+    _shown_by_us.append(error)
+
+
+def _let_go(error: BaseException) -> None:
+    _shown_by_us[:] = [e for e in _shown_by_us if e is not error]
+    with contextlib.suppress(AttributeError):
+        delattr(error, _RENDER)
+
+
+def after_cell(result: Any = None) -> None:
+    """A cell is over: what it raised and nobody showed is a plain exception again."""
+    for error in list(_shown_by_us):
+        _let_go(error)
 
 
 def as_text(shell: Any, error: BaseException) -> str:
     """What IPython would print for this exception, without colours."""
-    render = getattr(error, "_render_traceback_", None)
+    render = getattr(error, _RENDER, None)
     lines = render() if render is not None else shell.InteractiveTB.get_exception_only(type(error), error)
     return _ESCAPE.sub("", "\n".join(lines))
 

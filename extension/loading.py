@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope import history, rerun
+from dynascope import errors, history, rerun
 from dynascope.completion import matcher_for
 from dynascope.magics import DynascopeMagics
 
@@ -23,8 +23,10 @@ class _Loaded:
         shell.register_magics(self.magics)
         self.matcher = matcher_for(self.magics)
         shell.Completer.custom_matchers.append(self.matcher)
-        self.events = {"pre_run_cell": rerun.before_cell, "post_run_cell": rerun.after_cell}
-        for event, hook in self.events.items():
+        self.events = [
+            ("pre_run_cell", rerun.before_cell), ("post_run_cell", rerun.after_cell), ("post_run_cell", errors.after_cell),
+        ]  # fmt: skip
+        for event, hook in self.events:
             shell.events.register(event, hook)
 
     def undo(self) -> None:
@@ -41,7 +43,7 @@ class _Loaded:
             del manager.registry[type(self.magics).__name__]
         if self.magics in self.shell.configurables:
             self.shell.configurables.remove(self.magics)
-        for event, hook in self.events.items():
+        for event, hook in self.events:
             if hook in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, hook)
         rerun.switch_off()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import keyword
+import os
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -21,7 +23,7 @@ from IPython.core.error import UsageError
 
 from dynascope import cell as cells
 from dynascope import errors, history, rerun, statements
-from dynascope.api import remember
+from dynascope.api import cell_number, remember
 from dynascope.cell import Cell
 from dynascope.compiler import check, expect
 from dynascope.compiler.internals import flag_kept
@@ -37,13 +39,6 @@ from dynascope.interrupts import Interrupts, interruptible
 from dynascope.targets import Targets, check_target, plain_in_compiled_code, resolve
 
 STATEMENTS = "the cell's statements"
-_MARK = "_is_torch_compile"
-
-
-def execution_count(shell: Any, file: str) -> int | None:
-    """The execution count of the cell that has this file name; None where it is no cell."""
-    count = getattr(shell.compile, "_filename_map", {}).get(file)
-    return count if isinstance(count, int) else None
 
 
 @dataclass
@@ -91,7 +86,7 @@ class Run:
             display.view.can_run_again = rerun.can_run_again(self.shell)
         recording = observe(
             self.settings if self.compiles else None,
-            cells=lambda file: execution_count(self.shell, file),
+            cells=cell_number,
             on_progress=display.progress,
         )
         display.so_far = recording.snapshot
@@ -114,21 +109,31 @@ class Run:
                 report.check = self.checked.to_dict()
                 self.notes.append(self.checked.words())
             report.notes = [*dict.fromkeys([*self.notes, *report.notes])]
+            failed = sys.exc_info()[1] is not None
             self._hand_over(report, display)
+            unsaved = self._save(report)
+            if unsaved and (failed or self.expected):
+                print(unsaved, file=sys.stderr)
             if self.expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
                 self._hold_to(report)
+            if unsaved and not failed:
+                raise UsageError(unsaved)
 
     # -- before ---------------------------------------------------------------------------------------
 
     def _check(self) -> None:
         """Find what is wrong with the input; raises UsageError, in one line."""
         settings = self.settings
-        if settings.output is not None and not settings.output.isidentifier():
+        if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
         if settings.save is not None:
             suffix = Path(settings.save).suffix.lower()
             if suffix not in SAVED_AS:
                 raise UsageError(f"--save {settings.save}: the name must end in one of {' '.join(SAVED_AS)}")
+            folder = Path(settings.save).absolute().parent
+            folder = next(f for f in (folder, *folder.parents) if f.exists())  # what is missing below it is made
+            if not folder.is_dir() or not os.access(folder, os.W_OK):
+                raise UsageError(f"--save {settings.save}: {folder} is no folder that can be written to")
         if not self.compiles:
             return
         if settings.expect is not None:
@@ -180,15 +185,11 @@ class Run:
                 return cells.run_statements(self.shell, self.cell)
 
         def enter(target: Any) -> Any:
-            owner = vars(getattr(target, "__self__", target))
-            marked = _MARK in owner
             if getattr(target, "__name__", "") == CELL:
                 freshen(target)  # so that nothing of it stays behind
             made = entry(target, self.settings)
             if self.controls is not None and self.controls.places:
                 made = self._inheriting(made, entry(target, self.settings.replace(error_on_graph_break=None)))
-            if not marked:
-                owner.pop(_MARK, None)  # torch marks the module of a compiled `forward`
             return made
 
         regions = self.controls() if self.controls is not None else contextlib.nullcontext()
@@ -355,5 +356,14 @@ class Run:
             if self.compiles:
                 rerun.attach(self, display)
         display.finish(report)
-        if self.settings.save is not None:
+
+    def _save(self, report: Report) -> str | None:
+        """`--save`; what went wrong, in one line: the cell's own error goes before it."""
+        if self.settings.save is None:
+            return None
+        try:
             report.save(self.settings.save)
+        except (OSError, ValueError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).partition("\n")[0]
+            return f"--save {self.settings.save}: not saved: {reason}"
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 
 import pytest
 import torch
@@ -23,6 +24,8 @@ from dynascope.compiler.settings import Settings, option_flag
         ("--backend inductor --mode max-autotune --options a=1", "1", "give --mode or --options, not both"),
         ("--options a", "1", "--options a: write it as KEY=VALUE"),
         ("--save report.pdf", "1", "--save report.pdf: the name must end in one of .html"),
+        ("--save /dev/null/a.html", "1", "--save /dev/null/a.html: /dev/null is no folder"),
+        ("-o class", "1", "--output class: not a name"),
         ("-o 3x", "1", "--output 3x: not a name"),
         ("--save 'a", "1", "cannot read the options"),
         ("", "# nothing\n", "%%compile: the cell has no code in it"),
@@ -95,6 +98,28 @@ def test_report_is_bound_and_saved(shell, tmp_path):
     report = shell.report(f"%%compile -o rep --save '{tmp_path}/r.json'", "x + 1")
     assert shell.ns["rep"] is report
     assert json.loads((tmp_path / "r.json").read_text())["schema"] == 1
+
+
+def test_save_that_fails_keeps_the_cells_own_error(shell, tmp_path):
+    (tmp_path / "a.html").mkdir()
+    done = shell(f"%%compile --save '{tmp_path}/a.html'", "raise ValueError('mine')")
+    assert type(done.error) is ValueError
+    assert done.text.count("a.html: not saved: Is a directory") == 1
+    done = shell(f"%%compile --save '{tmp_path}/a.html'", "x + 1")
+    assert done.text.strip() == f"UsageError: --save {tmp_path}/a.html: not saved: Is a directory"
+    shell.report(f"%%compile --save '{tmp_path}/new/b.json'", "x + 1")
+    assert (tmp_path / "new" / "b.json").is_file()
+
+
+def test_error_is_a_plain_exception_once_it_was_shown(shell):
+    for cell in ("kept = ValueError('a')\nraise kept", "def f(x): raise ValueError('a')\nf(x)"):
+        error = shell("%%compile", cell).error
+        assert "_render_traceback_" not in vars(error)
+        assert repr(pickle.loads(pickle.dumps(error))) == repr(error)
+    shell(
+        "try:", "    get_ipython().run_cell_magic('compile', '', 'raise ValueError(1)')", "except ValueError as e:", "    c = e"
+    )
+    assert "_render_traceback_" not in vars(shell.ns["c"])
 
 
 def test_device_is_the_default_device_of_the_cell_only(shell):
