@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler import internals, places, profile
+from dynascope.compiler import check, internals, places, profile
 from dynascope.compiler.fresh import fresh
 from dynascope.compiler.recording import Progress, observe
 from dynascope.compiler.regions import region
@@ -162,21 +162,29 @@ def explain(
         recording = observe(chosen, [target_name(function)], cells, on_progress)
         recording.notes.extend(settings_notes(chosen))
         last, measured = profile.LastCall(), None
+        watched, checked = check.LastCall(), None
         try:
             with recording, environment(chosen), fresh() as freshen:
                 freshen(function)
                 compiled = entry(function, chosen)
+                if chosen.check:
+                    compiled = watched.watch(function, compiled)
                 if chosen.profile is None:
                     compiled(*args, **kwargs)
                 else:
                     last.watch(function, compiled)(*args, **kwargs)
                     measured = last.measure(chosen.profile)
+                if chosen.check:
+                    checked = watched.compare()
         except Exception as error:
             if not is_refusal(error):
                 raise
         report = recording.report
         if measured is not None:
             report.profile = profile.tell(measured, report)
+        if checked is not None:
+            report.check = checked.to_dict()
+            report.notes.append(checked.words())
         if chosen.save is not None:
             report.save(chosen.save)
         if chosen.expect is not None:

@@ -16,6 +16,7 @@ import contextlib
 import gc
 import inspect
 import linecache
+import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -118,7 +119,10 @@ class Controls:
                 raise UsageError(f"{found}: it is a class; name one of its methods, {found.target}.NAME")
             value = forward
         owner_name, _, name = found.target.rpartition(".")
-        owner: Any = resolve(owner_name, self.shell.user_ns) if owner_name else None
+        owner: Any = None
+        if owner_name:  # a module that is loaded need not be imported in the notebook
+            owner = sys.modules.get(owner_name) if owner_name not in self.shell.user_ns else None
+            owner = owner or resolve(owner_name, self.shell.user_ns)
         if isinstance(value, MethodType) and not isinstance(value.__self__, type):
             if not hasattr(value.__self__, "__dict__"):
                 raise UsageError(f"{found}: its object cannot be patched; name the method of its class")

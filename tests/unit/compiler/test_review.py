@@ -151,3 +151,18 @@ def test_explaining_a_module_leaves_no_mark_on_it() -> None:
     before = set(vars(module))
     explain(module, backend="eager")(torch.ones(1, 2))
     assert set(vars(module)) == before
+
+
+def test_check_from_python_tells_right_from_wrong() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    def wrong(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        return lambda *args: tuple(out + 1 for out in gm(*args))
+
+    good = explain(f, backend="eager", check=True)(torch.ones(2))
+    bad = explain(f, backend=wrong, check=True)(torch.ones(2))
+    assert good.check is not None
+    assert bad.check is not None
+    assert good.check["agrees"] is True
+    assert bad.check["agrees"] is False
