@@ -8,7 +8,6 @@ code, so `show_trimmed` gives the exception IPython's own `_render_traceback_`, 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import traceback
 from collections.abc import Callable
@@ -16,9 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from dynascope.compiler.places import STATEMENTS
+from dynascope.targets import is_jump
 
 _PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
-_FOLDER = os.path.dirname(os.path.abspath(__file__))
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _COLOUR = rf"(?:{_ESCAPE.pattern})*"
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
@@ -104,8 +103,7 @@ def trimmed(trace: TracebackType | None, signatures: dict[str, str] | None = Non
 
 
 def _is_ours(trace: TracebackType) -> bool:
-    code = trace.tb_frame.f_code  # a jump (targets.py) has the globals of the user's function, but our file
-    return _package(trace) == "dynascope" or os.path.dirname(code.co_filename) == _FOLDER
+    return _package(trace) == "dynascope" or is_jump(trace.tb_frame.f_code)
 
 
 def _is_plumbing(trace: TracebackType) -> bool:

@@ -224,6 +224,11 @@ def plain_in_compiled_code(targets: Targets) -> contextlib.AbstractContextManage
     return internals.around_compiled_code(targets.off, targets.on)
 
 
+def is_jump(code: CodeType) -> bool:
+    """Whether this code, which bears the user's file and line, is a jump."""
+    return any(type(c) is _Function for c in code.co_consts)
+
+
 def _jump_code(code: CodeType, jump: _Function) -> CodeType:
     """Code with the signature and the number of closure cells of `code` that hands its arguments to `jump`."""
     names = list(code.co_varnames)
@@ -243,12 +248,19 @@ def _jump_code(code: CodeType, jump: _Function) -> CodeType:
     args = "".join([f"{n}, " for n in positional] + ([f"*{star}, "] if star else []))
     kwargs = ", ".join([f"{n!r}: {n}" for n in keywords] + ([f"**{stars}"] if stars else []))
     free = [f"_free{i}" for i in range(len(code.co_freevars))]
-    text = f"def make({', '.join(free)}):\n def jump({', '.join(signature)}):\n"
+    text = f"def make({', '.join(free)}):\n def jump({', '.join(signature)}): "
     if free:
-        text += f"  if 0: {', '.join(free)}\n"
-    text += f"  return {_MARK!r} @ (({args}), {{{kwargs}}})\n return jump\n"
+        text += f"0 and ({', '.join(free)}); "
+    text += f"return {_MARK!r} @ (({args}), {{{kwargs}}})\n return jump\n"
     made: Namespace = {}
     exec(compile(text, __file__, "exec"), made)
     template: FunctionType = made["make"](*free)
     constants = tuple(jump if isinstance(c, str) and c == _MARK else c for c in template.__code__.co_consts)
-    return template.__code__.replace(co_consts=constants, co_name=code.co_name)
+    # Its place is the user's, so that `inspect` finds the source; its name is not, for in torch's stacks of a compilation
+    # it stands between the function and its caller, where the report looks for a caller by name.
+    return template.__code__.replace(
+        co_consts=constants,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+        co_name=f"<jump to {code.co_name}>",
+    )

@@ -7,6 +7,8 @@ import threading
 import pytest
 import torch
 
+import dynascope
+
 BREAKS = ["def f(x):", "    torch._dynamo.graph_break()", "    return x + 1"]
 
 
@@ -64,7 +66,7 @@ def test_users_compiled_caller_sees_the_plain_function(shell):
     shell(*BREAKS, "count = []", "def backend(gm, inputs):", "    count.append(1)", "    return gm.forward",
           "@torch.compile(backend=backend)", "def user(x): return f(x) * 2", "user(x)")  # fmt: skip
     report = shell.report("%%compile -f f", "for _ in range(12): user(x)", "f(x)")
-    assert not [r for r in report.recompiles if report.frame(r.frame).name == 'user']
+    assert not [r for r in report.recompiles if report.frame(r.frame).name == "user"]
     graphs = len(shell.ns["count"])
     shell("user(x)")
     assert len(shell.ns["count"]) == graphs
@@ -121,3 +123,16 @@ def test_bad_names_are_one_line(shell, name, message):
     done = shell(f"%%compile -f {name}", "ran = True")
     assert done.text.strip() == f"UsageError: {message}"
     assert "ran" not in shell.ns
+
+
+def test_source_of_a_target_is_its_own(shell):
+    shell("import inspect", "def outer():", "    c = 3", "    def f(x):", "        if x is None: raise ValueError(c)",
+          "        return x * c", "    return f", "f = outer()")  # fmt: skip
+    done = shell("%%compile -f f", "f(x)", "inspect.getsource(f), f.__code__.co_firstlineno")
+    assert done.result == ("    def f(x):\n        if x is None: raise ValueError(c)\n        return x * c\n", 4)
+    assert dynascope.last().summary.graphs
+    report = shell.report("%%compile -f f", "f(x)", "f(torch.ones(5))")
+    assert [frame.parent for frame in report.frames] == [None, None]
+    done = shell("%%compile -f f", "f(None)")
+    assert done.text.endswith("ValueError: 3\n")
+    assert done.text.count("Cell In[") == 2, done.text  # the cell's statement and the function's own, no jump
