@@ -49,6 +49,41 @@ def bound_names(cell: Cell) -> set[str]:
     return names
 
 
+def why_nothing_ran(cell: Cell, found: list[Definition], namespace: Namespace) -> list[str]:
+    """What to say, with the cure, where the cell's own statements have called no entry point; `namespace` as it is now."""
+    nodes = {id(d.node) for d in found}
+    others = [s for s in cell.statements if id(s) not in nodes and not isinstance(s, (ast.Import, ast.ImportFrom))]
+    decorators = {n.id for d in found for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
+    wanted = [d for d in found if d.refused is None and d.name not in decorators]
+    if not wanted:
+        if not others:
+            return []
+        return [
+            "nothing was compiled: a cell with definitions compiles only what it defines; "
+            "put the definitions into a cell of their own to have these statements compiled."
+        ]
+    for d in wanted:
+        places = [s for s in cell.statements if s is not d.node]
+        if not any(isinstance(n, ast.Name) and n.id == d.name for s in places for n in ast.walk(s)):
+            continue
+        target = d.name if d.kind == "function" else _holder(d.name, bound_names(cell), namespace)
+        if target is not None:
+            return [f"none of the cell's own statements calls {d.name}, so nothing was compiled: use -f {target}."]
+    call = wanted[0].name + ("(...)" if wanted[0].kind == "function" else "(...)(x)")
+    return [f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."]
+
+
+def _holder(kind: str, names: set[str], namespace: Namespace) -> str | None:
+    """The cell's name for a module that is one of this class or has one inside."""
+    import torch
+
+    for name in sorted(names):
+        value = namespace.get(name)
+        if isinstance(value, torch.nn.Module) and any(type(m).__name__ == kind for m in value.modules()):
+            return name
+    return None
+
+
 def names_bound_by(node: ast.AST) -> list[str]:
     """Names that this node itself binds or deletes (not the nodes inside it)."""
     if isinstance(node, ast.Name):

@@ -32,7 +32,7 @@ from dynascope.compiler.report import Report
 from dynascope.compiler.settings import SAVE_SUFFIXES as SAVED_AS
 from dynascope.compiler.settings import Settings
 from dynascope.controls import Controls
-from dynascope.definitions import Definition, bound_names, definitions
+from dynascope.definitions import Definition, bound_names, definitions, why_nothing_ran
 from dynascope.display import Display, cell_id
 from dynascope.entries import Entries
 from dynascope.interrupts import Interrupts, interruptible
@@ -306,10 +306,8 @@ class Run:
         with contextlib.ExitStack() as stack:
             stack.callback(entries.close)
             value = cells.run_statements(self.shell, self.cell, make, learn)
-            if names and not entries.called:
-                self.notes.append(
-                    f"the cell calls none of its functions, so nothing was compiled: add a call, {names[0]}(...), to the cell."
-                )
+            if not entries.called:
+                self.notes.extend(why_nothing_ran(self.cell, found, self.shell.user_ns))
             if self.settings.keep:
                 kept = entries.kept()
                 self._keep(lambda plain: kept.get(id(plain)))

@@ -124,6 +124,24 @@ def test_cell_that_calls_nothing_says_what_to_do(shell):
     assert report.notes == ["the cell calls none of its functions, so nothing was compiled: add a call, f(...), to the cell."]
 
 
+M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["async def f(x): return x", "y = x * 2"], "put the definitions into a cell of their own"),
+        ([*M, "m = torch.nn.Sequential(M(), M())", "m(x)"], "statements calls M, so nothing was compiled: use -f m."),
+        ([*M, "m = M()"], "so nothing was compiled: use -f m."),
+        (M, "add a call, M(...)(x), to the cell."),
+        (["def f(x): return x + 1", "list(map(f, [x]))"], "statements calls f, so nothing was compiled: use -f f."),
+        (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "put the definitions into a cell of their own"),
+    ],
+)
+def test_nothing_compiled_names_the_cure(shell, lines, said):
+    assert said in shell.report("%%compile", *lines).notes[-1]
+
+
 def test_the_same_cell_twice_gives_the_same_report(shell):
     lines = ["%%compile", "def f(x):", "    for i in range(2):", "        torch._dynamo.graph_break()", "    return g(x)",
              "def g(x):", "    torch._dynamo.graph_break()", "    return x * 2", "f(x)"]  # fmt: skip
