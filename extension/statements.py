@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from dynascope.callees import Callees
 from dynascope.cell import Cell, Namespace, blocks, compile_tree, own_nodes, run_code
 from dynascope.compiler.places import STATEMENTS
 from dynascope.definitions import names_bound_by
@@ -76,7 +77,7 @@ def parts(cell: Cell, namespace: Namespace) -> list[Part]:
     """The cell's statements in runs that are compiled together and runs that are not."""
     found: list[Part] = []
     missing = set(_bound(cell.statements)) - set(namespace)
-    checks, real = _Checks(missing, _Callees(namespace), _IN), set[str]()
+    checks, real = _Checks(missing, Callees(namespace), _IN), set[str]()
     read_first: set[str] = set()  # in this part: read where it may be missing
     for statement in cell.statements:
         reason = why_outside(statement)
@@ -158,7 +159,7 @@ def _run_compiled(shell: Any, cell: Cell, statements: list[ast.stmt], enter: Cal
     while local in used or local in bound:
         local += "_"
     missing = [name for name in bound if name not in namespace]
-    tree = _function(statements, bound, local, _Checks(missing, _Callees(namespace), local), cell)
+    tree = _function(statements, bound, local, _Checks(missing, Callees(namespace), local), cell)
     module = compile_tree(shell, cell, tree, "exec")
     code = _as_module_level(next(c for c in module.co_consts if isinstance(c, CodeType)))
     function = FunctionType(code, namespace, STATEMENTS)
@@ -203,60 +204,6 @@ def _own_scope(node: ast.AST) -> Iterator[ast.AST]:
         yield from _own_scope(child)
 
 
-class _Callees:
-    """Which global names of the notebook may be read by the functions that a statement mentions."""
-
-    def __init__(self, namespace: Namespace) -> None:
-        self.namespace = namespace
-        self._by_function: dict[str, set[str]] = {}
-        self._all: set[str] | None = None
-
-    def read(self, names: set[str]) -> set[str]:
-        """Every name that may be read where these names are used: the functions' own, and those of what they use."""
-        found: set[str] = set()
-        todo, done = list(names), set(names)
-        while todo:
-            for name in self._of(todo.pop()):
-                found.add(name)
-                if name not in done:
-                    done.add(name)
-                    todo.append(name)
-        return found
-
-    def _of(self, name: str) -> set[str]:
-        value = self.namespace.get(name)
-        if isinstance(value, FunctionType):
-            return _names(value.__code__) if value.__globals__ is self.namespace else set()
-        if _is_inert(value):
-            return set()
-        if self._all is None:  # an object of the user's, or a container: it may lead to any of them
-            self._all = set()
-            for function in _functions(self.namespace):
-                self._all |= _names(function.__code__)
-        return self._all
-
-
-def _is_inert(value: Any, depth: int = 0) -> bool:
-    """Whether nothing of the user's can run by using this value."""
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in value)
-    if isinstance(value, dict):
-        return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in value.values())
-    kind = value if isinstance(value, type) else type(value)
-    return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy")
-
-
-def _functions(namespace: Namespace) -> Iterator[FunctionType]:
-    for value in list(namespace.values()):
-        for function in list(vars(value).values()) if isinstance(value, type) else [value]:
-            if isinstance(function, FunctionType) and function.__globals__ is namespace:
-                yield function
-
-
-def _names(code: CodeType) -> set[str]:
-    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, CodeType)))
-
-
 def _function(statements: list[ast.stmt], bound: list[str], local: str, checks: _Checks, cell: Cell) -> ast.Module:
     first, last = statements[0], statements[-1]
     body = checks.block(statements, set())
@@ -289,7 +236,7 @@ def _at(node: Any, place: ast.AST) -> Any:
 class _Checks:
     """Puts `if y is <stand-in>: del y` where the statements may read a name that is still missing."""
 
-    def __init__(self, missing: Iterable[str], callees: _Callees, local: str) -> None:
+    def __init__(self, missing: Iterable[str], callees: Callees, local: str) -> None:
         self.missing = set(missing)
         self.callees = callees
         self.local = local
