@@ -41,11 +41,12 @@ _runs = itertools.count()
 
 @dataclass
 class _Swapped:
-    """A function that one or more runs, perhaps in several threads, have given code of their own."""
+    """A function that one or more runs, nested or in several threads, have given code of their own."""
 
     function: FunctionType
-    original: CodeType
-    copies: list[CodeType] = field(default_factory=list)
+    runs: int = 0
+    #: code of runs that have ended while another had swapped it again -> what was there before them
+    ended: dict[int, tuple[CodeType, CodeType]] = field(default_factory=dict)
 
 
 _lock = threading.RLock()
@@ -53,10 +54,10 @@ _swapped: dict[int, _Swapped] = {}
 
 
 class _Swaps:
-    """The swaps of one run; whichever run of a function ends last puts the original back."""
+    """The swaps of one run; in whichever order runs end, the code that was there before them comes back."""
 
     def __init__(self) -> None:
-        self.done: dict[int, tuple[_Swapped, CodeType]] = {}
+        self.done: dict[int, tuple[_Swapped, CodeType, CodeType]] = {}  # the function, its code before, its copy
         self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
 
     def known(self) -> None:
@@ -87,11 +88,11 @@ class _Swaps:
         if id(function) in self.done:
             return
         with _lock:
-            entry = _swapped.get(id(function)) or _Swapped(function, function.__code__)
-            copy = self.copy(entry.original)  # made first: `undo` may come at any moment
-            self.done[id(function)] = (entry, copy)
-            _swapped[id(function)] = entry
-            entry.copies.append(copy)
+            entry = _swapped.setdefault(id(function), _Swapped(function))
+            before = function.__code__
+            copy = self.copy(before)  # made first: `undo` may come at any moment
+            self.done[id(function)] = (entry, before, copy)
+            entry.runs += 1
             function.__code__ = copy
 
     def copy(self, code: CodeType) -> CodeType:
@@ -105,12 +106,14 @@ class _Swaps:
 
     def undo(self) -> None:
         with _lock:
-            for key, (entry, copy) in self.done.items():
-                if copy in entry.copies:
-                    entry.copies.remove(copy)
+            for key, (entry, before, copy) in self.done.items():
+                entry.ended[id(copy)] = (copy, before)
                 if entry.function.__code__ is copy:  # else another run, or the user's code, has given it another one
-                    entry.function.__code__ = entry.copies[-1] if entry.copies else entry.original
-                if not entry.copies:
+                    while id(before) in entry.ended:
+                        before = entry.ended[id(before)][1]
+                    entry.function.__code__ = before
+                entry.runs -= 1
+                if entry.runs <= 0:
                     _swapped.pop(key, None)
         internals.forget_resumes([copy for _, copy in self.copies.values()])
         self.done.clear()

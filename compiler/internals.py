@@ -25,8 +25,10 @@ def known_codes() -> list[CodeType]:
     if convert_frame is None:
         return []
     try:
-        codes = [reference() for reference in list(convert_frame.input_codes.seen)]
-    except (AttributeError, TypeError) as error:
+        # functions that were only ever inlined are known through their resume functions (nested graph breaks)
+        resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
+        codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
+    except (AttributeError, KeyError, TypeError) as error:
         missing["codes Dynamo knows"] = str(error)
         return []
     return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _wraps_users_code(c))]

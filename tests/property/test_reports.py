@@ -61,16 +61,17 @@ def test_report_agrees_with_every_witness(functions: list[Function], nested: boo
     if model.refused is None:
         torch._dynamo.reset()
         assert torch.equal(torch.compile(target, backend="eager")(x.clone()), target(x.clone()))
-    structure(report)
+    structure(report, nested)
 
 
-def structure(report: Any) -> None:
+def structure(report: Any, nested: bool) -> None:
     """What holds of every report, whatever the program."""
     frames = {f.id: f for f in report.frames}
     graphs = {g.id: g for g in report.graphs}
     for frame in report.frames:
         assert frame.graph is None or graphs[frame.graph].frame == frame.id
-        assert frame.continues is None or frames[frame.continues].name == frame.name
+        # with nested graph breaks a resume function may continue a function that its frame had inlined
+        assert frame.continues is None or nested or frames[frame.continues].name == frame.name
         assert frame.kind != "resume" or frame.break_ is not None
         assert frame.status != "skipped" or frame.reason
     for found in report.breaks:
