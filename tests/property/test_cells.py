@@ -7,6 +7,8 @@ one object, in-place effects, output, results and exception types must agree.  A
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 from pathlib import Path
 
@@ -34,3 +36,23 @@ def test_a_cell_leaves_what_it_leaves_without_the_magic(notebook: Notebook, seed
     plain = notebook.run(SETUP, cell)
     compiled = notebook.run(SETUP, cell, "%%compile --backend eager --view none")
     assert compiled == plain
+
+
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
+
+
+def near(told: object, expected: object) -> bool:
+    """Whether two outcomes agree to the letter but for the last digits of their floating-point numbers."""
+    ours, theirs = repr(told), repr(expected)
+    if _NUMBER.split(ours) != _NUMBER.split(theirs):
+        return False
+    pairs = zip(_NUMBER.findall(ours), _NUMBER.findall(theirs), strict=True)
+    return all(math.isclose(float(a), float(b), rel_tol=1e-4, abs_tol=1e-5) for a, b in pairs)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5, 8, 17, 42, 64, 128, 500, 777, 2024, 4096])
+def test_and_so_it_does_under_inductor(notebook: Notebook, seed: int) -> None:
+    cell = CellMaker(seed).cell()
+    plain = notebook.run(SETUP, cell)
+    compiled = notebook.run(SETUP, cell, "%%compile --backend inductor --view none")
+    assert near(compiled, plain), f"seed {seed}\n{cell}"

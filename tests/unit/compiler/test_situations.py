@@ -1,0 +1,159 @@
+"""What else Dynamo does: each situation once, with what the report must say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.utils.checkpoint
+
+from dynascope.compiler.recording import observe
+from dynascope.compiler.report import Report
+from dynascope.compiler.run import explain
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+def seen(call: Callable[[], Any]) -> Report:
+    with observe() as recording:
+        call()
+    return recording.report
+
+
+def test_a_disabled_function_breaks_its_caller_with_the_reason() -> None:
+    @torch.compiler.disable(reason="writes a file")
+    def log(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        log(x)
+        return x * 2
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (2, 1, 0)
+    assert report.breaks[0].gb_ids == ["GB0098"]
+    assert "writes a file" in report.breaks[0].text
+
+
+def test_an_inner_compile_is_part_of_the_outer_graph() -> None:
+    @torch.compile(backend="eager")
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    report = explain(lambda x: inner(x) + 1, backend="eager")(torch.ones(2))
+    assert [g.ops for g in report.graphs] == [2]
+
+
+def test_a_generator_is_skipped_with_its_reason() -> None:
+    def turns(x: torch.Tensor) -> Any:
+        for i in range(2):
+            yield x + i
+
+    report = seen(lambda: list(torch.compile(turns, backend="eager")(torch.ones(2))))
+    assert [(f.name, f.status) for f in report.frames if f.status == "skipped"] == [("turns", "skipped")]
+    assert "generator" in (report.frames[0].reason or "")
+
+
+def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
+    class Scale:
+        def __init__(self, by: float) -> None:
+            self.by = by
+
+    def f(x: torch.Tensor, scale: Scale) -> torch.Tensor:
+        return x * scale.by
+
+    def call() -> None:
+        compiled = torch.compile(f, backend="eager", dynamic=False)
+        for i in range(5):
+            compiled(torch.ones(2), Scale(i + 0.5))
+
+    with torch._dynamo.config.patch(recompile_limit=3):
+        report = seen(call)
+    assert (report.summary.graphs, report.summary.recompiles, report.summary.skipped) == (3, 2, 1)
+    assert "recompile limit" in (report.frames[-1].reason or "").lower()
+    assert report.recompiles[0].words == ["scale.by was 0.5 when it was compiled, and is not now"]
+
+
+def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
+    space: dict[str, Any] = {"torch": torch, "factor": 2}
+    exec("def f(x):\n    return x * factor\n", space)
+    compiled = torch.compile(space["f"], backend="eager", dynamic=False)
+
+    def call() -> None:
+        compiled(torch.ones(2))
+        space["factor"] = 3
+        compiled(torch.ones(2))
+        compiled(torch.ones(2, dtype=torch.float64))
+
+    report = seen(call)
+    words = [r.words for r in report.recompiles]
+    assert words[0] == ["factor was 2 when it was compiled, and is not now"]
+    assert "x had another dtype: Float before, Double now" in words[1]
+
+
+def test_compiled_autograd_is_a_kind_of_its_own() -> None:
+    layer = torch.nn.Linear(3, 3)
+
+    def call() -> None:
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+            layer(torch.ones(2, 3)).sum().backward()
+
+    report = seen(call)
+    assert [f.kind for f in report.frames if f.graph] == ["autograd"]
+
+
+def test_checkpoint_and_cond_are_nodes_of_one_graph() -> None:
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x.sin().cos()
+
+    def f(x: torch.Tensor) -> Any:
+        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False).sum()
+
+    report = seen(lambda: torch.compile(f, backend="aot_eager")(torch.ones(3, requires_grad=True)).backward())
+    assert [g.backward for g in report.graphs] == ["compiled"]
+    assert any("checkpoint" in n.target for n in report.graphs[0].nodes)
+
+    def choose(x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    report = explain(choose, backend="eager")(torch.ones(3))
+    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+    assert any(n.target.endswith("cond") for n in report.graphs[0].nodes)
+
+
+def test_a_stance_that_forces_eager_compiles_nothing() -> None:
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+
+    def call() -> None:
+        with torch.compiler.set_stance("force_eager"):
+            compiled(torch.ones(2))
+
+    assert seen(call).summary.graphs == 0
+
+
+def test_a_break_in_a_module_hook_is_told_at_the_hook() -> None:
+    layer = torch.nn.Linear(2, 2)
+
+    def hook(module: Any, inputs: Any, output: Any) -> Any:
+        torch._dynamo.graph_break()
+        return output + 1
+
+    layer.register_forward_hook(hook)
+    report = explain(layer, backend="eager")(torch.ones(1, 2))
+    assert [(b.function, b.line) for b in report.breaks] == [("hook", hook.__code__.co_firstlineno + 1)]
+
+
+def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x @ torch.ones(9)
+
+    with observe() as recording, pytest.raises(RuntimeError):
+        torch.compile(f, backend="eager")(torch.ones(2))
+    assert recording.report.error is not None
+    assert recording.report.error.caught
