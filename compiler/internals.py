@@ -137,6 +137,13 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[N
                 namespace[name] = graph
 
 
+def interned_strings() -> dict[int, str]:
+    """The structured trace's table of strings (they are sent once per process, perhaps before we listened)."""
+    structured = sys.modules.get("torch._logging.structured")
+    table = getattr(structured, "INTERN_TABLE", None) or {}
+    return {number: text for text, number in table.items()}
+
+
 def generation() -> object:
     """An object that is another one after each `torch._dynamo.reset()`, with which compile ids start anew."""
     pgo = sys.modules.get("torch._dynamo.pgo")

@@ -120,7 +120,9 @@ class Recording:
             hooks.HOOKS.safely(self._on_progress, dict(progress))
 
     def _assemble(self, error: BaseException | None) -> Report:
-        report = assemble(list(self.events), strings=interned_strings(), cell_of=self._cells, owner_thread=self._thread)
+        report = assemble(
+            list(self.events), strings=internals.interned_strings(), cell_of=self._cells, owner_thread=self._thread
+        )
         report.versions = versions()
         report.compiled = list(dict.fromkeys(self.compiled)) or report.compiled or compiled_names(report)
         report.settings = self.settings.to_dict() if self.settings else {}
@@ -229,13 +231,6 @@ def compiled_names(report: Report) -> list[str]:
     """Names of the frames that no other frame led to: what the user's code had compiled."""
     roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored",)]
     return list(dict.fromkeys(roots))
-
-
-def interned_strings() -> dict[int, str]:
-    """The structured trace's table of strings (they are sent once per process, perhaps before we listened)."""
-    structured = sys.modules.get("torch._logging.structured")
-    table = getattr(structured, "INTERN_TABLE", None) or {}
-    return {number: text for text, number in table.items()}
 
 
 def versions() -> dict[str, str | None]:

@@ -26,7 +26,8 @@ import torch
 import torch._logging._internal as torch_logging
 
 from dynascope.compiler.assemble import assemble
-from dynascope.compiler.recording import interned_strings, observe
+from dynascope.compiler.internals import interned_strings
+from dynascope.compiler.recording import observe
 
 HERE = Path(__file__).parent
 TOOLS = ("plain", "observe", "TORCH_TRACE", "explain", "depyf")
