@@ -49,7 +49,9 @@ def test_report_agrees_with_every_witness(functions: list[Function], nested: boo
     model = Model(functions).run()
     told = {b.line: b.outcome for b in report.breaks}
     assert told == model.breaks, source
-    assert {f.name for f in report.frames if f.status == "skipped"} == model.skipped, source
+    skipped = {f.name for f in report.frames if f.status == "skipped"}
+    # with nested graph breaks the operations of the callers count, too, when Dynamo compiles up to a `try`
+    assert skipped <= model.skipped if nested else skipped == model.skipped, source
     assert (report.error.line if report.error else None) == model.refused, source
 
     # graphs: as many as the backend was given, in its order, with the same nodes
