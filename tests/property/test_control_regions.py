@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -92,8 +93,17 @@ _ = get_ipython().run_cell_magic('compile', '--region earlier=allow', 'earlier(t
 
 
 # an interrupt inside a weak reference's callback of torch's own cannot be raised, and Python says so
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Interrupts raise, also where the tests were started in the background (a shell ignores them there)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+# an interrupt inside a weak reference's callback of torch's own cannot be raised, and Python says so
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one may hit a weakref's callback
+@pytest.mark.usefixtures("interrupts")
 def test_interrupts_at_random_points_restore_every_object(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "third.py").write_text("import torch\ndef helper(x):\n    torch._dynamo.graph_break()\n    return x + 1\n")
