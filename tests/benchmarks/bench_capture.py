@@ -161,22 +161,31 @@ def steady() -> str:
     return f"Time of a compiled call after a recording to before it: {after / before:.2f}"
 
 
-def replay(functions: int) -> tuple[int, float]:
-    """(breaks, seconds) of turning the recorded events of so many functions with ten breaks each into a Report."""
+def recorded(functions: int) -> list[dict[str, Any]]:
+    """The events of so many functions with ten breaks each."""
     torch._dynamo.reset()
     made = [breaking(10, f"part{i}") for i in range(functions)]
     recording = observe()
     with recording:
         for function in made:
             torch.compile(function, backend="eager")(torch.ones(4))
-        events = list(recording.events)
+        return list(recording.events)
+
+
+def replay(functions: tuple[int, ...]) -> list[tuple[int, float]]:
+    """For each number of functions (breaks, seconds) of turning the recorded events into a Report."""
+    events = [recorded(n) for n in functions]
     strings = interned_strings()
-    best = float("inf")
-    for _ in range(5):
-        start = time.process_time()
-        report = assemble(events, strings=strings)
-        best = min(best, time.process_time() - start)
-    return report.summary.breaks, best
+    breaks, least = [0] * len(functions), [float("inf")] * len(functions)
+    for _ in range(15):
+        for i, some in enumerate(events):
+            gc.collect()
+            start = time.process_time()
+            report = assemble(some, strings=strings)
+            least[i] = min(least[i], time.process_time() - start)
+            breaks[i] = report.summary.breaks
+            del report
+    return list(zip(breaks, least, strict=True))
 
 
 def main() -> None:
@@ -186,7 +195,7 @@ def main() -> None:
     chosen = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     table = costs(chosen.rounds, chosen.quick)
-    few, many = replay(10), replay(30)
+    few, many = replay((10, 30))
     told = [
         "# What recording costs",
         "",
