@@ -1,7 +1,8 @@
 """The private torch APIs that dynascope uses to *steer*, beside the `hook_points` with which it observes.
 
-These two, and `translators` for what the hooks are handed, are where private parts of torch are touched.
-What is not there in the installed torch is left out, and `missing` says so in words for the report.
+These two, `marks` (what torch.compile leaves on functions and modules) and `translators` (what the hooks are handed) are
+where private parts of torch are touched.  What is not there in the installed torch is left out, and `missing` says so in
+words for the report.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+from dynascope.compiler.marks import ORIGINAL
+from dynascope.compiler.marks import missing as missing
 from dynascope.compiler.places import in_torch
-
-#: what does not fit the installed torch, by name; shown in `report.hooks`
-missing: dict[str, str] = {}
 
 
 def known_codes() -> list[CodeType]:
@@ -262,7 +262,29 @@ def backends() -> list[str]:
 
 def inner_function(compiled: Any) -> Any:
     """What `torch.compile` was given to make `compiled`; `compiled` itself where it is not compiled."""
-    return getattr(compiled, "_torchdynamo_orig_callable", None) or getattr(compiled, "_orig_mod", None) or compiled
+    return getattr(compiled, ORIGINAL, None) or getattr(compiled, "_orig_mod", None) or compiled
+
+
+def error_on_graph_break() -> Any:
+    """Torch's own region, the very object that Dynamo knows; RuntimeError where this torch has none."""
+    import torch._dynamo
+
+    found = getattr(torch._dynamo, "error_on_graph_break", None)
+    if found is None:
+        missing["error_on_graph_break"] = "not in this torch"
+        raise RuntimeError(f"torch {torch.__version__} has no error_on_graph_break: regions need torch 2.9 or newer")
+    return found
+
+
+def refusals() -> tuple[type[BaseException], ...]:
+    """What Dynamo raises where it, or a backend, refuses the user's code."""
+    import torch._dynamo.exc as exc
+
+    names = ("Unsupported", "UserError", "InternalTorchDynamoError", "BackendCompilerFailed")
+    absent = [name for name in names if not hasattr(exc, name)]
+    if absent:
+        missing["the compiler's exceptions"] = f"no {', '.join(absent)}"
+    return tuple(getattr(exc, name) for name in names if name not in absent)
 
 
 @contextlib.contextmanager
@@ -333,12 +355,3 @@ def forget_resumes(codes: Iterable[CodeType]) -> None:
             sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # its compiled code, and what that keeps alive
     except (KeyError, AttributeError, TypeError) as error:
         missing["forgetting resume functions"] = f"{type(error).__name__}: {error}"
-
-
-def mark_of(module: Any) -> Callable[[], None]:
-    """What takes away the mark that torch.compile leaves on a module, if it was not there before."""
-    name = "_is_torch_compile"
-    own = getattr(module, "__dict__", {})
-    if name in own:
-        return lambda: None
-    return lambda: own.pop(name, None)

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from dynascope.compiler import internals
+
 _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 _SET = {"error": True, "allow": False}
 
@@ -20,9 +22,7 @@ def region(*, error_on_graph_break: bool) -> Any:
     """
     if not isinstance(error_on_graph_break, bool):
         raise TypeError(f"region(error_on_graph_break=...) takes True or False, not {error_on_graph_break!r}")
-    import torch._dynamo
-
-    return torch._dynamo.error_on_graph_break(error_on_graph_break)
+    return internals.error_on_graph_break()(error_on_graph_break)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler import check, internals, places, profile
+from dynascope.compiler import check, internals, marks, places, profile
 from dynascope.compiler.fresh import fresh
 from dynascope.compiler.recording import Progress, observe
 from dynascope.compiler.regions import region
@@ -94,12 +94,9 @@ def compile(
     compiled = torch.compile(model, **arguments)
     if error_on_graph_break is None:
         return compiled
-    context = getattr(compiled, "dynamo_ctx", None)
-    if context is not None and hasattr(context, "error_on_graph_break"):
-        context.error_on_graph_break = error_on_graph_break  # a module: no call of ours in its way
-        return compiled
-    dynamo: Any = torch._dynamo
-    return dynamo.error_on_graph_break(error_on_graph_break)(compiled)
+    if marks.set_flag_of(compiled, error_on_graph_break):
+        return compiled  # a module: no call of ours in its way
+    return region(error_on_graph_break=error_on_graph_break)(compiled)
 
 
 def entry(target: Any, settings: Settings) -> Callable[..., Any]:
@@ -117,7 +114,7 @@ def entry(target: Any, settings: Settings) -> Callable[..., Any]:
         "mode": settings.mode,
         "options": dict(settings.options) or None,
     }
-    marked = internals.mark_of(target)
+    marked = marks.mark_of(target)
     compiled: Callable[..., Any] = torch.compile(target, **arguments)
     marked()
     flag = settings.error_on_graph_break
@@ -211,9 +208,7 @@ def chosen_settings(settings: dict[str, Any]) -> Settings:
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the compiler refused the code (fullgraph, error_on_graph_break, a failing backend), not the user's own error."""
-    from torch._dynamo import exc
-
-    if isinstance(error, (exc.Unsupported, exc.UserError, exc.InternalTorchDynamoError, exc.BackendCompilerFailed)):
+    if isinstance(error, internals.refusals()):
         return True
     # fullgraph=True on code that Dynamo skips is a plain RuntimeError from 2.11 on
     return type(error) is RuntimeError and str(error).startswith("torch.compile with fullgraph=True found no compiled frames")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler import places, states
+from dynascope.compiler import marks, places, states
 
 #: bytes of tensors of which values are kept
 MOST_BYTES = 4 << 30
@@ -188,7 +188,7 @@ class World:
         return found
 
     def _function(self, function: FunctionType) -> list[Any]:
-        inner = vars(function).get("_torchdynamo_orig_callable") or vars(function).get("__wrapped__")
+        inner = marks.original_in(vars(function)) or vars(function).get("__wrapped__")
         found: list[Any] = [] if inner is None else [inner]
         if not _is_users(function.__code__.co_filename):
             return found  # a library's closures are its own affair
@@ -198,7 +198,7 @@ class World:
             self._cells.append((cell, content))
             found.append(content)
         self._codes[id(function.__code__)] = function.__code__
-        names = sorted(_names(function.__code__))
+        names = sorted(names_used(function.__code__))
         for name in names:
             value = function.__globals__.get(name, _ABSENT)
             found += [value, *self._name(function.__globals__, name)]
@@ -245,7 +245,7 @@ class World:
         return {name for owner, name, _ in self._names if owner is namespace}
 
     def _called(self) -> set[str]:
-        return {name for code in self._codes.values() for name in _names(code)}
+        return {name for code in self._codes.values() for name in names_used(code)}
 
     # -- putting back -------------------------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ def _inner(value: Any) -> Any:
     attributes = states.attributes_of(value) or {}
     modules = attributes.get("_modules")
     inner = modules.get("_orig_mod") if type(modules) is dict else None
-    return inner if inner is not None else attributes.get("_torchdynamo_orig_callable")
+    return inner if inner is not None else marks.original_in(attributes)
 
 
 def _is_users_module(name: str) -> bool:
@@ -322,8 +322,9 @@ def _is_machinery(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in _MACHINERY or kind.__module__.startswith("torch._")
 
 
-def _names(code: CodeType) -> set[str]:
-    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, CodeType)))
+def names_used(code: CodeType) -> set[str]:
+    """Names of globals and attributes that this code, and the functions defined in it, may use."""
+    return set(code.co_names).union(*(names_used(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 
 def _content(cell: CellType) -> Any:

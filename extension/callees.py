@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from dynascope.cell import Namespace
+from dynascope.compiler.world import names_used
 
 
 class Callees:
@@ -32,13 +33,13 @@ class Callees:
     def _of(self, name: str) -> set[str]:
         value = self.namespace.get(name)
         if isinstance(value, FunctionType):
-            return _names(value.__code__) if value.__globals__ is self.namespace else set()
+            return names_used(value.__code__) if value.__globals__ is self.namespace else set()
         if _is_inert(value):
             return set()
         if self._all is None:  # an object of the user's, or a container: it may lead to any of them
             self._all = set()
             for function in _functions(self.namespace):
-                self._all |= _names(function.__code__)
+                self._all |= names_used(function.__code__)
         return self._all
 
 
@@ -57,7 +58,3 @@ def _functions(namespace: Namespace) -> Iterator[FunctionType]:
         for function in list(vars(value).values()) if isinstance(value, type) else [value]:
             if isinstance(function, FunctionType) and function.__globals__ is namespace:
                 yield function
-
-
-def _names(code: CodeType) -> set[str]:
-    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, CodeType)))

@@ -15,6 +15,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dynascope.cell import SCOPES
+from dynascope.compiler import marks
 from dynascope.definitions import Definition
 
 #: stands for the Entries in the syntax tree, until the code object exists
@@ -77,7 +78,7 @@ class Entries:
             for member in list(vars(value).values()):
                 self._learn_function(member, self._class_codes)
         else:
-            self._learn_function(_undecorated(value), self._codes)
+            self._learn_function(marks.undecorated(value), self._codes)
 
     def _learn_function(self, function: Any, codes: dict[int, tuple[CodeType, str]]) -> str | None:
         if type(function) is not FunctionType:
@@ -95,7 +96,7 @@ class Entries:
         """What to call in place of `callee`: its compiled entry point, or `callee` itself."""
         kind = type(callee)
         if kind is FunctionType:
-            inner = _undecorated(callee)
+            inner = marks.undecorated(callee)
             name = self._learn_function(inner, self._codes)
             if name is None:
                 return callee
@@ -184,16 +185,6 @@ def _first_line(node: ast.AST) -> int:
     """`co_firstlineno` of what this definition makes: the first decorator's line."""
     lines: list[int] = [d.lineno for d in getattr(node, "decorator_list", [])]
     return min([*lines, int(getattr(node, "lineno", 0))])
-
-
-def _undecorated(function: Any) -> Any:
-    """The function under the `error_on_graph_break` decorator; nobody else's wrapper is looked through."""
-    while type(function) is FunctionType and function.__globals__.get("__name__") == "torch._dynamo.external_utils":
-        names = function.__code__.co_freevars
-        if "func" not in names or function.__closure__ is None:
-            break
-        function = function.__closure__[names.index("func")].cell_contents
-    return function
 
 
 def _is_module(value: Any) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynascope.cell import DEFINITIONS, blocks
+from dynascope.compiler import internals
 from dynascope.compiler.places import STATEMENTS
 from dynascope.compiler.regions import Region
 from dynascope.compiler.regions import region as torch_region
@@ -186,11 +187,9 @@ class Eager:
 @contextlib.contextmanager
 def installed(eager: Callable[[bool], Any]) -> Iterator[None]:
     """The two names that rewritten code calls, as builtins; nested runs put back what they found."""
-    import torch._dynamo
-
     names: dict[str, Any] = vars(builtins)
     before = {name: names[name] for name in (TRACED, EAGER) if name in names}
-    names[TRACED], names[EAGER] = torch._dynamo.error_on_graph_break, eager
+    names[TRACED], names[EAGER] = internals.error_on_graph_break(), eager
     try:
         yield
     finally:

@@ -25,8 +25,7 @@ from dynascope import cell as cells
 from dynascope import errors, history, rerun, statements
 from dynascope.api import cell_number, remember
 from dynascope.cell import Cell
-from dynascope.compiler import check, expect
-from dynascope.compiler.internals import flag_kept
+from dynascope.compiler import check, expect, internals, marks
 from dynascope.compiler.places import STATEMENTS as CELL
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import SAVE_SUFFIXES as SAVED_AS
@@ -193,7 +192,7 @@ class Run:
             return made
 
         regions = self.controls() if self.controls is not None else contextlib.nullcontext()
-        with environment(self.settings), flag_kept(), regions, fresh() as freshen:
+        with environment(self.settings), internals.flag_kept(), regions, fresh() as freshen:
             watchers: list[Any] = []
             if self.settings.check:
                 watchers.append(check.LastCall())
@@ -326,7 +325,7 @@ class Run:
             while hasattr(entry, "entry"):  # without what --profile and --check put around it
                 entry = entry.entry
             if isinstance(value, torch.nn.Module):
-                value.__dict__["_compiled_call_impl"] = entry
+                marks.compiled_call(value)(entry)
             else:
                 self.shell.user_ns[name] = entry
 

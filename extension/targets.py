@@ -3,7 +3,7 @@
 A function is reached through many names, containers, closures and bound methods.  All of them lead to one
 function object, so that is where the switch sits: for the duration its `__code__` is a *jump*, which calls the
 compiled entry point.  No name, attribute or container changes, nothing can leak, and putting the old code object
-back restores everything.  A module is switched as `nn.Module.compile` does it, through `_compiled_call_impl`.
+back restores everything.  A module is switched as `nn.Module.compile` does it.
 
 Compiled code must see the plain program (the flag in force is inherited, guards hold, the user's own compiled
 functions stay cache hits): whenever torch enters compiled code the board is switched off, and on again behind it.
@@ -21,12 +21,11 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell import Namespace
-from dynascope.compiler import internals
+from dynascope.compiler import internals, marks
 from dynascope.definitions import did_you_mean
 
 _MARK = "\0dynascope.jump"
 _ABSENT = object()
-_CALL = "_compiled_call_impl"
 
 
 def resolve(name: str, namespace: Namespace) -> Any:
@@ -59,10 +58,10 @@ def check_target(name: str, value: Any) -> None:
     if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
         return
     function = value.__func__ if isinstance(value, MethodType) else value
-    if hasattr(function, "_torchdynamo_orig_callable"):
+    if marks.is_compiled(function):
         return
     if isinstance(function, FunctionType):
-        if getattr(function, "_torchdynamo_disable", False):
+        if marks.is_disabled(function):
             reason = "it is kept out of the compiler by torch.compiler.disable"
         elif inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             reason = "it is an async def"
@@ -198,7 +197,7 @@ class _Module:
     def __init__(self, targets: Targets, name: str, module: Any, entry: Any) -> None:
         self.module = module
         self.entry = entry
-        self.before = module.__dict__.get(_CALL, _ABSENT)
+        self.put = marks.compiled_call(module)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return targets.call(name, entry, args, kwargs)
@@ -206,13 +205,10 @@ class _Module:
         self.call = call
 
     def on(self) -> None:
-        self.module.__dict__[_CALL] = self.call
+        self.put(self.call)
 
     def off(self) -> None:
-        if self.before is _ABSENT:
-            self.module.__dict__.pop(_CALL, None)
-        else:
-            self.module.__dict__[_CALL] = self.before
+        self.put(None)
 
 
 def plain_in_compiled_code(targets: Targets) -> contextlib.AbstractContextManager[None]:
