@@ -8,8 +8,10 @@ words for the report.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import logging
 import sys
+import typing
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
@@ -258,6 +260,39 @@ def backends() -> list[str]:
     import torch._dynamo
 
     return sorted(torch._dynamo.list_backends(exclude_tags=()))
+
+
+def modes() -> list[str]:
+    """The modes that Inductor knows; [] where it does not say."""
+    import torch._inductor
+
+    try:
+        return list(torch._inductor.list_mode_options())
+    except (AttributeError, TypeError) as error:
+        missing["Inductor's modes"] = str(error)
+        return []
+
+
+def refused_option(options: dict[str, Any]) -> str | None:
+    """Why Inductor would refuse one of these options, in one line; None where it takes them all."""
+    if not options:
+        return None
+    import torch._inductor.config as inductor
+
+    config: Any = inductor
+    try:
+        known = config.get_config_copy()
+        for name, value in options.items():
+            name = name.replace("-", "_")
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                return f"Inductor has no option {name!r}" + (f": did you mean {close[0]}?" if close else "")
+            kind = config.get_type(name)
+            if typing.get_origin(kind) is None and not isinstance(value, kind):
+                return f"Inductor's option {name} takes a {type(known[name]).__name__}, not {value!r}"
+    except (AttributeError, TypeError) as error:
+        missing["Inductor's options"] = str(error)
+    return None
 
 
 def inner_function(compiled: Any) -> Any:

@@ -18,7 +18,7 @@ from dynascope.compiler.fresh import fresh
 from dynascope.compiler.recording import Progress, observe
 from dynascope.compiler.regions import region
 from dynascope.compiler.report import Report
-from dynascope.compiler.settings import Settings
+from dynascope.compiler.settings import MODES, Settings
 
 
 def check_settings(settings: Settings) -> None:
@@ -36,6 +36,12 @@ def check_settings(settings: Settings) -> None:
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
     if (settings.mode is not None or settings.options) and settings.backend != "inductor":
         raise ValueError(f"mode and options are Inductor's: leave them out with backend {settings.to_dict()['backend']!r}")
+    modes = internals.modes() or list(MODES)
+    if settings.mode is not None and settings.mode not in modes:
+        raise ValueError(f"unknown mode {settings.mode!r}: use one of {', '.join(modes)}")
+    refused = internals.refused_option(settings.options)
+    if refused is not None:
+        raise ValueError(refused)
     if settings.device is not None:
         _check_device(torch, settings.device)
     if settings.nested_graph_breaks and not internals.has_nested_graph_breaks():

@@ -123,7 +123,17 @@ class Settings:
         return data
 
     def conflicts(self) -> str | None:
-        """The one line that says which settings exclude each other, or None."""
+        """The one line that says which value cannot be, or which settings exclude each other; None where all is well."""
+        for f in dataclasses.fields(self):
+            value, kind, choices = getattr(self, f.name), f.metadata["kind"], f.metadata["choices"]
+            if value is None and f.default is None:
+                continue
+            if (kind == SWITCH or choices == ("true", "false")) and not isinstance(value, bool):
+                return f"{f.name} takes True or False, not {value!r}"
+            if kind == CHOICE and choices not in (MODES, ("true", "false")) and value not in choices:
+                return f"unknown {f.name} {value!r}: use one of {', '.join(choices)}"
+            if kind == PAIRS and not isinstance(value, dict):
+                return f"{f.name} takes a dict, not {value!r}"
         if self.mode is not None and self.options:
             return "give --mode or --options, not both (torch.compile takes either)"
         return None

@@ -108,15 +108,10 @@ class Run:
                 report.check = self.checked.to_dict()
                 self.notes.append(self.checked.words())
             report.notes = [*dict.fromkeys([*self.notes, *report.notes])]
-            failed = sys.exc_info()[1] is not None
             self._hand_over(report, display)
-            unsaved = self._save(report)
-            if unsaved and (failed or self.expected):
-                print(unsaved, file=sys.stderr)
+            self._save(report)
             if self.expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
                 self._hold_to(report)
-            if unsaved and not failed:
-                raise UsageError(unsaved)
 
     # -- before ---------------------------------------------------------------------------------------
 
@@ -354,13 +349,12 @@ class Run:
                 rerun.attach(self, display)
         display.finish(report)
 
-    def _save(self, report: Report) -> str | None:
-        """`--save`; what went wrong, in one line: the cell's own error goes before it."""
+    def _save(self, report: Report) -> None:
+        """`--save`; what goes wrong is told in one line: the cell has run, and its value or error is what counts."""
         if self.settings.save is None:
-            return None
+            return
         try:
             report.save(self.settings.save)
-        except (OSError, ValueError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).partition("\n")[0]
-            return f"--save {self.settings.save}: not saved: {reason}"
-        return None
+        except Exception as error:
+            reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).partition("\n")[0]
+            print(f"--save {self.settings.save}: not saved: {reason}", file=sys.stderr)

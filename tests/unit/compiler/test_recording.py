@@ -328,6 +328,12 @@ def test_compile_takes_the_missing_argument() -> None:
         ({"device": "nonsense"}, "unknown device"),
         ({"mode": "max-autotune", "options": {"a": 1}}, "not both"),
         ({"mode": "max-autotune", "backend": "eager"}, "Inductor's"),
+        ({"mode": "nonsense"}, "unknown mode 'nonsense': use one of default, "),
+        ({"options": {"nonsense": 1}}, "Inductor has no option 'nonsense'"),
+        ({"options": "max_autotune"}, "options takes a dict, not 'max_autotune'"),
+        ({"dynamic": "maybe"}, "dynamic takes True or False, not 'maybe'"),
+        ({"fullgraph": "yes"}, "fullgraph takes True or False, not 'yes'"),
+        ({"error_on_graph_break": 1}, "error_on_graph_break takes True or False, not 1"),
     ],
 )
 def test_bad_settings_are_one_line_before_anything_runs(settings: dict[str, Any], words: str) -> None:

@@ -331,6 +331,12 @@ def test_what_a_view_asks_for_is_checked(shell: Any, kernel: Any) -> None:
     heard({"kind": "run_again", "settings": {"backend": "nope"}, "regions": []})
     kernel.loop.run()
     assert "unknown backend" in kernel.view().status["text"]
+    heard({"kind": "run_again", "settings": {"backend": "inductor", "mode": "nonsense"}, "regions": []})
+    kernel.loop.run()
+    assert "unknown mode 'nonsense': use one of default" in kernel.view().status["text"]
+    heard({"kind": "run_again", "settings": {"dynamic": "maybe"}, "regions": []})
+    kernel.loop.run()
+    assert "dynamic takes True or False, not 'maybe'" in kernel.view().status["text"]
     assert not kernel.view().busy
 
 
