@@ -24,13 +24,16 @@ from typing import Any
 from dynascope.compiler import hooks, internals
 from dynascope.compiler.break_costs import first_to_fix, time_text
 from dynascope.compiler.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
-from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.repeat import Prepare, Repeat
 from dynascope.compiler.report import Profile, Report, Verdict
-from dynascope.compiler.segments import profile_of
+from dynascope.compiler.segments import middle_half, profile_of
 
 DEFAULT_CALLS = 10
-#: calls before the first that counts; the first ones under a profiler are slow, too
-WARM_UP = 3
+#: calls before the first that counts, in each turn: after what lies between two turns, and under a profiler that has just
+#: been started, the first ones find nothing in the processor's caches
+WARM_UP = 8
+#: seconds that they may take; a cache is filled in less
+WARM_BUDGET = 0.05
 #: seconds; slower calls are made in one turn, with one call to warm up: nobody wants to wait for fifty of them
 SLOW = 0.2
 #: the calls are made in so many turns: timed, under the profiler, eager
@@ -44,16 +47,20 @@ class Measured:
     """What was measured; plain data, no tensor of the user's."""
 
     events: list[Event] = field(default_factory=list)
+    #: seconds of the calls without the profiler
     compiled: list[float] = field(default_factory=list)
     eager: list[float] = field(default_factory=list)
+    #: calls before the first that counts, in each turn
+    warm: int = WARM_UP
     devices: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     #: nothing was measured, and why
     failed: str | None = None
 
-    def profiled(self) -> list[float]:
-        """Seconds of each call under the profiler."""
-        return [e["duration"] * 1e-9 for e in self.events if e["name"] == CALL]
+    def profilers_own(self) -> float:
+        """Seconds by which the profiler makes a call longer: the quicker ones are compared, nothing else delayed them."""
+        profiled = [e["duration"] * 1e-9 for e in self.events if e["name"] == CALL]
+        return middle_half(profiled)[0] - middle_half(self.compiled)[0] if profiled and self.compiled else 0.0
 
 
 class LastCall:
@@ -119,7 +126,7 @@ def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALL
     return result
 
 
-def _measure(entry: Callable[..., Any], prepare: Callable[[], Any], calls: int, result: Measured) -> None:
+def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Measured) -> None:
     import torch
 
     wait = _waiter()
@@ -127,32 +134,36 @@ def _measure(entry: Callable[..., Any], prepare: Callable[[], Any], calls: int, 
     taken = _timed(entry, prepare(), wait)  # may still compile: a guard can fail on the second call
     taken = _timed(entry, prepare(), wait)
     is_slow = taken > SLOW
-    rounds, warm = (1, 1) if is_slow else (min(ROUNDS, calls), WARM_UP)
+    rounds = 1 if is_slow else min(ROUNDS, calls)
+    result.warm = max(1, min(WARM_UP, int(WARM_BUDGET / taken)))
     with torch.compiler.set_stance("force_eager"):
         spent = _timed(entry, prepare(), wait)
     for number in range(rounds):  # in turns: the load of the machine changes
         many = calls // rounds + (number < calls % rounds)
         gc.collect(0)
-        if not is_slow:
-            _timed(entry, prepare(), wait)
-        result.compiled += [_timed(entry, prepare(), wait) for _ in range(many)]
-        _profiled(entry, prepare, wait, (warm, many), result)
+        result.compiled.extend(_turn(entry, prepare, wait, many, result.warm))
+        _profiled(entry, prepare, wait, many, result)
         if number < 3 or spent < EAGER_BUDGET:
             with torch.compiler.set_stance("force_eager"):
-                result.eager += [_timed(entry, prepare(), wait) for _ in range(many if spent < EAGER_BUDGET else 1)]
-            spent += sum(result.eager[-many:])
+                eager = _turn(entry, prepare, wait, many if spent < EAGER_BUDGET else 1, result.warm)
+            result.eager += eager
+            spent += sum(eager)
 
 
-def _profiled(
-    entry: Callable[..., Any], prepare: Callable[[], Any], wait: Callable[[], None], many: tuple[int, int], result: Measured
-) -> None:
-    """So many calls under the profiler: the first ones, which are slow, are not marked; the others are."""
-    warm, marked = many
+def _turn(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, warm: int) -> list[float]:
+    """Seconds of so many calls, after some to warm up."""
+    for number in range(warm):
+        _timed(entry, prepare(lightly=number > 0), wait)
+    return [_timed(entry, prepare(lightly=True), wait) for _ in range(many)]
+
+
+def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, result: Measured) -> None:
+    """So many calls under the profiler, and before them some to warm up, which are marked as such."""
     with internals.marked_graphs(_namespaces(entry), GRAPH), _trace() as events:
-        for number in range(warm + marked):
-            args, kwargs = prepare()
+        for number in range(result.warm + many):
+            args, kwargs = prepare(lightly=number > 0)
             wait()
-            with internals.profiler_mark(CALL if number >= warm else "dynascope warm-up"):
+            with internals.profiler_mark(CALL if number >= result.warm else "dynascope warm-up"):
                 kept = entry(*args, **kwargs)
                 if wait is not _nothing:
                     with internals.profiler_mark(DRAIN):
@@ -273,8 +284,7 @@ def tell(measured: Measured, report: Report) -> Profile | None:
     if measured.failed is not None:
         report.notes.append(measured.failed)
         return None
-    own = statistics.median(measured.profiled()) - statistics.median(measured.compiled) if measured.compiled else 0.0
-    result = profile_of(measured.events, report, own)
+    result = profile_of(measured.events, report, measured.profilers_own())
     result.devices = measured.devices
     result.verdict = verdict(measured, result, report)
     result.first = first_to_fix(result, report)

@@ -14,10 +14,18 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from dynascope.compiler.copies import Copies, NotRepeatable
 from dynascope.compiler.world import World
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class Prepare(Protocol):
+    """Puts the world back and gives the arguments of one more call."""
+
+    def __call__(self, *, lightly: bool = False) -> Arguments: ...
 
 
 class Repeat:
@@ -69,22 +77,23 @@ class Repeat:
         return [f"the call uses {words}: what that does outside Python is done again by each repeated call"]
 
     @contextlib.contextmanager
-    def without_trace(self) -> Iterator[Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]]:
+    def without_trace(self) -> Iterator[Prepare]:
         """Yields a function that puts everything back and gives fresh arguments for one more call.
 
-        The world is remembered anew when this is entered: it is the one that the user sees afterwards.
+        With `lightly=True` it puts back only what earlier calls were found to change: quick, and everything is put back
+        at the end.  The world is remembered anew when this is entered: it is the one that the user sees afterwards.
         """
         world = World([self.function, self._kept], spared=self._made)
 
-        def prepare() -> tuple[tuple[Any, ...], dict[str, Any]]:
-            world.restore()
+        def prepare(*, lightly: bool = False) -> Arguments:
+            world.restore(lightly=lightly)
             args, kwargs, before = Copies()(self._kept)
             if self._namespace is not None:
                 self._namespace.update(before)
             return args, kwargs
 
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_random_state())
+            stack.enter_context(random_state())
             stack.callback(self._put_back, world)
             stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
             stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
@@ -98,7 +107,7 @@ class Repeat:
 
 
 @contextlib.contextmanager
-def _random_state() -> Iterator[None]:
+def random_state() -> Iterator[None]:
     """Python's, NumPy's and torch's random state (on every device that was used), as before."""
     import torch
 

@@ -52,19 +52,18 @@ def _slot(descriptor: Any, value: Any) -> Any:
         return _ABSENT
 
 
-def slots_putter(value: Any) -> Callable[[], None]:
-    """Puts an object's slots back as they are now."""
+def slots_putter(value: Any) -> Callable[[], bool]:
+    """Puts an object's slots back as they are now; tells whether they had changed."""
     kept = [(d, _slot(d, value)) for d in slots_of(type(value))]
 
-    def put() -> None:
-        for descriptor, before in kept:
-            now = _slot(descriptor, value)
-            if now is before:
-                continue
+    def put() -> bool:
+        changed = [(d, before) for d, before in kept if _slot(d, value) is not before]
+        for descriptor, before in changed:
             if before is _ABSENT:
                 descriptor.__delete__(value)
             else:
                 descriptor.__set__(value, before)
+        return bool(changed)
 
     return put
 
@@ -78,17 +77,19 @@ def class_values(kind: type) -> dict[str, Any]:
     }
 
 
-def class_putter(kind: type) -> Callable[[], None]:
-    """Puts a class's attributes back as they are now."""
+def class_putter(kind: type) -> Callable[[], bool]:
+    """Puts a class's attributes back as they are now; tells whether they had changed."""
     kept = class_values(kind)
 
-    def put() -> None:
+    def put() -> bool:
         now = class_values(kind)
-        for name in now.keys() - kept.keys():
+        added = now.keys() - kept.keys()
+        changed = [(name, value) for name, value in kept.items() if now.get(name, _ABSENT) is not value]
+        for name in added:
             type.__delattr__(kind, name)
-        for name, value in kept.items():
-            if now.get(name, _ABSENT) is not value:
-                type.__setattr__(kind, name, value)
+        for name, value in changed:
+            type.__setattr__(kind, name, value)
+        return bool(added or changed)
 
     return put
 
@@ -123,8 +124,8 @@ def inside_of(value: Any) -> list[Any]:
     return [value.base, *(numpy.asarray(value).ravel().tolist() if value.dtype == object else ())]
 
 
-def putter(value: Any) -> Callable[[], None]:
-    """Puts the state of an object of a kind that `size_of` knows back as it is now."""
+def putter(value: Any) -> Callable[[], Any]:
+    """Puts the state of an object of a kind that `size_of` knows back as it is now; False: it had not changed."""
     import torch
 
     if isinstance(value, (bytearray, array.array)):
@@ -152,20 +153,25 @@ def _call(function: Callable[[Any], Any], argument: Any) -> None:
     function(argument)
 
 
-def _buffer_putter(value: bytearray | array.array[Any]) -> Callable[[], None]:
+def _buffer_putter(value: bytearray | array.array[Any]) -> Callable[[], bool]:
     kept = value[:]
 
-    def put() -> None:
-        if value[:] != kept:
-            value[:] = kept  # type: ignore[assignment]
+    def put() -> bool:
+        if value[:] == kept:
+            return False
+        value[:] = kept  # type: ignore[assignment]
+        return True
 
     return put
 
 
-def _array_putter(numpy: Any, value: Any) -> Callable[[], None]:
+def _array_putter(numpy: Any, value: Any) -> Callable[[], bool]:
     kept = numpy.array(value, copy=True, order="K", subok=False)
 
-    def put() -> None:
+    def put() -> bool:
+        plain = value.view(numpy.ndarray)
+        if value.dtype == kept.dtype and kept.dtype != object and numpy.array_equal(plain, kept):
+            return False  # with a NaN in it it never is
         if value.dtype != kept.dtype:
             value.dtype = kept.dtype
         if value.shape != kept.shape:
@@ -174,6 +180,7 @@ def _array_putter(numpy: Any, value: Any) -> Callable[[], None]:
             value.shape = kept.shape
         if value.flags.writeable:  # else only its base, which is reached too, can be written
             numpy.copyto(value.view(numpy.ndarray), kept)
+        return True
 
     return put
 
@@ -198,7 +205,8 @@ class Storage:
         self._storage = storage
         self._kept = storage.clone()
 
-    def put(self) -> None:
+    def put(self) -> bool:
+        """Tells whether they had changed."""
         import torch
 
         if self._storage.nbytes() != self._kept.nbytes():
@@ -207,6 +215,7 @@ class Storage:
             is_same = torch.equal(_words(self._storage), _words(self._kept))
         if not is_same:  # else it may be memory that cannot be written
             self._storage.copy_(self._kept)
+        return not is_same
 
 
 def _words(storage: Any) -> Any:

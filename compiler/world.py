@@ -5,6 +5,9 @@ globals that it names (and those of the user's functions among them), modules, o
 user's classes.  `restore()` puts back tensors, gradients, arrays, the contents of containers, attributes, names and the
 state of random generators.  What is too large to keep a copy of, or has state that Python does not show, cannot be put
 back: `notes` says so.  Iterators that the call could use up are in `once`.
+
+Looking at all of it takes time and turns the processor's caches over, which would make the next call slow.  So
+`restore()` learns what calls change, and `restore(lightly=True)` puts only that back.
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ import os
 import sys
 import sysconfig
 import types
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler import marks, places, states
+from dynascope.compiler import marks, places, putting, states
 
 #: bytes of tensors of which values are kept
 MOST_BYTES = 4 << 30
@@ -39,7 +42,6 @@ _LEAVES = (
     types.ModuleType,
     CodeType,
 )
-_ABSENT = object()
 _LIBRARY_MODULES = frozenset(("builtins", "torch", "collections", "typing", "numpy", *sys.builtin_module_names)) - {"__main__"}
 #: packages whose objects are machinery, not the program's state
 _MACHINERY = frozenset((
@@ -76,9 +78,11 @@ class World:
         self._codes: dict[int, CodeType] = {}
         self._bytes = 0
         self._unkept = 0
-        self._putters: list[tuple[type, Callable[[], None]]] = []
+        self._putters: list[tuple[type, Callable[[], Any]]] = []
         self._hidden: dict[str, None] = {}
         self._lost: set[type] = set()
+        #: what was found changed: places in the order of `_everything`
+        self._changing: dict[int, Callable[[], Any]] = {}
         #: generators and other iterators that can be reached
         self.once: list[Any] = []
         self.notes: list[str] = []
@@ -117,7 +121,7 @@ class World:
         if isinstance(value, type):
             return self._class(value)
         if isinstance(value, (list, deque, set, dict)):
-            contents = _contents(value)
+            contents = putting.contents_of(value)
             self._containers.append((value, contents))
             inside = [v for _, v in contents] if isinstance(value, dict) else contents
             return [*inside, *self._object(value), *self._methods(value)]
@@ -141,7 +145,7 @@ class World:
             self._hidden[f"{type(value).__module__}.{type(value).__qualname__}"] = None
         return [_inner(value), *self._object(value), *self._methods(value)]
 
-    def _keep(self, value: Any, putter: Callable[[Any], Callable[[], None]]) -> None:
+    def _keep(self, value: Any, putter: Callable[[Any], Callable[[], Any]]) -> None:
         if self._values:
             self._putters.append((type(value), putter(value)))
 
@@ -194,20 +198,20 @@ class World:
             return found  # a library's closures are its own affair
         found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *self._object(function)]
         for cell in function.__closure__ or ():
-            content = _content(cell)
+            content = putting.content_of(cell)
             self._cells.append((cell, content))
             found.append(content)
         self._codes[id(function.__code__)] = function.__code__
         names = sorted(names_used(function.__code__))
         for name in names:
-            value = function.__globals__.get(name, _ABSENT)
+            value = function.__globals__.get(name, putting.ABSENT)
             found += [value, *self._name(function.__globals__, name)]
             if isinstance(value, types.ModuleType) and _is_users_module(value.__name__):
                 found += [v for n in names for v in self._name(vars(value), n)]
-        return [v for v in found if v is not _ABSENT]
+        return [v for v in found if v is not putting.ABSENT]
 
     def _name(self, namespace: dict[str, Any], name: str) -> list[Any]:
-        self._names.append((namespace, name, namespace.get(name, _ABSENT)))
+        self._names.append((namespace, name, namespace.get(name, putting.ABSENT)))
         return [self._names[-1][2]]
 
     def _tensor(self, value: Any) -> list[Any]:
@@ -249,50 +253,54 @@ class World:
 
     # -- putting back -------------------------------------------------------------------------------------------
 
-    def restore(self) -> None:
-        """Put everything back as it was."""
-        for container, contents in self._containers:
-            _refill(container, contents)
-        for owner, attributes in self._attributes:
-            current = states.attributes_of(owner)
-            if current is not None and not _same(current, attributes):
-                current.clear()
-                current.update(attributes)
-        for cell, content in self._cells:
-            if _content(cell) is not content:
-                if content is _ABSENT:
-                    del cell.cell_contents
-                else:
-                    cell.cell_contents = content
-        for namespace, name, value in self._names:
-            if value is _ABSENT:
-                namespace.pop(name, None)
-            elif namespace.get(name, _ABSENT) is not value:
-                namespace[name] = value
-        self._restore_tensors()
-        for kind, put in self._putters:
-            self._try(kind, put)
+    def restore(self, *, lightly: bool = False) -> None:
+        """Put everything back as it was; `lightly`: only what was found changed before, the rest is not looked at."""
+        if lightly:
+            for _, put in sorted(self._changing.items(), key=lambda item: item[0]):
+                put()
+            return
+        for number, put in enumerate(self._everything()):
+            if put() is not False:
+                self._changing[number] = put
 
-    def _restore_tensors(self) -> None:
+    def _everything(self) -> Iterator[Callable[[], Any]]:
+        """Puts one thing back each, and tells whether it was another one; what does not tell counts as changed."""
         import torch
 
-        for tensor, data, before, wanted in self._tensors:
-            if states.geometry(tensor) != before:
-                self._try(type(tensor), functools.partial(setattr, tensor, "data", data))
-            if tensor.requires_grad != wanted and tensor.is_leaf:
-                tensor.requires_grad_(wanted)
+        for container, contents in self._containers:
+            yield functools.partial(putting.refill, container, contents)
+        for owner, attributes in self._attributes:
+            yield functools.partial(putting.put_attributes, owner, attributes)
+        for cell, content in self._cells:
+            yield functools.partial(putting.put_content, cell, content)
+        for namespace, name, value in self._names:
+            yield functools.partial(putting.put_name, namespace, name, value)
+        for kept in self._tensors:
+            yield functools.partial(self._put_tensor, *kept)
         for tensor, gradient in self._gradients:
-            tensor.grad = gradient
+            yield functools.partial(putting.put_gradient, tensor, gradient)
         for storage in self._storages.values():
-            self._try(torch.Tensor, storage.put)
+            yield functools.partial(self._try, torch.Tensor, storage.put)
+        for kind, put in self._putters:
+            yield functools.partial(self._try, kind, put)
 
-    def _try(self, kind: type, put: Callable[[], None]) -> None:
+    def _put_tensor(self, tensor: Any, data: Any, before: tuple[Any, ...], wanted: bool) -> bool:
+        is_other = states.geometry(tensor) != before
+        if is_other:
+            self._try(type(tensor), functools.partial(setattr, tensor, "data", data))
+        if tensor.requires_grad != wanted and tensor.is_leaf:
+            tensor.requires_grad_(wanted)
+            return True
+        return is_other
+
+    def _try(self, kind: type, put: Callable[[], Any]) -> Any:
         try:
-            put()
+            return put()
         except Exception as error:
             if kind not in self._lost:
                 self._lost.add(kind)
                 self.notes.append(f"a {kind.__name__} could not be put back: {type(error).__name__}: {error}")
+            return None
 
 
 def _inner(value: Any) -> Any:
@@ -325,42 +333,3 @@ def _is_machinery(kind: type) -> bool:
 def names_used(code: CodeType) -> set[str]:
     """Names of globals and attributes that this code, and the functions defined in it, may use."""
     return set(code.co_names).union(*(names_used(c) for c in code.co_consts if isinstance(c, CodeType)))
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # empty
-        return _ABSENT
-
-
-def _same(now: dict[str, Any], before: dict[str, Any]) -> bool:
-    return now.keys() == before.keys() and all(now[k] is v for k, v in before.items())
-
-
-def _base(container: Any) -> Any:
-    """The built-in class of a container: its methods are called, not the user's."""
-    return next(c for c in (OrderedDict, dict, list, set, deque) if isinstance(container, c))
-
-
-def _contents(container: Any) -> list[Any]:
-    base = _base(container)
-    items: Iterator[Any] = base.items(container) if isinstance(container, dict) else base.__iter__(container)
-    return list(items)
-
-
-def _refill(container: Any, contents: list[Any]) -> None:
-    """Give a list, deque, set or dict its contents again; untouched where they are the same objects."""
-    base, now = _base(container), _contents(container)
-    if isinstance(container, dict):
-        if [(id(k), id(v)) for k, v in now] != [(id(k), id(v)) for k, v in contents]:
-            base.clear(container)
-            for key, value in contents:
-                base.__setitem__(container, key, value)
-    elif isinstance(container, set):
-        if set(map(id, now)) != set(map(id, contents)):
-            set.clear(container)
-            set.update(container, contents)
-    elif list(map(id, now)) != list(map(id, contents)):
-        base.clear(container)
-        base.extend(container, contents)

@@ -264,3 +264,23 @@ def test_a_compiled_module_is_followed() -> None:
     again(f, torch.randn(3, 2))
     assert norm.num_batches_tracked is not None
     assert norm.num_batches_tracked.item() == 1
+
+
+def test_lightly_puts_back_what_calls_were_seen_to_change_and_the_end_puts_back_all() -> None:
+    first, second, log = torch.zeros(1), torch.zeros(1), [0]
+
+    def f(late: bool) -> None:
+        first.add_(1)
+        if late:
+            second.add_(1)
+            log.append(1)
+
+    repeat = Repeat(f, (False,), {})
+    with repeat.without_trace() as prepare:
+        prepare()
+        f(late=False)
+        prepare()  # looks at everything: `first` is what calls change
+        f(late=True)
+        prepare(lightly=True)
+        assert (first.item(), second.item(), log) == (0.0, 1.0, [0, 1])
+    assert (first.item(), second.item(), log) == (0.0, 0.0, [0])
