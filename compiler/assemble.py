@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler import counts, graphtext, guardtext, places, stops
+from dynascope.compiler import counts, graphtext, guardtext, places, stages, stops
 from dynascope.compiler.breaks import BreakTable
 from dynascope.compiler.drafts import Draft, Drafts, Event
 from dynascope.compiler.report import (
@@ -21,16 +21,6 @@ from dynascope.compiler.report import (
     Report,
     Resume,
 )
-
-_PHASES = {
-    "dynamo_cumulative_compile_time_us": "dynamo",
-    "aot_autograd_cumulative_compile_time_us": "AOTAutograd",
-    "backend_compile_time_s": "backend",
-    "inductor_compile_time_s": "inductor",
-    "code_gen_time_s": "code generation",
-    "inductor_cumulative_compile_time_us": "inductor",
-    "triton_compile_time_us": "triton",
-}
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
 _KNOWN = (
@@ -65,8 +55,8 @@ class _Assembly:
         self.frame_of: dict[int, Frame] = {}  # by the draft's order
         #: code object -> its latest frame; for files, (name, file) stand for it
         self.latest: dict[Any, Frame] = {}
-        #: (name in the compiler, file) -> its frames: a stack names no more than these, and a line
-        self.named: dict[tuple[str, str], list[Frame]] = {}
+        #: (process, name in the compiler, file) -> its frames: a stack names no more than these, and a line
+        self.named: dict[tuple[int | None, str, str], list[Frame]] = {}
         self.resume_made: dict[int, tuple[Frame, Event]] = {}
         self.extents: dict[str, set[tuple[int, int]]] = {}
         self.breaks = BreakTable(cell_of)
@@ -104,7 +94,7 @@ class _Assembly:
         for made in draft.resumes:
             self.resume_made[made["resume"]["uid"]] = (frame, made)
         self.latest[self.key(draft)] = frame
-        self.named.setdefault((frame.code_name, frame.file), []).append(frame)
+        self.named.setdefault((draft.process, frame.code_name, frame.file), []).append(frame)
         if frame.status != "ignored":
             self.note_place(frame.file, frame.line, frame.end_line)
 
@@ -142,9 +132,9 @@ class _Assembly:
             frame.graph = frame.graph or graph.id
             self.result.graphs.append(graph)
 
-    def running(self, entry: dict[str, Any]) -> Frame | None:
+    def running(self, entry: dict[str, Any], process: int | None) -> Frame | None:
         """The frame that a stack entry stands in; None where several functions of that name could be meant."""
-        candidates = self.named.get((entry["function"], entry["file"]), [])
+        candidates = self.named.get((process, entry["function"], entry["file"]), [])
         for frame in reversed(candidates):
             if frame.line <= entry["line"] <= (frame.end_line or frame.line):
                 return frame
@@ -152,7 +142,7 @@ class _Assembly:
 
     def key(self, draft: Draft) -> Any:
         code = draft.code
-        return code.get("uid") or (code.get("name"), code.get("file"), code.get("line"))
+        return code.get("uid") or (draft.process, code.get("name"), code.get("file"), code.get("line"))
 
     def frame(self, draft: Draft) -> Frame:
         code = draft.code
@@ -177,7 +167,7 @@ class _Assembly:
             rank=draft.rank,
             foreign=self.owner is not None and draft.thread is not None and draft.thread != self.owner,
             compile_seconds=metrics.get("entire_frame_compile_time_s"),
-            phases=_phases(metrics),
+            phases=stages.phases(metrics),
             guard_count=metrics.get("guard_count"),
             guards=guardtext.guards(draft.guard_text) if draft.guard_text else [],
             bytecode=draft.artifacts.get("original_bytecode"),
@@ -201,7 +191,7 @@ class _Assembly:
         """Which frame called this one, or, for a resume function, which one it continues and after which break."""
         outer = draft.stack[:-1] if draft.stack else []
         for entry in reversed(outer):
-            caller = self.running(entry)
+            caller = self.running(entry, draft.process)
             if caller is not None and caller is not frame:
                 frame.parent, frame.called_from = caller.id, entry["line"]
                 break
@@ -243,28 +233,12 @@ class _Assembly:
                 self.note_place(node.file, node.line)
         graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
         graph.ops = graphtext.ops(graph.nodes)
-        graph.notes = [*draft.notes, *counts.unrolled(graph.nodes, self.cell_of)]
-        self.stages(draft, graph)
+        graph.sizes = draft.sizes
+        graph.notes = [*stages.notes(draft), *counts.unrolled(graph.nodes, self.cell_of)]
+        stages.tell(draft, graph)
         frame.graph = graph.id
         frame.inlined = self.inlined(frame, graph)
         self.result.graphs.append(graph)
-
-    def stages(self, draft: Draft, graph: Graph) -> None:
-        """AOT and backend stages; a backward that is not compiled yet is pending."""
-        graph.aot_forward = draft.aot.get("aot_forward_graph") or draft.aot.get("aot_inference_graph")
-        graph.aot_backward = draft.aot.get("aot_backward_graph")
-        graph.backend_code = "\n\n".join(draft.output_codes) or None
-        for name in draft.artifacts:
-            stage, _, verdict = name.partition("_cache_")
-            if verdict:
-                graph.caches["aot" if stage == "aotautograd" else "fx"] = verdict
-        if graph.caches:
-            graph.from_cache = "hit" in graph.caches.values()
-        if graph.aot_backward is not None:
-            compiled = bool(draft.backward_metrics) or len(draft.output_codes) > 1 or not (draft.output_codes or graph.caches)
-            graph.backward = "compiled" if compiled else "pending"
-            if graph.from_cache and graph.backward != "pending":
-                graph.backward = "from cache"
 
     def inlined(self, frame: Frame, graph: Graph) -> list[dict[str, Any]]:
         """Functions whose lines are in the graph beside the frame's own."""
@@ -363,15 +337,6 @@ class _Assembly:
             extent = places.function_extent(file, line)
             line, end_line = extent if extent else (line, line)
         self.extents.setdefault(file, set()).add((line, end_line))
-
-
-def _phases(metrics: dict[str, Any]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for name, phase in _PHASES.items():
-        value = metrics.get(name)
-        if value and phase not in found:
-            found[phase] = value / 1e6 if name.endswith("_us") else float(value)
-    return found
 
 
 def _module(path: str | None) -> str | None:

@@ -41,6 +41,8 @@ class Draft:
     order: int
     thread: int | None = None
     rank: int | None = None
+    #: of the files of several processes: which one
+    process: int | None = None
     #: {"uid", "name", "qualname", "file", "line", "end_line"}; without hooks no uid and no end_line
     code: dict[str, Any] = field(default_factory=dict)
     #: the Python stack at the start, outermost first: {"file", "line", "function"}
@@ -56,11 +58,14 @@ class Draft:
     frame: Event | None = None
     #: node name -> path of the nn.Module that it ran in
     modules: dict[str, str] = field(default_factory=dict)
+    #: what the symbols of its graph stood for
+    sizes: dict[str, int | float] = field(default_factory=dict)
     resumes: list[Event] = field(default_factory=list)
-    aot: dict[str, str] = field(default_factory=dict)
+    aot: dict[str, list[str]] = field(default_factory=dict)
+    #: what DDP's optimizer made of the graph, one for each bucket of gradients: {"name", "code"}
+    splits: list[dict[str, str]] = field(default_factory=list)
     output_codes: list[str] = field(default_factory=list)
     artifacts: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
     started: bool = False
     closed: bool = False
 
@@ -76,7 +81,7 @@ class Drafts:
         self.cached: list[Event] = []
         #: code object that was called compiled -> the user's name for it, in order of the first call
         self.entries: dict[int, str] = {}
-        self._open: dict[tuple[int | None, str], Draft] = {}
+        self._open: dict[tuple[int | None, str], Draft] = {}  # by process and compile id
 
     def feed(self, events: Iterable[Event]) -> Drafts:
         for event in events:
@@ -92,15 +97,16 @@ class Drafts:
 
     def draft(self, event: Event, *, opens: bool = False) -> Draft:
         """The draft that an event belongs to; a new one where it opens a compile."""
-        metadata = event.get("metadata") or {}
-        rank = metadata.get("rank")
-        key = (rank, str(event.get("cid")))
+        process = event.get("process")
+        key = (process, str(event.get("cid")))
         draft = self._open.get(key) if event.get("cid") is not None else None
         if draft is None or (opens and draft.closed):
-            draft = Draft(cid=event.get("cid"), order=len(self.drafts), thread=event.get("thread"), rank=rank)
+            draft = Draft(cid=event.get("cid"), order=len(self.drafts), thread=event.get("thread"), process=process)
             self.drafts.append(draft)
             if draft.cid is not None:
                 self._open[key] = draft
+        if draft.rank is None:  # torch tells it from when the process group is there
+            draft.rank = (event.get("metadata") or {}).get("rank")
         return draft
 
     def _event(self, event: Event) -> None:
@@ -116,6 +122,7 @@ class Drafts:
             self.draft(event).graph_end = event
         elif kind == "nodes":
             self.draft(event).modules = event["modules"]
+            self.draft(event).sizes = event["sizes"]
         elif kind == "resume":
             self.draft(event).resumes.append(event)
         elif kind == "entry":
@@ -131,6 +138,9 @@ class Drafts:
         if name == "str":
             text, number = metadata["str"]
             self.strings[int(number)] = str(text)
+            return
+        if name == "create_symbol" and event.get("cid") is not None:
+            self._symbol(self.draft(event), metadata[name])
             return
         if name in KNOWN:
             return
@@ -160,10 +170,15 @@ class Drafts:
             draft.backward_metrics = dict(metadata[name])
         elif name == "inductor_output_code":
             draft.output_codes.append(_settled(str(payload)))
-        elif name in ("optimize_ddp_split_graph", "optimize_ddp_split_child"):
-            draft.notes.append("split by DDP's optimizer")
-        elif payload is not None:
-            draft.aot[name] = str(payload)
+        elif name == "optimize_ddp_split_child":
+            draft.splits.append({"name": str(metadata[name].get("name")), "code": str(payload)})
+        elif payload is not None and name != "optimize_ddp_split_graph":
+            draft.aot.setdefault(name, []).append(str(payload))
+
+    def _symbol(self, draft: Draft, told: dict[str, Any]) -> None:
+        value = str(told.get("val"))
+        if value.lstrip("-").isdigit():
+            draft.sizes[str(told["symbol"])] = int(value)
 
     def _metrics(self, draft: Draft, metrics: dict[str, Any]) -> None:
         if metrics.get("is_forward") is False:
@@ -185,8 +200,6 @@ class Drafts:
             draft.error_text = _text(payload)
         elif name.startswith(("fx_graph_cache_", "aotautograd_cache_")):
             draft.artifacts[name] = ""
-        elif name.startswith("cudagraph"):
-            draft.notes.append(_text(payload).strip().splitlines()[0] if payload else name)
         elif name.endswith("_BYTECODE"):
             draft.artifacts[name.rsplit("_", 2)[-2].lower() + "_bytecode"] = _capped(_settled(_text(payload)))
 

@@ -65,7 +65,7 @@ def _stdlib() -> str:
 
 def in_stdlib(file: str) -> bool:
     """Whether the file is part of Python's own library."""
-    return file.startswith(_stdlib()) and "-packages" + os.sep not in file
+    return file.startswith("<frozen ") or (file.startswith(_stdlib()) and "-packages" + os.sep not in file)
 
 
 def is_plumbing(file: str) -> bool:

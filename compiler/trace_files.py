@@ -65,6 +65,7 @@ def load_traces(files: list[Path], *, strict: bool = False) -> Report:
             if len(files) > 1:
                 found = _RANK.search(file.name)
                 event["metadata"].setdefault("rank", int(found.group(1)) if found else index)
+                event["process"] = index
             events.append(event)
         if strict and problems:
             raise ValueError(f"{file}: {_told(problems)}")

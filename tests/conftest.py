@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 from notebook_making import Maker, make_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
+# A run that a shell started in the background ignores Ctrl-C, and so would every kernel and command that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 try:

@@ -287,9 +287,10 @@ class _Details:
             parts.append(_prose("about", "What is known", [BEFORE], []))
         if g.nodes:
             parts.append({"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, self.places)})
+        splits = "\n\n".join(f"# {split.get('name', '')}\n{split.get('code', '')}" for split in g.splits)
         for key, name, text in (
-            ("code", "Python code", g.code), ("aot", "AOT forward", g.aot_forward), ("aotb", "AOT backward", g.aot_backward),
-            ("backend", "Backend code", g.backend_code),
+            ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),
+            ("aotb", "AOT backward", g.aot_backward), ("backend", "Backend code", g.backend_code),
         ):  # fmt: skip
             if text:
                 parts.append(_code(key, name, text, "python"))
