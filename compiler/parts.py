@@ -125,6 +125,8 @@ class Graph:
     end: str | None = None
     #: the break that ended it
     break_: str | None = None
+    #: the graphs that DDP's optimizer made of it, one for each bucket of gradients: {"name", "code"}
+    splits: list[dict[str, str]] = field(default_factory=list)
     aot_forward: str | None = None
     aot_backward: str | None = None
     backend_code: str | None = None
@@ -132,7 +134,36 @@ class Graph:
     from_cache: bool | None = None
     #: {"aot": "hit" | "miss" | "bypass", "fx": ...}
     caches: dict[str, str] = field(default_factory=dict)
-    #: further stages: "CUDA graphs skipped: ...", split graphs and the like
+    #: sentences on later stages (CUDA graphs that were skipped) and on loops that were unrolled
+    notes: list[str] = field(default_factory=list)
+    #: what the symbols of its shapes stood for when it was captured, where known: {"s77": 8}
+    sizes: dict[str, int | float] = field(default_factory=dict)
+    #: run again on its own; only where it was asked for (`report.run_graph`)
+    run: GraphRun | None = None
+
+
+@dataclass(kw_only=True)
+class GraphRun:
+    """One graph run again on its own: made-up data of the recorded shapes, eager against compiled, without gradients."""
+
+    device: str
+    device_name: str
+    backend: str
+    calls: int
+    #: of one call: median, and the middle half; timed in turns
+    eager_seconds: float
+    eager_spread: list[float] = field(default_factory=list)
+    #: None: the backend could not compile it (a note tells why)
+    compiled_seconds: float | None = None
+    compiled_spread: list[float] = field(default_factory=list)
+    #: eager by compiled
+    speed_up: float | None = None
+    #: what torch's allocators held at most during a call, beside the inputs; None: unknown
+    eager_peak_bytes: int | None = None
+    compiled_peak_bytes: int | None = None
+    #: each operation of the eager graph in order, median over the calls: [{"node": name, "seconds"}]
+    ops: list[dict[str, Any]] = field(default_factory=list)
+    #: how far the figures can be trusted, one sentence each
     notes: list[str] = field(default_factory=list)
 
 
