@@ -4,7 +4,8 @@
    carry clocks of their own, read in the very calls that are profiled; segments must agree within 10 %, and less than
    5 % may be unaccounted for.
 2. Promises: the break that is ranked first is removed in a copy of the code; what the call gains must be what the
-   ranking promised, within 25 %.  Three programs with made-up breaks, and BERT with one put in.
+   ranking promised, within 25 %.  Three programs with made-up breaks, and BERT with one put in.  The program and its copy
+   are called in turns, because the machine's load changes.
 3. Afterwards: what a call takes before it was profiled, and after.
 """
 
@@ -14,9 +15,10 @@ import argparse
 import gc
 import os
 import platform
+import queue
 import statistics
 import time
-from array import array
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +30,15 @@ import torch
 from dynascope.compiler import profile, recording, run
 from dynascope.compiler.fresh import fresh
 from dynascope.compiler.repeat import Repeat
-from dynascope.compiler.report import Profile, Report
 from dynascope.compiler.settings import Settings
 
 RESULTS = Path(__file__).parent / "results_profile.md"
 CALLS = 15
-TURNS = 5
-#: seconds that each part took, as it measured it itself; no list, because profiling would put that back
-WATCH: dict[str, array[float]] = {}
+TURNS = 10
+#: calls of each of two programs, one after the other, in each turn; before each some that warm the caches up
+PAIRS, WARM = 15, 3
+#: seconds that each part took, as it measured it itself; in what profiling takes for machinery and does not put back
+WATCH: dict[str, queue.Queue[float]] = {}
 
 
 @dataclass
@@ -63,16 +66,16 @@ class Row:
 def note(name: str, seconds: float) -> None:
     """Of the calls under the profiler only: it is those that are compared."""
     if torch.autograd._profiler_enabled():
-        WATCH[name].append(seconds)
+        WATCH[name].put_nowait(seconds)
 
 
-def stopwatch(name: str) -> float:
+def stopwatch(name: str, warm: int) -> float:
     """The median over the calls that counted: in each turn the first ones warm up."""
     in_turn = CALLS // profile.ROUNDS
-    turn = profile.WARM_UP + in_turn
-    times = WATCH[name]
+    turn = warm + in_turn
+    times = list(WATCH[name].queue)
     assert len(times) == turn * profile.ROUNDS, f"{name}: {len(times)} calls"
-    return statistics.median(t for i, t in enumerate(times) if i % turn >= profile.WARM_UP)
+    return statistics.median(t for i, t in enumerate(times) if i % turn >= warm)
 
 
 def watched(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -85,30 +88,10 @@ def watched(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             note(name, time.perf_counter() - start)
             return result
 
-        WATCH[name] = array("d")
+        WATCH[name] = queue.Queue()
         return torch.compiler.disable(timed)
 
     return decorate
-
-
-def profiled(
-    function: Callable[..., Any], *args: Any, backend: str | Callable[..., Any], calls: int = CALLS
-) -> tuple[Profile, Report]:
-    """As `explain(function, profile=calls)(*args)`, with the report."""
-    settings = Settings(backend=backend)
-    observed = recording.observe(settings, [function.__name__])
-    with observed, run.environment(settings), fresh() as freshen:
-        freshen(function)
-        entry = run.entry(function, settings)
-        repeat = Repeat(function, args, {})
-        entry(*args)
-        for times in WATCH.values():
-            del times[:]
-        measured = profile.measure(entry, repeat, calls)
-    report = observed.report
-    found = profile.tell(measured, report)
-    assert found is not None, report.notes
-    return found, report
 
 
 # -- 1. known parts ---------------------------------------------------------------------------------------------
@@ -158,7 +141,7 @@ def stopwatch_backend(backend: str) -> Callable[..., Any]:
 
     def compile_watched(graph: Any, inputs: Any) -> Any:
         name = f"graph {sum(n.startswith('graph') for n in WATCH)}"
-        compiled, WATCH[name] = compile_graph(graph, inputs), array("d")
+        compiled, WATCH[name] = compile_graph(graph, inputs), queue.Queue()
 
         def run_graph(*args: Any) -> Any:
             start = time.perf_counter()
@@ -176,16 +159,30 @@ def parts(backend: str) -> tuple[list[Row], float]:
     for name in [n for n in WATCH if n.startswith("graph")]:
         del WATCH[name]
     torch._dynamo.reset()
-    found, report = profiled(known_parts, torch.rand(384, 384), backend=stopwatch_backend(backend))
+    settings, x = Settings(backend=stopwatch_backend(backend)), torch.rand(384, 384)
+    observed = recording.observe(settings, ["known_parts"])
+    with observed, run.environment(settings), fresh() as freshen:
+        freshen(known_parts)
+        entry = run.entry(known_parts, settings)
+        repeat = Repeat(known_parts, (x,), {})
+        entry(x)
+        for times in WATCH.values():
+            times.queue.clear()
+        measured = profile.measure(entry, repeat, CALLS)
+    report = observed.report
+    found = profile.tell(measured, report)
+    assert found is not None, report.notes
     rows = []
     graphs = [s for s in found.segments if s.kind == "graph"]
     for number, name in ((0, "4 products"), (1, "8 products")):
-        rows.append(Row(f"graph {number}: {name}", stopwatch(f"graph {number}"), graphs[number].median or 0, 0.10))
+        rows.append(
+            Row(f"graph {number}: {name}", stopwatch(f"graph {number}", measured.warm), graphs[number].median or 0, 0.10)
+        )
     for name in ("sleep", "copy", "eager product"):
         line = f"= {name.replace(' ', '_')}("
         broken = next(b for b in report.breaks if line in b.source)
         gap = sum(s.median or 0 for s in found.segments if s.kind == "gap" and s.break_ == broken.id)
-        rows.append(Row(f"gap: {name}", stopwatch(name), gap, 0.10))
+        rows.append(Row(f"gap: {name}", stopwatch(name, measured.warm), gap, 0.10))
     return rows, found.shares["unaccounted"]
 
 
@@ -276,43 +273,68 @@ def bert() -> Callable[[torch.Tensor, bool], Any]:
     return run_bert
 
 
-def median_call(program: Callable[..., Any], x: torch.Tensor, first: bool, backend: str) -> float:
-    """Median seconds of a call, compiled alone."""
-    torch._dynamo.reset()
+def copied(program: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function to Python, another one to the compiler."""
+    assert isinstance(program, types.FunctionType)
+    code = program.__code__.replace(co_consts=(*program.__code__.co_consts, "a copy"))
+    return types.FunctionType(code, program.__globals__, program.__name__, program.__defaults__, program.__closure__)
+
+
+def one_call(compiled: Callable[..., Any], x: torch.Tensor, first: bool) -> float:
+    """Seconds of a call, the caches warm."""
     WATCHING[0] = first
-    compiled = torch.compile(program, backend=backend)
-    times = []
+    for _ in range(WARM):
+        compiled(x, first)
+    start = time.perf_counter()
+    compiled(x, first)
+    return time.perf_counter() - start
+
+
+def gained(broken: Callable[..., Any], fixed: Callable[..., Any], x: torch.Tensor) -> float:
+    """How much longer a call takes with the break: the two are called in turns, the median of the differences counts."""
     gc.collect()
     gc.disable()
-    for _ in range(50):
-        start = time.perf_counter()
-        compiled(x, first)
-        times.append(time.perf_counter() - start)
-    gc.enable()
-    return statistics.median(times[10:])
+    try:
+        return statistics.median(one_call(broken, x, True) - one_call(fixed, x, False) for _ in range(PAIRS))
+    finally:
+        gc.enable()
 
 
+@torch.no_grad()
 def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: str, word: str) -> Row:
     """The gain of removing the break that is ranked first, against what the ranking promised.
 
-    `program(x, False)` is without that break; `word` stands in its line, to be sure that it is the one.  Each turn
-    compares what was measured one after the other, because the machine's load changes; the median of the turns counts.
+    `program(x, False)` is without that break; `word` stands in its line, to be sure that it is the one.  Each turn profiles
+    and compares; the median of the turns' ratios counts.
     """
-    promised, kept = [], []
-    with torch.no_grad():
+    torch._dynamo.reset()
+    WATCHING[0] = True
+    settings = Settings(backend=backend)
+    observed = recording.observe(settings, [program.__name__])
+    fixed = torch.compile(copied(program), backend=backend)
+    measured, gains = [], []
+    with observed, run.environment(settings), fresh() as freshen:
+        freshen(program)
+        broken = run.entry(program, settings)
+        repeat = Repeat(program, (x, True), {})
+        broken(x, True)
+        gained(broken, fixed, x)  # compiles
         for _ in range(TURNS):
-            fixed = median_call(program, x, False, backend)
-            torch._dynamo.reset()
+            gains.append(gained(broken, fixed, x))
             WATCHING[0] = True
-            found, report = profiled(program, x, True, backend=backend)
-            best = found.breaks[0]
-            source = report.break_(best.break_).source.strip()
-            assert word in source, f"ranked first: {source!r}, not {word!r}"
-            promised.append(best.seconds or 0.0)
-            gained = median_call(program, x, True, backend) - fixed
-            kept.append(gained / promised[-1])
+            measured.append(profile.measure(broken, repeat, 5))
+    report = observed.report
+    promised = []
+    for turn in measured:
+        found = profile.tell(turn, report)
+        assert found is not None, report.notes
+        best = found.breaks[0]
+        source = report.break_(best.break_).source.strip()
+        assert word in source, f"ranked first: {source!r}, not {word!r}"
+        promised.append(best.seconds or 0.0)
     middle = statistics.median(promised)
-    return Row(f"{name}: `{source[:40]}`", middle, statistics.median(kept) * middle, 0.25)
+    kept = statistics.median(g / p for g, p in zip(gains, promised, strict=True))
+    return Row(f"{name}: `{source[:40]}`", middle, kept * middle, 0.25)
 
 
 # -- 3. afterwards ----------------------------------------------------------------------------------------------
@@ -353,9 +375,11 @@ def main() -> None:
     torch.set_num_threads(parser.parse_args().threads)
     out = ["# The run-time view, measured", ""]
     cpu = platform.processor() or platform.machine()
-    out += [f"torch {torch.__version__}, Python {platform.python_version()}, {cpu}, {torch.get_num_threads()} thread(s); "
-            f"no GPU. Load average at the start {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: a loaded machine spoils "
-            "the second table, which compares calls made one after the other. Made by `bench_profile.py`.", ""]  # fmt: skip
+    out += [
+        f"torch {torch.__version__}, Python {platform.python_version()}, {cpu}, {torch.get_num_threads()} thread(s); no GPU. "
+        f"Load average at the start {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores. Made by `bench_profile.py`.",
+        "",
+    ]
     failed = 0
     for backend in ("inductor", "eager"):
         rows, unaccounted = parts(backend)
