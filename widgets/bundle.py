@@ -15,7 +15,7 @@ from pathlib import Path
 from dynascope.widgets.palette import css_variables
 
 HERE = Path(__file__).parent
-MODULES = ("dom", "theme", "tokens", "logic", "lens", "split", "fx", "detail", "header", "breaks", "timeline", "main")
+MODULES = ("dom", "theme", "tokens", "logic", "unfold", "lens", "split", "fx", "detail", "header", "breaks", "timeline", "main")
 #: bytes; every saved widget state carries the module
 LIMIT = 60_000
 

@@ -31,8 +31,10 @@ def fold_details(report: Report, places: Places, picture: Picture) -> dict[str, 
                 [shorten(break_code(b, places), 120), places.at(b.file, b.line, b.cell), b.outcome, b.id] for b in met[:ROWS]
             ]
             parts.append({"key": "breaks", "name": f"Graph breaks ({len(met)})", "kind": "list", "body": rows})
+        if "inside" in shape:
+            found |= fold_details(report, places, shape["inside"])
         found[shape["id"]] = {
-            "kind": "fold", "title": "Folded", "code": shape["full"].removesuffix(", folded"), "place": "", "copy": "",
+            "kind": "fold", "title": "Folded", "code": shape["full"].replace(", folded", ""), "place": "", "copy": "",
             "facts": [["frames", str(len(inside)), ""], ["graph breaks", str(len(met)), ""]], "parts": parts,
         }  # fmt: skip
     return found

@@ -31,9 +31,7 @@ MOUNT = """
 const data = document.getElementById("dyn-data");
 const read = async () => {
   if (data.dataset.packed !== "gzip") return JSON.parse(data.textContent);
-  const bytes = Uint8Array.from(atob(data.textContent), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  return unzipped(Uint8Array.from(atob(data.textContent), (c) => c.charCodeAt(0)));
 };
 read().then((model) => mountPage(document.getElementById("dyn-view"), model));
 """

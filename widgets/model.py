@@ -11,7 +11,7 @@ from dynascope.widgets.details import break_target, details
 from dynascope.widgets.folddetails import fold_details
 from dynascope.widgets.lens import lens
 from dynascope.widgets.shapes import break_code
-from dynascope.widgets.split import split_pictures
+from dynascope.widgets.split import split_picture
 from dynascope.widgets.timeline import cost_text, timeline
 from dynascope.widgets.wire import Chip, Row, ViewModel
 from dynascope.widgets.words import Places, frame_name, printable, shorten
@@ -24,13 +24,11 @@ _RANK = {"raised": 0, "skipped": 1, "resumed": 2}
 def view_model(report: Report) -> ViewModel:
     """All that a view shows of `report`, with positions."""
     places = Places(report)
-    split, whole = split_pictures(report, places)
-    told = details(report, places)
-    for picture in (split, whole):
-        told |= fold_details(report, places, picture) if picture else {}
+    split = split_picture(report, places)
+    told = details(report, places) | fold_details(report, places, split)
     return {
         "schema": MODEL_SCHEMA, "headline": printable(headline(report), 2000), "name": _name(report),
-        "counts": _counts(report), "chips": _chips(report), "first": first_id(report), "split": split, "whole": whole,
+        "counts": _counts(report), "chips": _chips(report), "first": first_id(report), "split": split,
         "lens": lens(report, places), "details": told, "breaks": break_rows(report, places),
         "time": timeline(report, places),
         "notes": [printable(n, 2000) for n in _notes(report)],

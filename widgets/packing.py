@@ -1,12 +1,16 @@
 """Parts of a drawing that no arrow joins, set side by side where there is room for them.
 
 Promises: what an arrow joins is laid out as one, by `layout`; parts stand in the order given, in rows no wider than
-asked for (a part that is wider has a row of its own); nothing overlaps; ids, sizes and edges are those given.
+asked for (a part that is wider has a row of its own); tall parts are cut into columns; nothing overlaps; ids, sizes and
+edges are those given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from dynascope.widgets import layout as lay
+from dynascope.widgets.wrap import wrapped
 
 #: of more parts none is sent to `dot`: each costs a process
 DOT_PARTS = 6
@@ -14,12 +18,18 @@ DOT_PARTS = 6
 DOT_GROUPS = 60
 
 
-def packed(boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], room: float) -> lay.Placement:
-    """As `layout.layout`, but parts that only an edge of kind "order" joins stand beside each other."""
+def packed(
+    boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], room: float, *,
+    alone: Collection[str] = (), quick: bool = False,
+) -> lay.Placement:  # fmt: skip
+    """As `layout.layout`, but parts that only an edge of kind "order" joins stand beside each other.
+
+    `alone`: ids beside which no other part may stand, because they grow; `quick`: without `dot`.
+    """
     parts = _parts(boxes, edges, groups)
-    engine: lay.Engine = "auto" if len(parts) <= DOT_PARTS and len(groups) <= DOT_GROUPS else "layered"
+    engine: lay.Engine = "auto" if len(parts) <= DOT_PARTS and len(groups) <= DOT_GROUPS and not quick else "layered"
     if len(parts) < 2:
-        return lay.layout(boxes, edges, groups, engine=engine)
+        return wrapped(lay.layout(boxes, edges, groups, engine=engine), edges, room)
     owner = {id: n for n, ids in enumerate(parts) for id in ids}
     own_boxes: list[list[lay.Box]] = [[] for _ in parts]
     own_edges: list[list[int]] = [[] for _ in parts]
@@ -37,18 +47,19 @@ def packed(boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group],
     engines = set()
     x = y = high = width = 0.0
     for n in range(len(parts)):
-        alone = len(own_groups[n]) + len(own_boxes[n]) < 4
+        few = len(own_groups[n]) + len(own_boxes[n]) < 4
         mine = [edges[i] for i in own_edges[n]]
-        part = lay.layout(own_boxes[n], mine, own_groups[n], engine="layered" if alone else engine)
+        part = wrapped(lay.layout(own_boxes[n], mine, own_groups[n], engine="layered" if few else engine), mine, room)
         engines.add(part.engine)
-        if x and x + part.width - 2 * lay.MARGIN > room:
+        grows = any(id in alone for id in parts[n])
+        if x and (grows or x + part.width - 2 * lay.MARGIN > room):
             x, y, high = 0.0, y + high - 2 * lay.MARGIN + lay.ROW_GAP, 0.0
         placed_boxes |= {id: _moved(r, x, y) for id, r in part.boxes.items()}
         placed_groups |= {id: _moved(r, x, y) for id, r in part.groups.items()}
         for number, route in zip(own_edges[n], part.edges, strict=True):
             routes[number] = [(round(a + x, 1), round(b + y, 1)) for a, b in route]
         width, high = max(width, x + part.width), max(high, part.height)
-        x += part.width - 2 * lay.MARGIN + lay.SIDE_GAP
+        x += room if grows else part.width - 2 * lay.MARGIN + lay.SIDE_GAP
     used = "dot" if "dot" in engines else "layered"
     return lay.Placement(round(width, 1), round(y + high, 1), placed_boxes, placed_groups, routes, used)
 

@@ -17,6 +17,8 @@ from dynascope.widgets.words import Places, cut, frame_name, line_ranges, printa
 
 BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
 GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
+#: a fold is as wide as a frame in it and what is around that
+FOLD_WIDTH = GROUP_WIDTH + 2 * lay.MARGIN
 TITLE_HEIGHT, LINE_HEIGHT = 34.0, 16.0
 #: the strip above a break that names the region it stands in
 REGION_HEIGHT = 20.0
@@ -125,12 +127,13 @@ def break_shape(places: Places, b: Break) -> Shape:
     return shape
 
 
-def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]]) -> Shape:
-    """The box that stands for folded frames, and what it holds."""
+def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]], width: float) -> Shape:
+    """The box that stands for folded frames, and what it holds; as wide as it is once it is open."""
     note = plural(len(breaks), "break") if breaks else ""
-    room = BOX_WIDTH - 30 - text_width(note, 11)
+    room = width - 44 - text_width(note, 11)
     full = f"{folded.title()}, folded" + (f", with {note}" if note else "")
     shape = blank(folded.id, "fold", cut(folded.title(), room, 12, bold=True), note, full)
+    shape["w"] = width
     shape["holds"] = [f.id for f in folded.frames] + [b.id for b in breaks]
     shape["holds"] += [f.graph for f in folded.frames if f.graph in graphs and f.graph]
     return shape

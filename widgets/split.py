@@ -2,7 +2,7 @@
 
 Promises: every break is one box, in the frame that stands at its line, however many frames ran into it;
 calls lead to the right, continuations downwards; frames with status "ignored" are left out; what is folded is
-counted in words, never silently dropped.
+counted in words, never silently dropped, and comes along laid out, so that a fold opens where no kernel is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dynascope.widgets.packing import packed
 from dynascope.widgets.shapes import (
     BOX_HEIGHT,
     BOX_WIDTH,
+    FOLD_WIDTH,
     GROUP_WIDTH,
     LINE_HEIGHT,
     REGION_HEIGHT,
@@ -35,8 +36,10 @@ FOLD_ABOVE = 50
 KEEP = 20
 #: frames of a picture that cannot be scrolled
 SHORT = 10
-#: more frames than this are not drawn even when unfolded
-WHOLE_ABOVE = 450
+#: more folded frames than this are not drawn even when unfolded
+INSIDE = 400
+#: room for a fold's name above what it holds, once it is open
+UNFOLD_HEAD = 34.0
 HIT_ARROWS = 8
 
 
@@ -47,24 +50,40 @@ def short_picture(report: Report, places: Places) -> Picture:
     return _Drawing(report, places, kept, folds).picture()
 
 
-def split_pictures(report: Report, places: Places) -> tuple[Picture, Picture | None]:
-    """The picture to show first, and, where that one is folded, the unfolded one."""
+def split_picture(report: Report, places: Places) -> Picture:
+    """The picture to show; where it has folds, each with what it holds."""
     visible = [f for f in report.frames if f.status != "ignored"]
     if len(visible) <= FOLD_ABOVE:
-        return _Drawing(report, places, visible, {}).picture(), None
+        return _Drawing(report, places, visible, {}).picture()
     kept, folds = fold(visible, KEEP)
-    folded = _Drawing(report, places, kept, folds).picture()
-    if len(visible) > WHOLE_ABOVE:
-        kept, folds = fold(visible, WHOLE_ABOVE - 50, "rest")
-        return folded, _Drawing(report, places, kept, folds).picture()
-    return folded, _Drawing(report, places, visible, {}).picture()
+    drawing = _Drawing(report, places, kept, folds)
+    room = INSIDE
+    for folded in {id(f): f for f in folds.values()}.values():
+        if room > 0:
+            drawing.insides[folded.id] = _inside(report, places, folded, room, drawing.owners)
+        room -= len(folded.frames)
+    return drawing.picture()
+
+
+def _inside(report: Report, places: Places, folded: Folded, room: int, elsewhere: dict[str, str | None]) -> Picture:
+    """What a fold holds; of more than `room` frames the last ones stay folded."""
+    frames, rest = folded.frames[:room], folded.frames[room:]
+    more = Folded(folded.id.replace("fold", "rest"), folded.name, folded.resumes, rest)
+    drawing = _Drawing(report, places, frames, {f.id: more for f in rest}, inner=True)
+    drawing.owners |= {id: None for id, owner in elsewhere.items() if owner is not None}
+    return drawing.picture()
 
 
 class _Drawing:
     """One picture being put together."""
 
-    def __init__(self, report: Report, places: Places, frames: list[Frame], folds: dict[str, Folded]) -> None:
-        self.report, self.places, self.frames, self.folds = report, places, frames, folds
+    def __init__(
+        self, report: Report, places: Places, frames: list[Frame], folds: dict[str, Folded], *, inner: bool = False
+    ) -> None:
+        """`inner`: of what a fold holds; what belongs to no frame in it is drawn outside."""
+        self.report, self.places, self.frames, self.folds, self.inner = report, places, frames, folds, inner
+        #: by a fold's id: what it shows once it is open
+        self.insides: dict[str, Picture] = {}
         self.by_id = {f.id: f for f in report.frames}
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
         self.breaks = {b.id: b for b in report.breaks}
@@ -86,7 +105,7 @@ class _Drawing:
             owner = self.owners[b.id]
             if owner is not None:
                 held[owner].append(b)
-            elif not any(h.frame in self.folds for h in b.hits):
+            elif not self.inner and not any(h.frame in self.folds for h in b.hits):
                 self._box(break_shape(self.places, b), None)
         for frame in self.frames:
             self._frame(frame, held[frame.id])
@@ -130,9 +149,13 @@ class _Drawing:
     def _fold_box(self, folded: Folded) -> None:
         ids = {f.id for f in folded.frames}
         breaks = [b for b in self.report.breaks if self.owners[b.id] is None and any(h.frame in ids for h in b.hits)]
-        self._box(fold_shape(folded, breaks, self.graphs), None)
+        inside = self.insides.get(folded.id)
+        shape = fold_shape(folded, breaks, self.graphs, inside["width"] if inside else FOLD_WIDTH)
+        if inside:
+            shape["inside"] = inside
+        self._box(shape, None, shape["w"])
 
-    def _box(self, shape: Shape, group: str | None) -> None:
+    def _box(self, shape: Shape, group: str | None, width: float = BOX_WIDTH) -> None:
         if shape["id"] not in self.shapes:
             if group is not None:
                 shape["group"] = group
@@ -140,7 +163,7 @@ class _Drawing:
                 shape.pop("group", None)
             self.shapes[shape["id"]] = shape
             height = BOX_HEIGHT + (REGION_HEIGHT if shape["kind"] == "break" and "region" in shape else 0)
-            self.boxes.append(lay.Box(shape["id"], BOX_WIDTH, height, group))
+            self.boxes.append(lay.Box(shape["id"], width, height, group))
 
     # -- arrows -----------------------------------------------------------------------------------
 
@@ -247,7 +270,7 @@ class _Drawing:
     # -- places -----------------------------------------------------------------------------------
 
     def _placed(self) -> Picture:
-        placed = packed(self.boxes, self.edges, self.groups, ROOM)
+        placed = packed(self.boxes, self.edges, self.groups, ROOM, alone=self.insides.keys(), quick=self.inner)
         for name, rect in (*placed.groups.items(), *placed.boxes.items()):
             shape = self.shapes[name]
             shape["x"], shape["y"], shape["w"], shape["h"] = rect.x, rect.y, rect.width, rect.height

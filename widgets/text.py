@@ -11,6 +11,7 @@ import shutil
 import sys
 import textwrap
 
+from dynascope.compiler.input_words import summed_up
 from dynascope.compiler.report import Break, Report, headline
 from dynascope.widgets.advice import advice, cause_of, region_of, said
 from dynascope.widgets.model import sorted_breaks
@@ -73,7 +74,7 @@ class _Terminal:
             ]
             if len(breaks) > MOST + 20:
                 out.append(f"  … and {len(breaks) - MOST - 20} more")
-        out += self.skipped() + self.recompiles() + self.run_time()
+        out += self.skipped() + self.recompiles() + self.run_time() + self.inputs()
         if self.report.notes:
             out += ["", *[line for note in self.report.notes[:8] for line in self.wrap("note: " + note, "", 3)]]
         return out
@@ -90,6 +91,16 @@ class _Terminal:
         for cost in profile.breaks[:MOST]:
             out += self.wrap(f"{at[cost.break_]} {cost_text(cost)}", "    ")
         return out + (self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else [])
+
+    def inputs(self) -> list[str]:
+        """Each input of a list: what it made the compiler do, and what a call with it takes."""
+        runs = self.report.inputs
+        if not runs:
+            return []
+        out = ["", self.paint(summed_up(runs), "bold")]
+        for number, run in enumerate(runs[: 2 * MOST], 1):
+            out += self.wrap(f"{number}. {run.arguments}: {run.words}", "    ", 3)
+        return out + ([f"    … and {len(runs) - 2 * MOST} more"] if len(runs) > 2 * MOST else [])
 
     def error(self) -> list[str]:
         e = self.report.error

@@ -7,9 +7,10 @@ what is too short to be seen joins its neighbours and says so; everything is a t
 from __future__ import annotations
 
 from dynascope.compiler.break_costs import time_text
+from dynascope.compiler.input_words import summed_up
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment
 from dynascope.widgets.palette import graph_tone
-from dynascope.widgets.wire import Share, TimeLine, TimeSegment
+from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 from dynascope.widgets.words import Places, printable, shorten
 
 MOST = 1500
@@ -43,7 +44,18 @@ def timeline(report: Report, places: Places) -> TimeLine | None:
         "verdict": printable(profile.verdict.words, 1000), "first": printable(profile.first, 1000),
         "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),
         "devices": printable(", ".join(profile.devices), 300),
+        "inputs": _inputs(report), "inputs_told": summed_up(report.inputs) if report.inputs else "",
     }  # fmt: skip
+
+
+def _inputs(report: Report) -> list[InputRow]:
+    return [
+        {
+            "arguments": shorten(run.arguments, 120), "outcome": run.outcome, "words": printable(run.words, 600),
+            "id": next(iter(run.frames), ""),
+        }
+        for run in report.inputs or ()
+    ]  # fmt: skip
 
 
 def cost_text(cost: BreakCost) -> str:

@@ -7,6 +7,8 @@ another thread, even during a cell); the view's `text/plain` is its headline, ne
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,14 @@ STATIC = Path(__file__).parent / "static"
 Request = Callable[[dict[str, Any]], None]
 #: characters of output of a rerun that are kept
 OUTPUT_LIMIT = 50_000
+#: characters of a model's JSON; a larger one travels compressed, to a twelfth or so
+PACK_ABOVE = 100_000
+
+
+def packed(content: Any, _: Any = None) -> Any:
+    """A model as it travels to the browser: as it is, or `{"gzip": its JSON, compressed}`, which is one binary buffer."""
+    text = json.dumps(content, separators=(",", ":"))
+    return {"gzip": gzip.compress(text.encode("ascii"), 1, mtime=0)} if len(text) > PACK_ABOVE else content
 
 
 class View(anywidget.AnyWidget):
@@ -35,7 +45,9 @@ class View(anywidget.AnyWidget):
     _esm = (STATIC / "view.js").read_text("utf-8")
     _css = (STATIC / "view.css").read_text("utf-8")
 
-    content: Any = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    content: Any = traitlets.Dict(allow_none=True, default_value=None).tag(
+        sync=True, to_json=packed, from_json=lambda _, view: view.content
+    )
     selected = traitlets.Unicode("").tag(sync=True)
     settings = traitlets.Dict().tag(sync=True)
     busy = traitlets.Bool(False).tag(sync=True)

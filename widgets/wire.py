@@ -46,7 +46,7 @@ class Shape(TypedDict):
     """A box or a group of the split graph, placed.
 
     `region`: "error" or "allow", where another `error_on_graph_break` is in force than the run's; a break's `lines`
-    then name the region.  `holds`: the ids that a fold stands for.
+    then name the region.  `holds`: the ids that a fold stands for; `inside`: what it holds, laid out on its own.
     """
 
     id: str
@@ -64,6 +64,7 @@ class Shape(TypedDict):
     group: NotRequired[str]
     region: NotRequired[str]
     holds: NotRequired[list[str]]
+    inside: NotRequired[Picture]
 
 
 class Arrow(TypedDict):
@@ -194,6 +195,15 @@ class Share(TypedDict):
     full: str
 
 
+class InputRow(TypedDict):
+    """One of several inputs; `id` is the first frame that was compiled for it, or empty."""
+
+    arguments: str
+    outcome: str
+    words: str
+    id: str
+
+
 class TimeLine(TypedDict):
     """Where the time of a call goes; its segments lie on lanes (the processor, then devices)."""
 
@@ -208,6 +218,8 @@ class TimeLine(TypedDict):
     first: str
     first_id: str
     devices: str
+    inputs: list[InputRow]
+    inputs_told: str
 
 
 class Chip(TypedDict):
@@ -229,7 +241,6 @@ class ViewModel(TypedDict):
     chips: list[Chip]
     first: str
     split: Picture
-    whole: Picture | None
     lens: list[LensFile]
     details: dict[str, Detail]
     breaks: list[Row]

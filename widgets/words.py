@@ -17,8 +17,21 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 
-#: advance widths of a wide common interface font, in hundredths of an em: what fits in it fits in narrower ones
-_ADVANCES = {
+
+class _Advances(dict[str, int]):
+    """Advance widths of characters in hundredths of an em; what is not named is full width, or as wide as `others`."""
+
+    def __init__(self, named: dict[str, int], others: int) -> None:
+        super().__init__(named)
+        self.others = others
+
+    def __missing__(self, char: str) -> int:
+        self[char] = width = 105 if unicodedata.east_asian_width(char) in "WF" else self.others
+        return width
+
+
+#: of a wide common interface font: what fits in it fits in narrower ones
+_ADVANCES = _Advances({
     char: width
     for width, chars in (
         (28, "ijl'"), (30, "IJ"), (32, " ,.·"), (34, "/:;\\|f"), (37, "-"), (39, "()[]t!"), (42, "r"), (47, '"'),
@@ -26,7 +39,9 @@ _ADVANCES = {
         (67, "KAV"), (70, "BRXZC"), (76, "UHN"), (79, "DG&OQ"), (84, "w#+<=>^~✂→"), (88, "M"), (100, "%mW@…—"),
     )
     for char in chars
-}  # fmt: skip
+}, 72)  # fmt: skip
+_BOLD = _Advances({char: width + max(5, width // 8) for char, width in _ADVANCES.items()}, 81)
+_MONO = _Advances({}, 61)
 
 
 def printable(text: object, limit: int | None = None) -> str:
@@ -50,16 +65,7 @@ def _visible(match: re.Match[str]) -> str:
 
 def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = False) -> float:
     """How wide `text` is drawn, in pixels; a careful estimate, no font is asked."""
-    total = 0
-    for char in text:
-        if not char.isascii() and unicodedata.east_asian_width(char) in "WF":
-            total += 105
-        elif mono:
-            total += 61
-        else:
-            advance = _ADVANCES.get(char, 72)
-            total += advance + (max(5, advance // 8) if bold else 0)
-    return total * size / 100
+    return sum(map((_MONO if mono else _BOLD if bold else _ADVANCES).__getitem__, text)) * size / 100
 
 
 def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: bool = False) -> str:

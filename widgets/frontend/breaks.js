@@ -1,15 +1,16 @@
 // The list of breaks: what matters most stands first.
 
-import { h, reveal, roving } from "./dom.js";
+import { h, lamp, reveal, roving } from "./dom.js";
 
 const OUTCOMES = { resumed: "resumed", skipped: "frame skipped", raised: "stopped here" };
 
 export function breaksView(select, open) {
   const box = h("div", { cls: "dyn-breaks", role: "listbox", "aria-label": "graph breaks" });
-  const mark = roving(box, ".dyn-brow", { enter: (row) => { select(row.dataset.id, "list"); open(); } });
+  const lamps = lamp("aria-selected");
+  const mark = roving(box, ".dyn-brow", { enter: (row) => { select(row.dataset.id); open(); } });
   box.addEventListener("click", (event) => {
     const row = event.target.closest(".dyn-brow");
-    if (row) select(row.dataset.id, "list");
+    if (row) select(row.dataset.id);
   });
   return {
     node: box,
@@ -21,15 +22,12 @@ export function breaksView(select, open) {
         h("span", { cls: "dyn-hits", text: b.cost || (b.hits > 1 ? `${b.hits} hits` : "") }))));
       if (box.firstChild) mark(box.firstChild);
     },
-    light(id) {
-      for (const row of box.children) {
-        const on = row.dataset.id === id;
-        row.setAttribute("aria-selected", String(on));
-        if (on) {
-          mark(row);
-          reveal(box, row);
-        }
-      }
+    // Light up the row of what is selected; returns how to bring it into sight.
+    light(content, id) {
+      const row = [...box.children].find((r) => r.dataset.id === id);
+      lamps(row ? [row] : []);
+      if (row) mark(row);
+      return () => reveal(box, row);
     },
   };
 }

@@ -52,7 +52,7 @@ function partBody(part, ctx, name) {
       h("button", { cls: "dyn-link", type: "button", text: e.place, onclick: () => ctx.point(e.file, e.line) }), ` in ${e.function}`, e.source ? h("code", { text: e.source }) : null)));
   }
   return h("table", { cls: "dyn-table" }, h("tbody", {}, ...body.map(([a, b, c, id]) => h("tr", {},
-    h("td", {}, id && ctx.has(id) ? h("button", { cls: "dyn-link", type: "button", text: a, onclick: () => ctx.select(id, "detail") }) : h("span", { cls: "dyn-monot", text: a })),
+    h("td", {}, id && ctx.has(id) ? h("button", { cls: "dyn-link", type: "button", text: a, onclick: () => ctx.select(id) }) : h("span", { cls: "dyn-monot", text: a })),
     h("td", { cls: "dyn-monot", text: b }), h("td", { text: c })))));
 }
 
@@ -67,25 +67,25 @@ export function detailView(ctx) {
     const list = h("div", { cls: "dyn-tabs", role: "tablist", "aria-label": "parts" });
     const panel = h("div", { cls: "dyn-panel", role: "tabpanel" });
     const want = chosen.get(detail.kind);
+    const mark = roving(list, ".dyn-tab", { vertical: false, enter: (tab) => tab.click() });
     const show = (part, focus) => {
       for (const tab of list.children) {
         const on = tab.dataset.key === part.key;
         tab.setAttribute("aria-selected", String(on));
-        tab.setAttribute("tabindex", on ? "0" : "-1");
+        if (on) mark(tab);
         if (on && focus) tab.focus();
       }
       panel.setAttribute("aria-label", part.name);
       panel.replaceChildren(partBody(part, ctx, `${detail.title} ${detail.code}`));
     };
     for (const part of detail.parts) {
-      list.append(h("a", { cls: "dyn-tab", role: "tab", "data-key": part.key, href: linkTo(id, part.key), text: part.name, onclick: (event) => {
+      list.append(h("a", { cls: "dyn-tab", role: "tab", tabindex: "-1", "data-key": part.key, href: linkTo(id, part.key), text: part.name, onclick: (event) => {
         event.preventDefault();
         chosen.set(detail.kind, part.key);
         ctx.link(id, part.key);
         show(part, true);
       } }));
     }
-    roving(list, ".dyn-tab", { vertical: false, enter: (tab) => tab.click() });
     const first = detail.parts.find((p) => p.key === want) || detail.parts[0];
     if (first) show(first);
     return [list, panel];
@@ -112,7 +112,7 @@ export function detailView(ctx) {
       return;
     }
     const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other], i) => [h("dt", { text: i && detail.facts[i - 1][0] === label ? "" : label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),
-      h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "button", text: value, onclick: () => ctx.select(other, "detail") }) : value)]));
+      h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "button", text: value, onclick: () => ctx.select(other) }) : value)]));
     const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out", href: url, target: "_blank", rel: "noopener noreferrer", text: `${name} ↗` }));
     node.replaceChildren(
       h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },

@@ -17,6 +17,17 @@ export const h = (tag, props, ...children) => fill(document.createElement(tag), 
 
 export const s = (tag, props, ...children) => fill(document.createElementNS(SVG_NS, tag), props, children);
 
+// An attribute that is "true" on a few of many nodes: only those that change are touched.
+export function lamp(name) {
+  let lit = new Set();
+  return (nodes) => {
+    const now = new Set(nodes);
+    for (const node of lit) if (!now.has(node)) node.setAttribute(name, "false");
+    for (const node of now) if (!lit.has(node)) node.setAttribute(name, "true");
+    lit = now;
+  };
+}
+
 // Scroll only the given box, never the page around it.
 export function reveal(box, node, center = false) {
   if (!box || !node) return;
@@ -44,7 +55,12 @@ export async function copyText(text) {
 // One tab stop for a set of elements: arrows move inside it, Home and End go to its ends.
 export function roving(box, selector, { vertical = true, enter = null } = {}) {
   const items = () => [...box.querySelectorAll(selector)];
-  const mark = (now) => items().forEach((item) => item.setAttribute("tabindex", item === now ? "0" : "-1"));
+  let stop = null;
+  const mark = (now) => {
+    if (stop && stop !== now) stop.setAttribute("tabindex", "-1");
+    stop = now;
+    stop.setAttribute("tabindex", "0");
+  };
   box.addEventListener("keydown", (event) => {
     const all = items(), at = all.indexOf(event.target.closest(selector));
     if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;

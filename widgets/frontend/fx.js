@@ -11,22 +11,35 @@ function fxRow(node, i, point, now) {
     h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
 }
 
-// Rows of fixed height; only those in sight exist.
+// Rows of fixed height; only those in sight and a few around them exist, and scrolling makes only the new ones.
 function fxList(nodes, point) {
   const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
   const box = h("div", { cls: "dyn-fxlist", tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
-  let from = -1, now = -1;
+  const rows = new Map();
+  let now = -1, from = 0;
   const choose = (i) => {
+    if (rows.has(now)) rows.get(now).setAttribute("aria-pressed", "false");
     now = i;
     point(nodes[i]);
-    from = -1;
     draw();
+    box.focus({ preventScroll: true });
+    rows.get(i).setAttribute("aria-pressed", "true");
   };
   const draw = () => {
-    const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 8);
-    if (first === from) return;
+    const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 3), end = Math.min(nodes.length, first + Math.ceil(HEIGHT / ROW) + 6);
+    for (const [i, row] of rows) {
+      if (i >= first && i < end) continue;
+      row.remove();
+      rows.delete(i);
+    }
+    const fresh = [];
+    for (let i = first; i < end; i++) {
+      if (rows.has(i)) continue;
+      rows.set(i, fxRow(nodes[i], i, choose, now));
+      fresh.push(rows.get(i));
+    }
+    inner[first < from ? "prepend" : "append"](...fresh);
     from = first;
-    inner.replaceChildren(...nodes.slice(first, first + Math.ceil(HEIGHT / ROW) + 18).map((n, k) => fxRow(n, first + k, choose, now)));
   };
   box.addEventListener("keydown", (event) => {
     const to = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: nodes.length - 1 }[event.key];

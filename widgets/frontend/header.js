@@ -112,7 +112,7 @@ export function headerView(ctx) {
       for (const name of ["fullgraph", "error_on_graph_break"]) if (settings[name]) fixed.push({ text: name, kind: "plain" });
     }
     chips.replaceChildren(...[...content.chips, ...fixed].map((c) => (c.id
-      ? h("button", { cls: `dyn-chip dyn-c-${c.kind}`, type: "button", text: c.text, title: c.full, onclick: () => ctx.select(c.id, "chip") })
+      ? h("button", { cls: `dyn-chip dyn-c-${c.kind}`, type: "button", text: c.text, title: c.full, onclick: () => ctx.select(c.id) })
       : h("span", { cls: `dyn-chip dyn-c-${c.kind}`, text: c.text, title: c.full }))));
     chips.hidden = !chips.children.length;
     drawControls();

@@ -1,6 +1,6 @@
 // The source lens: lines of source, coloured and numbered by the graph that captured them.
 
-import { h, reveal, roving } from "./dom.js";
+import { h, lamp, reveal, roving } from "./dom.js";
 import { tokenize, withMarks } from "./tokens.js";
 
 const TONES = 6;
@@ -43,7 +43,7 @@ export function lensView(select) {
   const open = (node, event) => {
     const mark = event && event.target.closest(".dyn-mark");
     const id = (mark && mark.dataset.id) || node.dataset.id;
-    if (id) select(id, "lens");
+    if (id) select(id);
   };
   const mark = roving(box, ".dyn-ln", { enter: (node) => open(node) });
   box.addEventListener("click", (event) => {
@@ -51,6 +51,7 @@ export function lensView(select) {
     if (node && !String(getSelection())) open(node, event);
   });
   let rows = [];
+  const lamps = lamp("aria-selected");
   return {
     node: box,
     draw(content) {
@@ -71,21 +72,15 @@ export function lensView(select) {
       box.replaceChildren(...parts);
       if (rows[0]) mark(rows[0].node);
     },
-    // Light up the lines of what is selected, and bring the first of them into sight.
+    // Light up the lines of what is selected; returns how to bring the first of them into sight.
     light(content, id) {
       const detail = content.details[id] || {};
       const number = detail.kind === "graph" ? Number(detail.title.replace(/\D/g, "")) : -1;
-      let first = null;
-      for (const { node, line, file } of rows) {
-        const on = line.id === id || (line.marks || []).some((m) => m.id === id) || (line.graphs || []).includes(number) ||
-          (!["break", "graph"].includes(detail.kind) && detail.line === line.line && detail.file === file);
-        node.setAttribute("aria-selected", String(on));
-        if (on && !first) first = node;
-      }
-      if (first) {
-        mark(first);
-        reveal(box, first, true);
-      }
+      const on = rows.filter(({ line, file }) => line.id === id || (line.marks || []).some((m) => m.id === id) || (line.graphs || []).includes(number) ||
+        (!["break", "graph"].includes(detail.kind) && detail.line === line.line && detail.file === file)).map((row) => row.node);
+      lamps(on);
+      if (on.length) mark(on[0]);
+      return () => reveal(box, on[0], true);
     },
     point(file, line) {
       const found = rows.find((r) => r.line.line === line && r.file === file);

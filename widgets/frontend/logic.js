@@ -94,4 +94,7 @@ export function rounded(points, radius = 7) {
   return path + `L${x} ${y}`;
 }
 
+// The model that was compressed into these bytes.
+export const unzipped = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+
 export const clock = (seconds) => (seconds < 0.1 ? `${Math.round(seconds * 1000)} ms` : seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`);

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { followTheme } from "./theme.js";
-import { linkTo, parseLink, pending } from "./logic.js";
+import { linkTo, parseLink, pending, unzipped } from "./logic.js";
 import { lensView } from "./lens.js";
 import { splitView } from "./split.js";
 import { detailView } from "./detail.js";
@@ -33,22 +33,19 @@ function mount(root, host) {
   root.replaceChildren(view);
   const stopTheme = followTheme(view);
 
-  function select(id, from) {
+  function select(id) {
     if (!ctx.has(id)) return;
     selected = id;
-    light(from);
+    light();
     if (host.get("selected") !== id) host.set("selected", id);
     host.link(linkTo(id, ""));
   }
-  function light(from) {
+  function light() {
     const { content } = ctx;
-    breaks.light(selected);
-    time.light(selected);
-    split.light(content, selected);
-    if (from !== "lens") lens.light(content, selected);
-    else lens.light({ details: content.details }, selected);
+    const reveals = [breaks, time, split, lens].map((part) => part.light(content, selected));
     if (shown !== selected || drawnFor !== content) detail.show(content, selected);
     [shown, drawnFor] = [selected, content];
+    for (const show of reveals) show(); // after all changes: the page is laid out once
   }
   function clear() {
     ctx.pending.clear();
@@ -88,7 +85,7 @@ function mount(root, host) {
     split.draw(content);
     const wanted = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]);
     selected = wanted || "";
-    light("draw");
+    light();
   }
   view.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
@@ -98,9 +95,14 @@ function mount(root, host) {
   });
   const stops = [
     host.on("content", draw),
-    host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light("kernel"); } }),
+    host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light(); } }),
     host.on("now", header.drawProgress),
-    ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") clear(); header.drawControls(); header.drawNotes(); })),
+    ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => {
+      if (name === "settings") clear();
+      if (name === "can_run_again" && ctx.content) detail.show(ctx.content, selected);
+      header.drawControls();
+      header.drawNotes();
+    })),
     ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
   ];
   // The connection changed: where nobody answers any more, nothing may look alive.
@@ -120,7 +122,7 @@ function mount(root, host) {
     }
     selected = link.id;
     shown = "";
-    if (ctx.content && ctx.has(link.id)) light("link");
+    if (ctx.content && ctx.has(link.id)) light();
   };
   if (host.hash) follow(host.hash(follow));
   draw();
@@ -134,20 +136,37 @@ function mount(root, host) {
 
 // In a notebook: traits of the Python side, and messages that are answered.
 function widgetHost(model) {
-  let next = 0;
-  const waiting = new Map();
+  let next = 0, content = null, turn = 0;
+  const waiting = new Map(), draws = new Set();
+  // A large model comes compressed; where a newer one came meanwhile, it is that which is drawn.
+  const read = () => {
+    const given = model.get("content"), mine = ++turn;
+    const put = (whole) => {
+      if (mine !== turn) return;
+      content = whole;
+      for (const draw of draws) draw();
+    };
+    if (given && given.gzip) unzipped(given.gzip).then(put);
+    else put(given);
+  };
+  model.on("change:content", read);
+  read();
   const heard = (message) => {
     if (message && message.kind === "ack" && waiting.has(message.id)) waiting.get(message.id)("done");
   };
   model.on("msg:custom", heard);
   return {
     live: true,
-    get: (name) => model.get(name),
+    get: (name) => (name === "content" ? content : model.get(name)),
     set(name, value) {
       model.set(name, value);
       try { model.save_changes(); } catch { /* no kernel: the selection goes on in the browser */ }
     },
     on(name, act) {
+      if (name === "content") {
+        draws.add(act);
+        return () => draws.delete(act);
+      }
       model.on(`change:${name}`, act);
       return () => model.off(`change:${name}`, act);
     },
@@ -163,7 +182,10 @@ function widgetHost(model) {
       waiting.set(id, settle);
       try { model.send({ ...message, id }); } catch { settle("gone"); }
     }),
-    close: () => model.off("msg:custom", heard),
+    close() {
+      model.off("msg:custom", heard);
+      model.off("change:content", read);
+    },
   };
 }
 
@@ -175,7 +197,8 @@ function pageHost(content) {
     get: (name) => values[name],
     set: (name, value) => { values[name] = value; },
     on: () => () => {},
-    link: (hash) => history.replaceState(null, "", hash),
+    // later, as a browser takes its time for it
+    link: (hash) => { clearTimeout(values.link); values.link = setTimeout(() => history.replaceState(null, "", hash)); },
     hash: (act) => { addEventListener("hashchange", () => act(location.hash)); return location.hash; },
     ask: async () => "gone",
     close: () => {},

@@ -1,12 +1,12 @@
 // The time line of a call, to scale: one lane for the processor, one for each device.
 
-import { h, reveal, roving } from "./dom.js";
+import { h, lamp, reveal, roving } from "./dom.js";
 
 const ZOOM = 4, MOST_ZOOM = 256;
 const percent = (part) => `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)} %`;
 
 export function timeView(select, open) {
-  const pane = h("div", { cls: "dyn-lanes" }), shares = h("ul", { cls: "dyn-shares", "aria-label": "where the time goes" });
+  const pane = h("div", { cls: "dyn-lanes" }), shares = h("ul", { cls: "dyn-shares", "aria-label": "where the time goes" }), inputs = h("details", { cls: "dyn-inputs" });
   const title = h("h2"), told = h("div", { cls: "dyn-verdict" });
   let zoom = 1, time = null;
   const scale = (text, name, factor) => h("button", { cls: "dyn-btn", type: "button", text, title: name, "aria-label": name, onclick: () => {
@@ -17,9 +17,10 @@ export function timeView(select, open) {
   } });
   const node = h("section", { cls: "dyn-time", "aria-label": "run time" },
     h("div", { cls: "dyn-bar" }, title, scale("−", "show more of the call", 1 / ZOOM), scale("+", "show less of the call, larger", ZOOM), scale("fit", "the whole call", 0)),
-    told, shares, pane);
+    told, shares, pane, inputs);
   const mark = roving(pane, ".dyn-seg", { vertical: false, enter: (piece) => { pick(piece); open(); } });
-  const pick = (piece) => { if (piece && piece.dataset.id) select(piece.dataset.id, "time"); };
+  const lamps = lamp("aria-selected");
+  const pick = (piece) => { if (piece && piece.dataset.id) select(piece.dataset.id); };
   pane.addEventListener("click", (event) => pick(event.target.closest(".dyn-seg")));
 
   function lay() {
@@ -39,23 +40,22 @@ export function timeView(select, open) {
       title.textContent = `Run time · ${time.median} a call under the profiler (${time.spread}; ${time.calls} calls)`;
       title.title = time.devices;
       told.replaceChildren(...[time.verdict, time.first].filter(Boolean).map((text, i) => (text === time.first && time.first_id
-        ? h("button", { cls: "dyn-first", type: "button", text, onclick: () => select(time.first_id, "time") }) : h("p", { text }))));
+        ? h("button", { cls: "dyn-first", type: "button", text, onclick: () => select(time.first_id) }) : h("p", { text }))));
       shares.replaceChildren(...time.shares.map((s) => h("li", { title: s.full }, h("i", { cls: `dyn-swatch dyn-k-${s.kind}`, "aria-hidden": "true" }), `${s.name} `, h("b", { text: percent(s.part) }))));
       pane.replaceChildren(...time.lanes.map((name, number) => h("div", { cls: "dyn-lane", role: "listbox", "aria-orientation": "horizontal", "aria-label": `${name}, ${time.total}` },
         ...time.segments.filter((s) => s.lane === number).map(piece))));
       if (time.lanes.length > 1) pane.querySelectorAll(".dyn-lane").forEach((lane, i) => { lane.dataset.name = time.lanes[i]; });
+      inputs.hidden = !time.inputs.length;
+      inputs.replaceChildren(h("summary", { text: time.inputs_told }), h("table", {}, ...time.inputs.map((run, number) => h("tr", { cls: `dyn-in-${run.outcome}` }, h("td", { text: `${number + 1}` }), h("td", {}, h("code", { text: run.arguments })),
+        h("td", {}, run.id ? h("button", { cls: "dyn-link", type: "button", text: run.words, onclick: () => select(run.id) }) : run.words)))));
       const first = pane.querySelector(".dyn-seg");
       if (first) mark(first);
       lay();
     },
-    light(id) {
-      let seen = null;
-      for (const part of pane.querySelectorAll(".dyn-seg")) {
-        const on = part.dataset.id === id && id !== "";
-        part.setAttribute("aria-selected", String(on));
-        if (on && !seen) seen = part;
-      }
-      if (seen && zoom > 1) reveal(pane, seen);
+    light(content, id) {
+      const on = id ? [...pane.querySelectorAll(".dyn-seg")].filter((part) => part.dataset.id === id) : [];
+      lamps(on);
+      return () => { if (zoom > 1) reveal(pane, on[0]); };
     },
   };
 }

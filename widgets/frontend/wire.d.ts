@@ -3,7 +3,7 @@
 export interface LensMark { id: string; start: number; end: number; outcome: string }
 export interface LensLine { line: number; text: string; gap?: number; graphs?: number[]; marks?: LensMark[]; state?: string; reason?: string; id?: string }
 export interface LensFile { file: string; label: string; lines: LensLine[] }
-export interface Shape { id: string; kind: string; x: number; y: number; w: number; h: number; title: string; note: string; full: string; tone?: number; lines?: string[]; badge?: string; group?: string; region?: string; holds?: string[] }
+export interface Shape { id: string; kind: string; x: number; y: number; w: number; h: number; title: string; note: string; full: string; tone?: number; lines?: string[]; badge?: string; group?: string; region?: string; holds?: string[]; inside?: Picture }
 export interface Arrow { source: string; target: string; kind: string; points: number[][]; label?: string; at?: number[]; full: string }
 export interface Picture { width: number; height: number; groups: Shape[]; boxes: Shape[]; arrows: Arrow[]; folded: string; engine: string }
 export interface FxNode { name: string; op: string; kind: string; target: string; value: string; reads: number[]; full: string; line?: number; file?: string; place?: string }
@@ -15,9 +15,10 @@ export interface Detail { kind: string; title: string; code: string; place: stri
 export interface Row { id: string; place: string; code: string; outcome: string; type: string; hits: number; allowed: boolean; resumes: number; target: string; cost?: string }
 export interface TimeSegment { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number }
 export interface Share { name: string; kind: string; part: number; full: string }
-export interface TimeLine { total: string; calls: number; median: string; spread: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; first: string; first_id: string; devices: string }
+export interface InputRow { arguments: string; outcome: string; words: string; id: string }
+export interface TimeLine { total: string; calls: number; median: string; spread: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; first: string; first_id: string; devices: string; inputs: InputRow[]; inputs_told: string }
 export interface Chip { text: string; kind: string; id?: string; full?: string }
-export interface ViewModel { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; split: Picture; whole: Picture | null; lens: LensFile[]; details: Record<string, Detail>; breaks: Row[]; time: TimeLine | null; notes: string[]; settings: Record<string, unknown>; origin: string }
+export interface ViewModel { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; split: Picture; lens: LensFile[]; details: Record<string, Detail>; breaks: Row[]; time: TimeLine | null; notes: string[]; settings: Record<string, unknown>; origin: string }
 
 export interface Host {
   live: boolean;

@@ -12,6 +12,15 @@ return node;
 }
 const h = (tag, props, ...children) => fill(document.createElement(tag), props, children);
 const s = (tag, props, ...children) => fill(document.createElementNS(SVG_NS, tag), props, children);
+function lamp(name) {
+let lit = new Set();
+return (nodes) => {
+const now = new Set(nodes);
+for (const node of lit) if (!now.has(node)) node.setAttribute(name, "false");
+for (const node of now) if (!lit.has(node)) node.setAttribute(name, "true");
+lit = now;
+};
+}
 function reveal(box, node, center = false) {
 if (!box || !node) return;
 const a = box.getBoundingClientRect(), b = node.getBoundingClientRect();
@@ -35,7 +44,12 @@ return done;
 }
 function roving(box, selector, { vertical = true, enter = null } = {}) {
 const items = () => [...box.querySelectorAll(selector)];
-const mark = (now) => items().forEach((item) => item.setAttribute("tabindex", item === now ? "0" : "-1"));
+let stop = null;
+const mark = (now) => {
+if (stop && stop !== now) stop.setAttribute("tabindex", "-1");
+stop = now;
+stop.setAttribute("tabindex", "0");
+};
 box.addEventListener("keydown", (event) => {
 const all = items(), at = all.indexOf(event.target.closest(selector));
 if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -232,7 +246,28 @@ path += `L${part(ax, x, before)} ${part(ay, y, before)}Q${x} ${y} ${part(bx, x, 
 const [x, y] = points[points.length - 1];
 return path + `L${x} ${y}`;
 }
+const unzipped = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 const clock = (seconds) => (seconds < 0.1 ? `${Math.round(seconds * 1000)} ms` : seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`);
+const HEAD = 34;
+const held = (shape, fold) => ({ ...shape, x: shape.x + fold.x, y: shape.y + fold.y + HEAD });
+function opened(picture, fold) {
+const { inside } = fold, end = fold.y + fold.h, more = inside.height + HEAD - fold.h;
+const down = (y) => (y >= end - 0.5 ? y + more : y);
+const moved = (shape) => ({ ...shape, y: down(shape.y), h: down(shape.y + shape.h) - down(shape.y) });
+const routed = (arrow, place) => ({ ...arrow, points: arrow.points.map(place), at: arrow.at && place(arrow.at) });
+const around = ([x, y]) => [x, down(y)], within = ([x, y]) => [x + fold.x, y + fold.y + HEAD];
+return {
+...picture,
+height: picture.height + more,
+groups: [...picture.groups.map(moved), { ...fold, kind: "unfolded", h: fold.h + more }, ...inside.groups.map((g) => held(g, fold))],
+boxes: [...picture.boxes.filter((b) => b.id !== fold.id).map(moved), ...inside.boxes.map((b) => held(b, fold))],
+arrows: [...picture.arrows.map((a) => routed(a, around)), ...inside.arrows.map((a) => routed(a, within))],
+};
+}
+function unfolded(picture, open) {
+const folds = picture.boxes.filter((b) => b.inside && open.has(b.id)).sort((a, b) => b.y - a.y);
+return folds.reduce(opened, picture);
+}
 const TONES = 6;
 const NOTES = { skipped: "skipped", failed: "failed", empty: "empty" };
 function paintCode(box, text, marks = [], open = "") {
@@ -269,7 +304,7 @@ const box = h("div", { cls: "dyn-src", role: "listbox", "aria-label": "source li
 const open = (node, event) => {
 const mark = event && event.target.closest(".dyn-mark");
 const id = (mark && mark.dataset.id) || node.dataset.id;
-if (id) select(id, "lens");
+if (id) select(id);
 };
 const mark = roving(box, ".dyn-ln", { enter: (node) => open(node) });
 box.addEventListener("click", (event) => {
@@ -277,6 +312,7 @@ const node = event.target.closest(".dyn-ln");
 if (node && !String(getSelection())) open(node, event);
 });
 let rows = [];
+const lamps = lamp("aria-selected");
 return {
 node: box,
 draw(content) {
@@ -300,17 +336,11 @@ if (rows[0]) mark(rows[0].node);
 light(content, id) {
 const detail = content.details[id] || {};
 const number = detail.kind === "graph" ? Number(detail.title.replace(/\D/g, "")) : -1;
-let first = null;
-for (const { node, line, file } of rows) {
-const on = line.id === id || (line.marks || []).some((m) => m.id === id) || (line.graphs || []).includes(number) ||
-(!["break", "graph"].includes(detail.kind) && detail.line === line.line && detail.file === file);
-node.setAttribute("aria-selected", String(on));
-if (on && !first) first = node;
-}
-if (first) {
-mark(first);
-reveal(box, first, true);
-}
+const on = rows.filter(({ line, file }) => line.id === id || (line.marks || []).some((m) => m.id === id) || (line.graphs || []).includes(number) ||
+(!["break", "graph"].includes(detail.kind) && detail.line === line.line && detail.file === file)).map((row) => row.node);
+lamps(on);
+if (on.length) mark(on[0]);
+return () => reveal(box, on[0], true);
 },
 point(file, line) {
 const found = rows.find((r) => r.line.line === line && r.file === file);
@@ -321,7 +351,12 @@ reveal(box, found.node, true);
 };
 }
 let serial = 0;
+const triangle = (b, down) => s("path", { cls: "dyn-fold", d: down ? `M${b.x + 11} ${b.y + 14}h9l-4.5 6z` : `M${b.x + 13} ${b.y + b.h / 2 - 4.5}v9l6 -4.5z` });
 function groupShape(g, ids) {
+if (g.kind === "unfolded") {
+return [s("rect", { cls: "dyn-main", x: g.x, y: g.y, width: g.w, height: g.h, rx: 8 }), triangle(g, true), s("text", { x: g.x + 26, y: g.y + 21, cls: "dyn-strong", text: g.title }),
+s("text", { x: g.x + g.w - 12, y: g.y + 21, cls: "dyn-soft", "text-anchor": "end", text: g.note })];
+}
 const head = 26 + 16 * (g.lines || []).length;
 return [
 g.badge === "recompile" && s("rect", { cls: "dyn-frame", x: g.x + 4, y: g.y - 4, width: g.w, height: g.h, rx: 8 }),
@@ -335,12 +370,13 @@ s("text", { x: g.x + g.w - 12, y: g.y + 22, cls: "dyn-soft dyn-mono", "text-anch
 const STRIP = 20;
 function boxShape(b) {
 const strip = b.kind === "break" && b.region ? STRIP : 0, top = b.y + strip, height = b.h - strip;
-const round = b.kind === "break" ? height / 2 : 5, inset = b.kind === "break" ? 14 : 12, y = top + height / 2 + 4;
+const round = b.kind === "break" ? height / 2 : 5, inset = b.kind === "break" ? 14 : 12, shift = b.inside ? 14 : 0, y = top + height / 2 + 4;
 return [
 strip && s("rect", { cls: "dyn-area", x: b.x - 6, y: b.y, width: b.w + 12, height: b.h + 6, rx: 8 }),
 strip && s("text", { cls: "dyn-soft", x: b.x + 6, y: b.y + 14, text: b.lines[0] }),
 s("rect", { cls: "dyn-main", x: b.x, y: top, width: b.w, height, rx: round }),
-s("text", { x: b.x + inset, y, cls: "dyn-strong", text: b.title }),
+shift && triangle(b, false),
+s("text", { x: b.x + inset + shift, y, cls: "dyn-strong", text: b.title }),
 s("text", { x: b.x + b.w - inset, y, cls: "dyn-soft", "text-anchor": "end", text: b.note }),
 ];
 }
@@ -352,7 +388,7 @@ const n = ++serial, ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits:
 const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
 s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
 const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}${shape.region ? ` dyn-r-${shape.region}` : ""}`,
-role: "button", "aria-pressed": "false", tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
+role: "button", "aria-pressed": "false", "aria-expanded": shape.inside ? String(shape.kind === "unfolded") : null, tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
 return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
 s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
 ...picture.groups.map((g) => node(g, groupShape(g, ids))),
@@ -361,17 +397,20 @@ s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hi
 ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
 }
 const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"], ["allow", "region: breaks allowed"], ["error", "region: breaks are errors"]];
-function splitView(select, open) {
+function splitView(select, enter) {
 const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
 const field = h("input", { cls: "dyn-search", type: "search", placeholder: "Search name or line", "aria-label": "search the split graph by name or line" });
 const found = h("span", { cls: "dyn-found", role: "status" });
-const foldButton = h("button", { cls: "dyn-btn", type: "button", onclick: () => { unfolded = !unfolded; draw(last); light(last, now); } });
+const foldButton = h("button", { cls: "dyn-btn", type: "button", onclick: () => redraw(opened() ? [] : folds()) });
 const zoomer = (text, name, act) => h("button", { cls: "dyn-btn dyn-icon", type: "button", "aria-label": name, title: name, text, onclick: act });
 const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0, 1)));
 const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
 const folded = h("div", { cls: "dyn-folded" });
 const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Split graph" }), tools), pane, folded, legend);
-let last = null, picture = null, svg = null, scale = 1, now = "", unfolded = false, ids = [], touched = false;
+let last = null, picture = null, svg = null, scale = 1, now = "", open = new Set(), ids = [], touched = false, nodes = new Map(), arrows = [], stop = null;
+const lamps = lamp("aria-pressed");
+const folds = () => last.split.boxes.filter((b) => b.inside).map((b) => b.id);
+const opened = () => folds().some((id) => open.has(id));
 function zoom(to) {
 scale = Math.min(3, Math.max(0.2, to));
 touched = true;
@@ -389,17 +428,33 @@ const all = Math.min(1, room / picture.width);
 scale = all < least ? otherwise : all;
 size();
 }
+function redraw(ids) {
+open = new Set(ids);
+draw(last);
+light(last, now)();
+}
+function toggle(id) {
+if (!folds().includes(id)) return;
+const place = () => nodes.get(id).getBoundingClientRect().top, before = place();
+redraw(open.has(id) ? [...open].filter((other) => other !== id) : [...open, id]);
+tabStop(id).focus({ preventScroll: true });
+const top = pane.getBoundingClientRect().top + 40;
+pane.scrollTop += place() - (open.has(id) ? Math.min(before, top) : before);
+}
 function draw(content) {
 last = content;
-picture = unfolded && content.whole ? content.whole : content.split;
+picture = unfolded(content.split, open);
 svg = drawPicture(picture, content.name.slice(0, 200));
+nodes = new Map([...svg.querySelectorAll(".dyn-node")].map((n) => [n.dataset.id, n]));
+arrows = [...svg.querySelectorAll(".dyn-arrow")];
+stop = null;
 pane.replaceChildren(svg);
 if (touched) size();
 else fit();
 if (!svg.hasAttribute("width")) size();
-foldButton.hidden = !content.whole;
-foldButton.textContent = unfolded ? "Fold" : "Unfold all";
-folded.textContent = picture.folded ? `folded: ${picture.folded}` : "";
+foldButton.hidden = !folds().length;
+foldButton.textContent = opened() ? "Fold all" : "Unfold all";
+folded.textContent = picture.folded && !opened() ? `folded: ${picture.folded}` : "";
 const kinds = new Set([...picture.groups, ...picture.boxes].map((shape) => shape.kind));
 if (picture.arrows.some((a) => a.kind === "hits")) kinds.add("hits");
 for (const shape of [...picture.groups, ...picture.boxes]) if (shape.region) kinds.add(shape.region);
@@ -408,31 +463,31 @@ tabStop(now);
 find();
 }
 const seenAs = (id) => {
-if (!picture || picture.groups.some((g) => g.id === id)) return id;
+if (!picture || nodes.has(id)) return id;
 const fold = picture.boxes.find((b) => b.holds && b.holds.includes(id));
 return fold ? fold.id : id;
 };
-const nodes = () => [...svg.querySelectorAll(".dyn-node")];
 function tabStop(id) {
-const all = nodes(), stop = all.find((n) => n.dataset.id === id) || all[0];
-for (const n of all) n.setAttribute("tabindex", n === stop ? "0" : "-1");
+if (stop) stop.setAttribute("tabindex", "-1");
+stop = nodes.get(id) || [...nodes.values()][0];
+if (stop) stop.setAttribute("tabindex", "0");
 return stop;
 }
 function light(content, chosen) {
 now = chosen;
-if (!svg) return;
+if (!svg) return () => {};
 const id = seenAs(chosen);
-for (const n of nodes()) n.setAttribute("aria-pressed", String(n.dataset.id === id));
-for (const a of svg.querySelectorAll(".dyn-arrow")) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
-const stop = tabStop(id);
-if (stop && stop.dataset.id === id) reveal(pane, stop.querySelector(".dyn-main"));
+lamps(nodes.has(id) ? [nodes.get(id)] : []);
+for (const a of arrows) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
+const at = tabStop(id);
+return () => { if (at && at.dataset.id === id) reveal(pane, at.querySelector(".dyn-main")); };
 }
 function find() {
 ids = last ? search(last, field.value) : [];
 const on = Boolean(field.value.trim());
-const shown = new Set(nodes().map((n) => n.dataset.id)), lit = new Set(ids.map(seenAs));
-for (const n of nodes()) n.classList.toggle("dyn-dim", on && !lit.has(n.dataset.id));
-const hidden = ids.filter((id) => !shown.has(id)).length;
+const lit = new Set(ids.map(seenAs));
+for (const [id, n] of nodes) n.classList.toggle("dyn-dim", on && !lit.has(id));
+const hidden = ids.filter((id) => !nodes.has(id)).length;
 found.textContent = !on ? "" : ids.length ? `${ids.length} found${hidden ? `, ${hidden} folded` : ""}` : "nothing found";
 }
 field.addEventListener("input", find);
@@ -455,7 +510,11 @@ pane.addEventListener("click", (event) => {
 const far = drag && drag.far;
 drag = null;
 const hit = event.target.closest(".dyn-node");
-if (hit && !far) { select(hit.dataset.id, "split"); hit.focus({ preventScroll: true }); }
+if (!hit || far) return;
+const { id } = hit.dataset;
+select(id);
+toggle(id);
+(nodes.get(id) || hit).focus({ preventScroll: true });
 });
 pane.addEventListener("wheel", (event) => {
 if (!event.ctrlKey && !event.metaKey) return;
@@ -470,7 +529,11 @@ else if (event.key.startsWith("Arrow")) {
 const stop = tabStop(step(picture, at.dataset.id, event.key));
 stop.focus({ preventScroll: true });
 reveal(pane, stop.querySelector(".dyn-main"));
-} else if (event.key === "Enter" || event.key === " ") { select(at.dataset.id, "split"); if (event.key === "Enter") open(); }
+} else if (event.key === "Enter" || event.key === " ") {
+const { id } = at.dataset;
+select(id);
+if (event.key === "Enter") folds().includes(id) ? toggle(id) : enter();
+}
 else return;
 event.preventDefault();
 event.stopPropagation();
@@ -478,7 +541,7 @@ event.stopPropagation();
 const watch = new ResizeObserver(() => {
 if (touched || !last) return;
 fit();
-light(last, now);
+light(last, now)();
 });
 watch.observe(pane);
 return { node, draw, light, stop: () => watch.disconnect() };
@@ -492,18 +555,31 @@ h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.
 function fxList(nodes, point) {
 const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
 const box = h("div", { cls: "dyn-fxlist", tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
-let from = -1, now = -1;
+const rows = new Map();
+let now = -1, from = 0;
 const choose = (i) => {
+if (rows.has(now)) rows.get(now).setAttribute("aria-pressed", "false");
 now = i;
 point(nodes[i]);
-from = -1;
 draw();
+box.focus({ preventScroll: true });
+rows.get(i).setAttribute("aria-pressed", "true");
 };
 const draw = () => {
-const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 8);
-if (first === from) return;
+const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 3), end = Math.min(nodes.length, first + Math.ceil(HEIGHT / ROW) + 6);
+for (const [i, row] of rows) {
+if (i >= first && i < end) continue;
+row.remove();
+rows.delete(i);
+}
+const fresh = [];
+for (let i = first; i < end; i++) {
+if (rows.has(i)) continue;
+rows.set(i, fxRow(nodes[i], i, choose, now));
+fresh.push(rows.get(i));
+}
+inner[first < from ? "prepend" : "append"](...fresh);
 from = first;
-inner.replaceChildren(...nodes.slice(first, first + Math.ceil(HEIGHT / ROW) + 18).map((n, k) => fxRow(n, first + k, choose, now)));
 };
 box.addEventListener("keydown", (event) => {
 const to = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: nodes.length - 1 }[event.key];
@@ -623,7 +699,7 @@ return h("ol", { cls: "dyn-stack" }, ...body.map((e) => h("li", {},
 h("button", { cls: "dyn-link", type: "button", text: e.place, onclick: () => ctx.point(e.file, e.line) }), ` in ${e.function}`, e.source ? h("code", { text: e.source }) : null)));
 }
 return h("table", { cls: "dyn-table" }, h("tbody", {}, ...body.map(([a, b, c, id]) => h("tr", {},
-h("td", {}, id && ctx.has(id) ? h("button", { cls: "dyn-link", type: "button", text: a, onclick: () => ctx.select(id, "detail") }) : h("span", { cls: "dyn-monot", text: a })),
+h("td", {}, id && ctx.has(id) ? h("button", { cls: "dyn-link", type: "button", text: a, onclick: () => ctx.select(id) }) : h("span", { cls: "dyn-monot", text: a })),
 h("td", { cls: "dyn-monot", text: b }), h("td", { text: c })))));
 }
 const MARKS = { break: "✂", graph: "▦", skipped: "–", failed: "✗", empty: "∅", resume: "↳", autograd: "↶", fold: "⋯" };
@@ -635,25 +711,25 @@ function tabs(detail) {
 const list = h("div", { cls: "dyn-tabs", role: "tablist", "aria-label": "parts" });
 const panel = h("div", { cls: "dyn-panel", role: "tabpanel" });
 const want = chosen.get(detail.kind);
+const mark = roving(list, ".dyn-tab", { vertical: false, enter: (tab) => tab.click() });
 const show = (part, focus) => {
 for (const tab of list.children) {
 const on = tab.dataset.key === part.key;
 tab.setAttribute("aria-selected", String(on));
-tab.setAttribute("tabindex", on ? "0" : "-1");
+if (on) mark(tab);
 if (on && focus) tab.focus();
 }
 panel.setAttribute("aria-label", part.name);
 panel.replaceChildren(partBody(part, ctx, `${detail.title} ${detail.code}`));
 };
 for (const part of detail.parts) {
-list.append(h("a", { cls: "dyn-tab", role: "tab", "data-key": part.key, href: linkTo(id, part.key), text: part.name, onclick: (event) => {
+list.append(h("a", { cls: "dyn-tab", role: "tab", tabindex: "-1", "data-key": part.key, href: linkTo(id, part.key), text: part.name, onclick: (event) => {
 event.preventDefault();
 chosen.set(detail.kind, part.key);
 ctx.link(id, part.key);
 show(part, true);
 } }));
 }
-roving(list, ".dyn-tab", { vertical: false, enter: (tab) => tab.click() });
 const first = detail.parts.find((p) => p.key === want) || detail.parts[0];
 if (first) show(first);
 return [list, panel];
@@ -678,7 +754,7 @@ node.replaceChildren(h("p", { cls: "dyn-hint", text: Object.keys(content.details
 return;
 }
 const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other], i) => [h("dt", { text: i && detail.facts[i - 1][0] === label ? "" : label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),
-h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "button", text: value, onclick: () => ctx.select(other, "detail") }) : value)]));
+h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "button", text: value, onclick: () => ctx.select(other) }) : value)]));
 const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out", href: url, target: "_blank", rel: "noopener noreferrer", text: `${name} ↗` }));
 node.replaceChildren(
 h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
@@ -789,7 +865,7 @@ for (const name of ["backend", "mode", "device"]) if (settings[name]) fixed.push
 for (const name of ["fullgraph", "error_on_graph_break"]) if (settings[name]) fixed.push({ text: name, kind: "plain" });
 }
 chips.replaceChildren(...[...content.chips, ...fixed].map((c) => (c.id
-? h("button", { cls: `dyn-chip dyn-c-${c.kind}`, type: "button", text: c.text, title: c.full, onclick: () => ctx.select(c.id, "chip") })
+? h("button", { cls: `dyn-chip dyn-c-${c.kind}`, type: "button", text: c.text, title: c.full, onclick: () => ctx.select(c.id) })
 : h("span", { cls: `dyn-chip dyn-c-${c.kind}`, text: c.text, title: c.full }))));
 chips.hidden = !chips.children.length;
 drawControls();
@@ -801,10 +877,11 @@ return { node, draw, drawControls, drawProgress, drawNotes, stop: () => clearInt
 const OUTCOMES = { resumed: "resumed", skipped: "frame skipped", raised: "stopped here" };
 function breaksView(select, open) {
 const box = h("div", { cls: "dyn-breaks", role: "listbox", "aria-label": "graph breaks" });
-const mark = roving(box, ".dyn-brow", { enter: (row) => { select(row.dataset.id, "list"); open(); } });
+const lamps = lamp("aria-selected");
+const mark = roving(box, ".dyn-brow", { enter: (row) => { select(row.dataset.id); open(); } });
 box.addEventListener("click", (event) => {
 const row = event.target.closest(".dyn-brow");
-if (row) select(row.dataset.id, "list");
+if (row) select(row.dataset.id);
 });
 return {
 node: box,
@@ -816,22 +893,18 @@ h("span", { cls: "dyn-pill", text: b.allowed ? "allowed" : OUTCOMES[b.outcome] }
 h("span", { cls: "dyn-hits", text: b.cost || (b.hits > 1 ? `${b.hits} hits` : "") }))));
 if (box.firstChild) mark(box.firstChild);
 },
-light(id) {
-for (const row of box.children) {
-const on = row.dataset.id === id;
-row.setAttribute("aria-selected", String(on));
-if (on) {
-mark(row);
-reveal(box, row);
-}
-}
+light(content, id) {
+const row = [...box.children].find((r) => r.dataset.id === id);
+lamps(row ? [row] : []);
+if (row) mark(row);
+return () => reveal(box, row);
 },
 };
 }
 const ZOOM = 4, MOST_ZOOM = 256;
 const percent = (part) => `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)} %`;
 function timeView(select, open) {
-const pane = h("div", { cls: "dyn-lanes" }), shares = h("ul", { cls: "dyn-shares", "aria-label": "where the time goes" });
+const pane = h("div", { cls: "dyn-lanes" }), shares = h("ul", { cls: "dyn-shares", "aria-label": "where the time goes" }), inputs = h("details", { cls: "dyn-inputs" });
 const title = h("h2"), told = h("div", { cls: "dyn-verdict" });
 let zoom = 1, time = null;
 const scale = (text, name, factor) => h("button", { cls: "dyn-btn", type: "button", text, title: name, "aria-label": name, onclick: () => {
@@ -842,9 +915,10 @@ pane.scrollLeft = middle * zoom - pane.clientWidth / 2;
 } });
 const node = h("section", { cls: "dyn-time", "aria-label": "run time" },
 h("div", { cls: "dyn-bar" }, title, scale("−", "show more of the call", 1 / ZOOM), scale("+", "show less of the call, larger", ZOOM), scale("fit", "the whole call", 0)),
-told, shares, pane);
+told, shares, pane, inputs);
 const mark = roving(pane, ".dyn-seg", { vertical: false, enter: (piece) => { pick(piece); open(); } });
-const pick = (piece) => { if (piece && piece.dataset.id) select(piece.dataset.id, "time"); };
+const lamps = lamp("aria-selected");
+const pick = (piece) => { if (piece && piece.dataset.id) select(piece.dataset.id); };
 pane.addEventListener("click", (event) => pick(event.target.closest(".dyn-seg")));
 function lay() {
 for (const lane of pane.querySelectorAll(".dyn-lane")) lane.style.width = `${zoom * 100}%`;
@@ -863,23 +937,22 @@ if (!time) return;
 title.textContent = `Run time · ${time.median} a call under the profiler (${time.spread}; ${time.calls} calls)`;
 title.title = time.devices;
 told.replaceChildren(...[time.verdict, time.first].filter(Boolean).map((text, i) => (text === time.first && time.first_id
-? h("button", { cls: "dyn-first", type: "button", text, onclick: () => select(time.first_id, "time") }) : h("p", { text }))));
+? h("button", { cls: "dyn-first", type: "button", text, onclick: () => select(time.first_id) }) : h("p", { text }))));
 shares.replaceChildren(...time.shares.map((s) => h("li", { title: s.full }, h("i", { cls: `dyn-swatch dyn-k-${s.kind}`, "aria-hidden": "true" }), `${s.name} `, h("b", { text: percent(s.part) }))));
 pane.replaceChildren(...time.lanes.map((name, number) => h("div", { cls: "dyn-lane", role: "listbox", "aria-orientation": "horizontal", "aria-label": `${name}, ${time.total}` },
 ...time.segments.filter((s) => s.lane === number).map(piece))));
 if (time.lanes.length > 1) pane.querySelectorAll(".dyn-lane").forEach((lane, i) => { lane.dataset.name = time.lanes[i]; });
+inputs.hidden = !time.inputs.length;
+inputs.replaceChildren(h("summary", { text: time.inputs_told }), h("table", {}, ...time.inputs.map((run, number) => h("tr", { cls: `dyn-in-${run.outcome}` }, h("td", { text: `${number + 1}` }), h("td", {}, h("code", { text: run.arguments })),
+h("td", {}, run.id ? h("button", { cls: "dyn-link", type: "button", text: run.words, onclick: () => select(run.id) }) : run.words)))));
 const first = pane.querySelector(".dyn-seg");
 if (first) mark(first);
 lay();
 },
-light(id) {
-let seen = null;
-for (const part of pane.querySelectorAll(".dyn-seg")) {
-const on = part.dataset.id === id && id !== "";
-part.setAttribute("aria-selected", String(on));
-if (on && !seen) seen = part;
-}
-if (seen && zoom > 1) reveal(pane, seen);
+light(content, id) {
+const on = id ? [...pane.querySelectorAll(".dyn-seg")].filter((part) => part.dataset.id === id) : [];
+lamps(on);
+return () => { if (zoom > 1) reveal(pane, on[0]); };
 },
 };
 }
@@ -903,22 +976,19 @@ const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div"
 view.append(header.node, breaks.node, time.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
 root.replaceChildren(view);
 const stopTheme = followTheme(view);
-function select(id, from) {
+function select(id) {
 if (!ctx.has(id)) return;
 selected = id;
-light(from);
+light();
 if (host.get("selected") !== id) host.set("selected", id);
 host.link(linkTo(id, ""));
 }
-function light(from) {
+function light() {
 const { content } = ctx;
-breaks.light(selected);
-time.light(selected);
-split.light(content, selected);
-if (from !== "lens") lens.light(content, selected);
-else lens.light({ details: content.details }, selected);
+const reveals = [breaks, time, split, lens].map((part) => part.light(content, selected));
 if (shown !== selected || drawnFor !== content) detail.show(content, selected);
 [shown, drawnFor] = [selected, content];
+for (const show of reveals) show(); // after all changes: the page is laid out once
 }
 function clear() {
 ctx.pending.clear();
@@ -958,7 +1028,7 @@ lens.draw(content);
 split.draw(content);
 const wanted = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]);
 selected = wanted || "";
-light("draw");
+light();
 }
 view.addEventListener("keydown", (event) => {
 if (event.key !== "Escape") return;
@@ -968,9 +1038,14 @@ event.stopPropagation();
 });
 const stops = [
 host.on("content", draw),
-host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light("kernel"); } }),
+host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light(); } }),
 host.on("now", header.drawProgress),
-...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => { if (name === "settings") clear(); header.drawControls(); header.drawNotes(); })),
+...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => {
+if (name === "settings") clear();
+if (name === "can_run_again" && ctx.content) detail.show(ctx.content, selected);
+header.drawControls();
+header.drawNotes();
+})),
 ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
 ];
 const gone = () => {
@@ -989,7 +1064,7 @@ if (at) detail.choose(at.kind, link.part);
 }
 selected = link.id;
 shown = "";
-if (ctx.content && ctx.has(link.id)) light("link");
+if (ctx.content && ctx.has(link.id)) light();
 };
 if (host.hash) follow(host.hash(follow));
 draw();
@@ -1001,20 +1076,36 @@ for (const stop of stops) stop();
 };
 }
 function widgetHost(model) {
-let next = 0;
-const waiting = new Map();
+let next = 0, content = null, turn = 0;
+const waiting = new Map(), draws = new Set();
+const read = () => {
+const given = model.get("content"), mine = ++turn;
+const put = (whole) => {
+if (mine !== turn) return;
+content = whole;
+for (const draw of draws) draw();
+};
+if (given && given.gzip) unzipped(given.gzip).then(put);
+else put(given);
+};
+model.on("change:content", read);
+read();
 const heard = (message) => {
 if (message && message.kind === "ack" && waiting.has(message.id)) waiting.get(message.id)("done");
 };
 model.on("msg:custom", heard);
 return {
 live: true,
-get: (name) => model.get(name),
+get: (name) => (name === "content" ? content : model.get(name)),
 set(name, value) {
 model.set(name, value);
 try { model.save_changes(); } catch { /* no kernel: the selection goes on in the browser */ }
 },
 on(name, act) {
+if (name === "content") {
+draws.add(act);
+return () => draws.delete(act);
+}
 model.on(`change:${name}`, act);
 return () => model.off(`change:${name}`, act);
 },
@@ -1030,7 +1121,10 @@ const timer = setTimeout(() => settle("gone"), patience);
 waiting.set(id, settle);
 try { model.send({ ...message, id }); } catch { settle("gone"); }
 }),
-close: () => model.off("msg:custom", heard),
+close() {
+model.off("msg:custom", heard);
+model.off("change:content", read);
+},
 };
 }
 function pageHost(content) {
@@ -1040,7 +1134,7 @@ live: false,
 get: (name) => values[name],
 set: (name, value) => { values[name] = value; },
 on: () => () => {},
-link: (hash) => history.replaceState(null, "", hash),
+link: (hash) => { clearTimeout(values.link); values.link = setTimeout(() => history.replaceState(null, "", hash)); },
 hash: (act) => { addEventListener("hashchange", () => act(location.hash)); return location.hash; },
 ask: async () => "gone",
 close: () => {},

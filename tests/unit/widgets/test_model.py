@@ -11,11 +11,18 @@ from samples import SAMPLES, cached, hostile, layers, loop, many, nested, one_br
 
 from dynascope.compiler.report import Frame, Report, Source
 from dynascope.widgets.model import view_model
-from dynascope.widgets.wire import ViewModel
+from dynascope.widgets.wire import Picture, ViewModel
 
 
 def kinds(model: ViewModel) -> list[str]:
     return [a["kind"] for a in model["split"]["arrows"]]
+
+
+def drawn_ids(picture: Picture) -> set[str]:
+    """What is drawn, also where every fold is open."""
+    shapes = [*picture["groups"], *picture["boxes"]]
+    inside = [drawn_ids(s["inside"]) for s in shapes if "inside" in s]
+    return {s["id"] for s in shapes}.union(*inside)
 
 
 def lens_line(model: ViewModel, number: int) -> dict[str, Any]:
@@ -35,8 +42,7 @@ def test_every_model_is_json_and_the_report_stays_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_can_be_selected_has_a_detail(name: str) -> None:
     model = view_model(SAMPLES[name]())
-    drawn = {s["id"] for p in (model["split"], model["whole"] or model["split"]) for s in (*p["groups"], *p["boxes"])}
-    assert {id for id in drawn if not id.startswith("fold")} <= set(model["details"])
+    assert drawn_ids(model["split"]) <= set(model["details"])
     assert {row["id"] for row in model["breaks"]} <= set(model["details"])
     assert {c["id"] for c in model["chips"] if "id" in c} <= set(model["details"])
     assert model["first"] in {*model["details"], ""}
@@ -119,17 +125,29 @@ def test_many_frames_fold_and_say_so() -> None:
     model = view_model(many())
     assert model["split"]["folded"] == "81 more resumes of f"
     assert len(model["split"]["groups"]) == 20
-    assert model["whole"] is not None
-    assert len(model["whole"]["groups"]) == 101
     assert len(model["breaks"]) == 100
+
+
+def test_a_fold_opens_where_it_stands_as_wide_as_what_it_holds() -> None:
+    fold = next(b for b in view_model(many())["split"]["boxes"] if b["kind"] == "fold")
+    inside = fold["inside"]
+    assert len(inside["groups"]) == 81
+    assert sum(b["kind"] == "break" for b in inside["boxes"]) == 80
+    assert fold["w"] == inside["width"]
+    drawn = {s["id"] for s in (*inside["groups"], *inside["boxes"])}
+    assert drawn == set(fold["holds"])
+    assert not drawn & {s["id"] for s in (*view_model(many())["split"]["groups"], *view_model(many())["split"]["boxes"])}
+    assert {a["source"] for a in inside["arrows"]} | {a["target"] for a in inside["arrows"]} <= drawn
 
 
 def test_very_many_frames_stay_folded_even_when_unfolded() -> None:
     model = view_model(many(600))
-    assert model["whole"] is not None
-    shown = len(model["whole"]["groups"]) + len(model["whole"]["boxes"])
-    assert shown < 1300
-    assert "more resumes of f" in model["whole"]["folded"]
+    inside = next(b for b in model["split"]["boxes"] if b["kind"] == "fold")["inside"]
+    assert len(inside["groups"]) == 400
+    rest = next(b for b in inside["boxes"] if b["kind"] == "fold")
+    assert rest["title"] == inside["folded"] == "181 more resumes of f"
+    assert "inside" not in rest
+    assert len(model["details"][rest["id"]]["parts"][0]["body"]) == 181
 
 
 def test_counts_are_the_headline_in_parts() -> None:
