@@ -15,7 +15,7 @@ _COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in (?P<function>[
 _NO_STACK = re.compile(r"^\s*# No stacktrace found")
 _TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9a-z]*)\[(?P<shape>[^\]]*)\](?:\[(?P<stride>[^\]]*)\])?(?P<device>[a-z]*(?::\d+)?)?$")
 
-_OPERATORS: dict[type[ast.AST], str] = {
+OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_",
     ast.BitXor: "xor", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
@@ -25,7 +25,8 @@ _OPERATORS: dict[type[ast.AST], str] = {
 _DTYPES = {
     "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32",
     "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "b8": "bool", "c32": "complex32",
-    "c64": "complex64", "c128": "complex128",
+    "c64": "complex64", "c128": "complex128", "f8e5m2": "float8_e5m2", "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e4m3fnuz": "float8_e4m3fnuz",
 }  # fmt: skip
 
 
@@ -77,7 +78,7 @@ class _Reader:
             if isinstance(statement, ast.Return):
                 outputs = self.names(statement.value)
                 self.add(Node(name="output", op="output", target="output", inputs=outputs, code=ast.unparse(statement)), None)
-            elif isinstance(statement, ast.AugAssign) or _is_store(statement):
+            elif isinstance(statement, ast.AugAssign) or is_store(statement):
                 pending = statement
             else:
                 self.statement(statement, pending, places.get(statement.lineno))
@@ -157,14 +158,14 @@ class _Reader:
         return list(dict.fromkeys(self.by_name[name].name for name in found))
 
 
-def _is_store(statement: ast.stmt) -> bool:
+def is_store(statement: ast.stmt) -> bool:
     """`x[0] = v` (setitem), which torch prints before the node's own name."""
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
 
 
 def _in_place(statement: ast.stmt) -> str:
     if isinstance(statement, ast.AugAssign):
-        return "operator.i" + _OPERATORS.get(type(statement.op), "op").rstrip("_")
+        return "operator.i" + OPERATORS.get(type(statement.op), "op").rstrip("_")
     return "operator.setitem"
 
 
@@ -185,11 +186,11 @@ def _operation(value: ast.expr, known: dict[str, Node]) -> tuple[str, str]:
                 return "call_method", function.attr
         return "call_function", ast.unparse(function)
     if isinstance(value, ast.BinOp):
-        return "call_function", "operator." + _OPERATORS.get(type(value.op), "op")
+        return "call_function", "operator." + OPERATORS.get(type(value.op), "op")
     if isinstance(value, ast.UnaryOp):
-        return "call_function", "operator." + _OPERATORS.get(type(value.op), "op")
+        return "call_function", "operator." + OPERATORS.get(type(value.op), "op")
     if isinstance(value, ast.Compare):
-        return "call_function", "operator." + _OPERATORS.get(type(value.ops[0]), "op")
+        return "call_function", "operator." + OPERATORS.get(type(value.ops[0]), "op")
     if isinstance(value, ast.Subscript):
         return "call_function", "operator.getitem"
     if isinstance(value, ast.Attribute):

@@ -25,6 +25,7 @@ from dynascope.compiler.translators import (
     region_of,
     regions_around,
     summaries,
+    symbol_sizes,
 )
 
 _QUIET_TRACE_EVENTS = frozenset({
@@ -292,12 +293,12 @@ def _resumes(hooks: Hooks) -> Undo:
 
 
 def _node_modules(hooks: Hooks) -> Undo:
-    """For each node of a captured graph the nn.Module that it ran in (the trace does not name it)."""
+    """What the trace does not tell of a captured graph: the nn.Module that each node ran in, and what its symbols stand for."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
         paths = {n.name: module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
-        hooks.emit("nodes", modules={name: path for name, path in paths.items() if path})
+        hooks.emit("nodes", modules={name: path for name, path in paths.items() if path}, sizes=symbol_sizes(gm.graph))
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)

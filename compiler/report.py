@@ -26,6 +26,7 @@ from dynascope.compiler.parts import (
     FrameKind,
     FrameStatus,
     Graph,
+    GraphRun,
     Hit,
     Node,
     Outcome,
@@ -51,6 +52,7 @@ __all__ = [
     "FrameKind",
     "FrameStatus",
     "Graph",
+    "GraphRun",
     "Hit",
     "Node",
     "Outcome",
@@ -131,9 +133,9 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data (schema 1)."""
         plain: dict[str, Any] = _plain(self)
-        for part in ("profile", "check"):
-            if plain[part] is None:
-                del plain[part]  # a part of its own, that most reports do not have
+        for owner, part in [(plain, "profile"), (plain, "check"), *((graph, "run") for graph in plain["graphs"])]:
+            if owner[part] is None:
+                del owner[part]  # a part of its own, that most reports do not have
         return plain
 
     @classmethod
@@ -169,6 +171,28 @@ class Report:
         terms = [expected, *(f"{k}={v}" if isinstance(v, int) else f"{k}{v}" for k, v in counts.items())]
         expect.check(self, expect.parse(",".join(t for t in terms if t)))
         return self
+
+    def run_graph(self, id: str, *, device: str | None = None, backend: str | None = None, calls: int = 10) -> GraphRun:
+        """Run one captured graph again on its own: made-up data of the recorded shapes, eager against compiled.
+
+        Args:
+            id: of the graph ("g0").
+            device: in place of the recorded one ("cpu", "cuda").
+            backend: what compiles it; None: the backend of the run, or "inductor" where that one only traces.
+            calls: how many timed calls of each.
+
+        Returns:
+            A GraphRun: seconds (medians), speed-up, time of each operation, memory peak in bytes.  It is also kept
+            in the graph's `run`, and every view shows it.
+
+        Raises KeyError for an unknown graph and ValueError, in one sentence, where it cannot be run again.  Of a report
+        that was loaded, this runs the graphs that are written in its file.
+        """
+        from dynascope.compiler import graph_runs
+
+        graph = self.graph(id)
+        graph.run = graph_runs.run_graph(graph, device, backend or graph_runs.own_backend(self.settings), calls)
+        return graph.run
 
     def save(self, path: str | Path) -> Path:
         """Write the report to `path`, as its suffix says: .html .json .svg .dot .txt .
@@ -269,7 +293,7 @@ def _plain(value: Any) -> Any:
 _PARTS: dict[str, type] = {
     "frames": Frame, "graphs": Graph, "breaks": Break, "recompiles": Recompile, "sources": Source, "nodes": Node,
     "hits": Hit, "summary": Summary, "error": Failure, "resume": Resume, "profile": Profile, "segments": Segment,
-    "verdict": Verdict,
+    "verdict": Verdict, "run": GraphRun,
 }  # fmt: skip
 #: where the same name means another part
 _ELSEWHERE: dict[tuple[str, str], type] = {("Break", "stack"): StackEntry, ("Profile", "breaks"): BreakCost}

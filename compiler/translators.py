@@ -74,6 +74,17 @@ def module_path(stack: Any) -> str | None:
     return str(path)
 
 
+def symbol_sizes(graph: Any) -> dict[str, int | float]:
+    """What the symbols among a graph's inputs stand for in the call that it is captured in; unknown ones are left out."""
+    found: dict[str, int | float] = {}
+    for node in graph.nodes:
+        symbol = getattr(node.meta.get("example_value"), "node", None) if node.op == "placeholder" else None
+        hint = getattr(symbol, "hint", None)
+        if isinstance(hint, (int, float)):
+            found[str(getattr(symbol, "expr", node.name))] = hint
+    return found
+
+
 def describe(error: BaseException) -> dict[str, Any]:
     stack = summaries(getattr(error, "real_stack", None))  # outermost first, with columns
     return {"type": type(error).__name__, "module": type(error).__module__, "message": str(error), "stack": stack}
