@@ -226,6 +226,34 @@ class Recompile:
 
 
 @dataclass(kw_only=True)
+class InputRun:
+    """One of several inputs: what it made the compiler do, and what a call with it takes.  None: unknown."""
+
+    #: `float32[7, 3], scale=2`
+    arguments: str
+    #: reused (nothing to compile), recompiled (a guard failed), compiled (code that no input had reached), eager (nothing
+    #: compiled runs: the recompile limit, say), failed (see `error`)
+    outcome: Literal["reused", "recompiled", "compiled", "eager", "failed"] = "reused"
+    #: frames that the compiler worked on because of it; how many of them were recompiles, and why
+    frames: list[str] = field(default_factory=list)
+    recompiles: int = 0
+    reasons: list[str] = field(default_factory=list)
+    compile_seconds: float = 0.0
+    #: its first call, compiling included
+    first_seconds: float | None = None
+    #: a later call: median and the middle half; and eager
+    seconds: float | None = None
+    spread: list[float] = field(default_factory=list)
+    eager_seconds: float | None = None
+    #: that a call with it runs, in order
+    graphs: list[str] = field(default_factory=list)
+    #: calls after which compiling for it has paid for itself; None: unknown, or never
+    payback_calls: int | None = None
+    error: str | None = None
+    words: str = ""
+
+
+@dataclass(kw_only=True)
 class Failure:
     """What stopped the run."""
 

@@ -77,6 +77,8 @@ class LastCall:
         self._warn, self._quiet = warn, quiet
         self._warned: set[str] = set()
         self._last: tuple[Callable[..., Any], Repeat] | None = None
+        #: what was called last, and what it was compiled to
+        self._called: tuple[Any, Callable[..., Any]] | None = None
         self._raised = False
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
@@ -89,6 +91,7 @@ class LastCall:
                     self._warned.add(sentence)
                     self._warn(sentence)
             self._last, self._raised = (entry, repeat), True
+            self._called = (target, entry) if namespace is None else None  # a cell's statements take no inputs
             result = entry(*args, **kwargs)
             self._raised = False
             return result
@@ -105,6 +108,13 @@ class LastCall:
             return Measured(failed="the call was not profiled: it raised")
         with self._quiet():
             return measure(*last, calls)
+
+    def quietly(self, run: Callable[..., Any], *args: Any) -> Any:
+        """`run(target, entry, *args)` with the function that was called last; None where none was."""
+        if self._called is None:
+            return None
+        with self._quiet():
+            return run(*self._called, *args)
 
 
 def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALLS) -> Measured:
@@ -301,7 +311,8 @@ def tell(measured: Measured, report: Report) -> Profile | None:
 
 def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
     """Eager against compiled, and when compiling has paid for itself."""
-    found = Verdict(compile_seconds=report.summary.compile_seconds or None)
+    for_inputs = sum(run.compile_seconds for run in report.inputs or ())
+    found = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)
     if measured.compiled:
         found.compiled_seconds = statistics.median(measured.compiled)
     if measured.eager:

@@ -28,6 +28,7 @@ from dynascope.compiler.parts import (
     Graph,
     GraphRun,
     Hit,
+    InputRun,
     Node,
     Outcome,
     Profile,
@@ -54,6 +55,7 @@ __all__ = [
     "Graph",
     "GraphRun",
     "Hit",
+    "InputRun",
     "Node",
     "Outcome",
     "Profile",
@@ -98,6 +100,8 @@ class Report:
     sources: list[Source] = field(default_factory=list)
     #: where the time of a call goes; only where it was asked for (`--profile`)
     profile: Profile | None = None
+    #: each input of a list, one after the other; only where it was asked for (`--inputs`)
+    inputs: list[InputRun] | None = None
     #: compiled against eager; only where it was asked for (`--check`): {"agrees", "compared", "differences", "why_not"}
     check: dict[str, Any] | None = None
     #: what the user should know beside the facts, one sentence each
@@ -133,7 +137,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data (schema 1)."""
         plain: dict[str, Any] = _plain(self)
-        for owner, part in [(plain, "profile"), (plain, "check"), *((graph, "run") for graph in plain["graphs"])]:
+        parts = [(plain, name) for name in ("profile", "inputs", "check")]
+        for owner, part in [*parts, *((graph, "run") for graph in plain["graphs"])]:
             if owner[part] is None:
                 del owner[part]  # a part of its own, that most reports do not have
         return plain
@@ -296,7 +301,10 @@ _PARTS: dict[str, type] = {
     "verdict": Verdict, "run": GraphRun,
 }  # fmt: skip
 #: where the same name means another part
-_ELSEWHERE: dict[tuple[str, str], type] = {("Break", "stack"): StackEntry, ("Profile", "breaks"): BreakCost}
+_ELSEWHERE: dict[tuple[str, str], type | None] = {
+    ("Break", "stack"): StackEntry, ("Profile", "breaks"): BreakCost, ("Report", "inputs"): InputRun,
+    ("InputRun", "frames"): None, ("InputRun", "graphs"): None,  # ids
+}  # fmt: skip
 
 
 def _build(cls: type, data: dict[str, Any]) -> Any:
@@ -306,7 +314,8 @@ def _build(cls: type, data: dict[str, Any]) -> Any:
         if outside not in data or f.metadata.get("beside"):
             continue
         value = data[outside]
-        part = _ELSEWHERE.get((cls.__name__, f.name)) or _PARTS.get(f.name)
+        key = (cls.__name__, f.name)
+        part = _ELSEWHERE[key] if key in _ELSEWHERE else _PARTS.get(f.name)
         if part is not None and isinstance(value, list):
             value = [_build(part, v) for v in value]
         elif part is not None and isinstance(value, dict):

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler import check, internals, marks, places, profile
+from dynascope.compiler import check, inputs, internals, marks, places, profile
 from dynascope.compiler.fresh import fresh
 from dynascope.compiler.recording import Progress, observe
 from dynascope.compiler.regions import region
@@ -158,13 +158,16 @@ def explain(
     """
     chosen = chosen_settings(settings)
     check_settings(chosen)
+    wrong = None if chosen.inputs is None else inputs.wrong_with(chosen.inputs)
+    if wrong is not None:
+        raise ValueError(f"inputs: {wrong}")
     if not callable(function):
         raise TypeError(f"explain() takes a function, a method or a module, not {type(function).__name__}")
 
     def call(*args: Any, **kwargs: Any) -> Report:
         recording = observe(chosen, [target_name(function)], cells, on_progress)
         recording.notes.extend(settings_notes(chosen))
-        last, measured = profile.LastCall(), None
+        last, measured, tried = profile.LastCall(), None, None
         watched, checked = check.LastCall(), None
         try:
             with recording, environment(chosen), fresh() as freshen:
@@ -177,12 +180,16 @@ def explain(
                 else:
                     last.watch(function, compiled)(*args, **kwargs)
                     measured = last.measure(chosen.profile)
+                    if chosen.inputs is not None:
+                        tried = last.quietly(inputs.try_inputs, chosen.inputs, chosen.profile)
                 if chosen.check:
                     checked = watched.compare()
         except Exception as error:
             if not is_refusal(error):
                 raise
         report = recording.report
+        if tried is not None:
+            report.inputs = inputs.told(tried, report)
         if measured is not None:
             report.profile = profile.tell(measured, report)
         if checked is not None:
@@ -222,7 +229,7 @@ def is_refusal(error: BaseException) -> bool:
 
 def target_name(target: Any) -> str:
     """How the report names what was compiled: `f`, `model.generate`, `Net`."""
-    target = internals.inner_function(target)
+    target = marks.undecorated(internals.inner_function(target))
     if inspect.ismethod(target):
         return f"{type(target.__self__).__name__}.{target.__name__}"
     return str(getattr(target, "__name__", None) or type(target).__name__)

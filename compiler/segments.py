@@ -106,6 +106,12 @@ def profile_of(events: Iterable[Event], report: Report, own: float = 0.0) -> Pro
     return result
 
 
+def graphs_in(events: Iterable[Event], report: Report) -> list[str]:
+    """Ids of the graphs that the calls in these events run, each once, in order."""
+    pieces = [p for call in read_calls(list(events), report) for p in call.pieces]
+    return list(dict.fromkeys(p.graph for p in pieces if p.kind == "graph" and p.graph is not None))
+
+
 def middle_half(values: list[float]) -> list[float]:
     """[first quartile, third quartile]; of a single value that value twice."""
     if len(values) < 2:

@@ -89,6 +89,11 @@ class Settings:
         "trace, and show where its time goes and what each break costs; 10 times where no number is given.",
         NUMBER, group="run", metavar="N", bare=10,
     )  # fmt: skip
+    inputs: Any = _option(
+        None, "With --profile: give each element of this list to what was compiled, too, and tell which ones make the "
+        "compiler work again and what that costs. An element is one argument, a tuple of them or a dict by their names.",
+        group="run", metavar="NAME", config=False,
+    )  # fmt: skip
     check: bool = _option(
         False, "Compare with eager: what was compiled runs again, compiled and not, on copies of its arguments, and values, "
         "gradients and in-place effects must agree.", SWITCH, group="run",
@@ -117,6 +122,8 @@ class Settings:
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if callable(self.backend):
             data["backend"] = getattr(self.backend, "__qualname__", type(self.backend).__name__)
+        if not isinstance(self.inputs, (str, type(None))):
+            data["inputs"] = f"{len(self.inputs)} inputs"  # the user's tensors are not kept
         data["options"] = {
             k: v if isinstance(v, (bool, int, float, str, type(None))) else repr(v) for k, v in self.options.items()
         }
@@ -136,6 +143,8 @@ class Settings:
                 return f"{f.name} takes a dict, not {value!r}"
         if self.mode is not None and self.options:
             return "give --mode or --options, not both (torch.compile takes either)"
+        if self.inputs is not None and self.profile is None:
+            return "--inputs belongs to --profile: give both"
         return None
 
 

@@ -34,6 +34,7 @@ from dynascope.controls import Controls
 from dynascope.definitions import Definition, bound_names, definitions, why_nothing_ran
 from dynascope.display import Display, cell_id
 from dynascope.entries import Entries
+from dynascope.inputs import check_inputs, tried_inputs
 from dynascope.interrupts import Interrupts, interruptible
 from dynascope.targets import Targets, check_target, plain_in_compiled_code, resolve
 
@@ -56,6 +57,8 @@ class Run:
     notes: list[str] = field(default_factory=list)
     #: `--profile`: what was measured
     measured: Any = None
+    #: `--inputs`: what each of them gave
+    tried: Any = None
     #: `--check`: what comparing gave
     checked: Any = None
     #: `--expect`, read
@@ -100,6 +103,10 @@ class Run:
             report = recording.report
             if self.controls is not None:
                 self.controls.tell(report, self.settings.fullgraph)
+            if self.tried is not None:
+                from dynascope.compiler.inputs import told
+
+                report.inputs = told(self.tried, report)
             if self.measured is not None:
                 from dynascope.compiler.profile import tell
 
@@ -146,6 +153,9 @@ class Run:
             self.controls = Controls(self.shell, self.cell, settings.region)
             self.cell = dataclasses.replace(self.cell, controls=self.controls)
         bound = bound_names(self.cell)
+        if settings.inputs is not None:
+            takes = bool(settings.function or definitions(self.cell, self.shell.user_ns))
+            check_inputs(settings.inputs, self.shell.user_ns, bound, takes_inputs=takes)
         for name in settings.function:
             self._check_function(name, bound)
 
@@ -186,7 +196,7 @@ class Run:
                 made = self._inheriting(made, entry(target, self.settings.replace(error_on_graph_break=None)))
             return made
 
-        regions = self.controls() if self.controls is not None else contextlib.nullcontext()
+        regions = self.controls(recording.events) if self.controls is not None else contextlib.nullcontext()
         with environment(self.settings), internals.flag_kept(), regions, fresh() as freshen:
             watchers: list[Any] = []
             if self.settings.check:
@@ -207,6 +217,9 @@ class Run:
                 self.checked = interruptible(watchers[0].compare)
             if self.settings.profile is not None:
                 self.measured = interruptible(watchers[-1].measure, self.settings.profile)
+                if self.settings.inputs is not None:
+                    name, calls = self.settings.inputs, self.settings.profile
+                    self.tried = tried_inputs(name, namespace, watchers[-1], calls, self.notes)
             return value
 
     def _inheriting(self, made: Any, plain: Any) -> Any:

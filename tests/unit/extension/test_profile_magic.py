@@ -74,3 +74,32 @@ def test_keep_leaves_what_torch_made_and_no_watch(shell):
 def test_an_error_of_the_cell_is_not_profiled(shell):
     done = shell("%%compile --profile 2", "def f(a):", "    raise ValueError('no')", "f(x)")
     assert isinstance(done.error, ValueError)
+
+
+def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
+    report = shell.report(
+        "%%compile --profile 1 --inputs sizes",
+        "def f(a):",
+        "    return a * 2",
+        "sizes = [torch.ones(n) for n in (3, 5, 6)]",
+        "f(x)",
+    )
+    assert [r.outcome for r in report.inputs] == ["reused", "recompiled", "reused"], report.notes
+    assert report.settings["inputs"] == "sizes"
+    assert "float32[5]" in str(report)
+    assert "makes the compiler work again" in str(report)
+
+
+def test_inputs_that_cannot_work_are_one_line_before_anything_runs(shell):
+    shell.ns["sizes"] = 3
+    function = ("def f(a):", "    print('ran')", "    return a + 1", "f(x)")
+    for options, cell, words in (
+        ("--profile 1 --inputs sizes", function, "--inputs sizes: a list of inputs is wanted, not int"),
+        ("--profile 1 --inputs nothing", function, "--inputs nothing: no 'nothing' in the notebook"),
+        ("--profile 1 --inputs a.b", function, "--inputs a.b: not a name"),
+        ("--inputs sizes", function, "--inputs belongs to --profile"),
+        ("--profile 1 --inputs sizes", ("print('ran')", "x + 1"), "--inputs: statements take no inputs"),
+    ):
+        done = shell(f"%%compile {options}", *cell)
+        assert f"UsageError: {words}" in done.text
+        assert "ran" not in done.text.replace("anything", "")

@@ -1,0 +1,92 @@
+"""A list of inputs: which one makes the compiler work again is what Dynamo's own records say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+
+from dynascope.compiler.input_words import summed_up
+from dynascope.compiler.inputs import arguments_of, described
+from dynascope.compiler.parts import InputRun
+from dynascope.compiler.report import Report
+from dynascope.compiler.run import explain
+
+
+@pytest.fixture(autouse=True)
+def fresh_torch() -> None:
+    torch._dynamo.reset()
+
+
+def scaled(x: torch.Tensor, scale: int = 1) -> torch.Tensor:
+    x.mul_(2)
+    return (x @ x.mT) * scale
+
+
+def given(*inputs: Any, **settings: Any) -> Report:
+    return explain(scaled, backend="eager", profile=1, inputs=list(inputs), **settings)(torch.ones(2, 3))
+
+
+def test_each_input_tells_whether_it_recompiles_and_why() -> None:
+    sizes = [torch.ones(2, 3), torch.ones(4, 3), torch.ones(5, 3)]
+    report = given(*sizes, (torch.ones(5, 3), 7), {"x": torch.ones(5, 3).double()})
+    assert report.inputs is not None
+    assert [r.outcome for r in report.inputs] == ["reused", "recompiled", "reused", "recompiled", "recompiled"]
+    # the second size makes Dynamo trace with dynamic ones, which then hold for the third
+    assert [r.graphs for r in report.inputs] == [["g0"], ["g1"], ["g1"], ["g2"], ["g3"]]
+    assert [r.frames for r in report.inputs] == [[], ["f1"], [], ["f2"], ["f3"]]
+    assert report.inputs[1].reasons == ["x had another size in dimension 0: 2 before, 4 now"]
+    assert "dtype" in report.inputs[4].reasons[0]
+    assert [r.frame for r in report.recompiles] == ["f1", "f2", "f3"]
+    for run in report.inputs:
+        assert run.seconds is not None
+        assert run.eager_seconds is not None
+        assert (run.compile_seconds > 0) == (run.outcome == "recompiled")
+    assert all(x.eq(1).all() for x in sizes)  # undone, as all that the calls do
+    assert report.profile is not None, report.notes
+    assert report.summary.compile_seconds > (report.profile.verdict.compile_seconds or 0)
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+
+
+def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
+    with torch._dynamo.config.patch(recompile_limit=2):
+        report = given(torch.ones(3, 3), torch.ones(4, 3), torch.ones(4, 3), dynamic=False)
+    assert report.inputs is not None
+    assert [r.outcome for r in report.inputs] == ["recompiled", "eager", "eager"]
+    assert report.inputs[1].words.startswith("runs eagerly: Dynamo recompile limit exceeded")
+
+
+def test_an_input_that_fails_is_told_and_the_others_go_on() -> None:
+    report = given(torch.ones(3), torch.ones(2, 3))
+    assert report.inputs is not None
+    assert [r.outcome for r in report.inputs] == ["failed", "reused"]
+    assert report.inputs[0].error is not None
+    assert report.inputs[0].words.startswith("not measured: ")
+
+
+def test_inputs_are_described_and_never_kept() -> None:
+    args, kwargs = arguments_of((torch.ones(2, 3).t(), [torch.zeros(1, dtype=torch.int32), 2], "a"))
+    assert described(args, kwargs) == "float32[3, 2] strides [1, 3], [int32[1], 2], 'a'"
+    assert arguments_of({"x": 1}) == ((), {"x": 1})
+    assert arguments_of({1: 2}) == (({1: 2},), {})
+    assert len(described(tuple(range(200)), {})) <= 160
+
+
+def test_wrong_inputs_are_refused_before_anything_runs() -> None:
+    for wrong, words in (([], "empty"), ("xs", "a list of inputs is wanted, not str"), (iter([1]), "not list_iterator")):
+        with pytest.raises(ValueError, match=words):
+            explain(scaled, profile=1, inputs=wrong)
+    with pytest.raises(ValueError, match="--inputs belongs to --profile"):
+        explain(scaled, inputs=[torch.ones(2, 3)])
+
+
+def test_in_words() -> None:
+    runs = [
+        InputRun(arguments="a"),
+        InputRun(arguments="b", outcome="recompiled", compile_seconds=0.5),
+        InputRun(arguments="c", outcome="eager"),
+    ]
+    assert summed_up(runs) == "3 inputs: 1 makes the compiler work again (0.50 s), 1 runs eagerly"
+    assert summed_up(runs[:1]) == "1 input: none makes the compiler work again"
