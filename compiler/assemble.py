@@ -70,6 +70,7 @@ class _Assembly:
                     self.add(draft)
                 except Exception as error:  # damaged records of one frame must not cost the others
                     self.drafts.count(f"frame: {type(error).__name__}")
+        self.ignore_wrappers()
         by_code: dict[int, Frame] = {}
         for event in self.drafts.cached:
             self.add_cached(event, by_code)
@@ -81,6 +82,14 @@ class _Assembly:
         result.summary = counts.summarise(result)
         return result
 
+    def ignore_wrappers(self) -> None:
+        """A wrapper of torch's around the user's function: nothing is captured in it, and what it calls has frames of its own."""
+        kept = {f.continues for f in self.result.frames if f.status != "empty"}
+        for frame in self.result.frames:
+            if frame.status == "empty" and places.is_plumbing(frame.file) and frame.id not in kept:
+                frame.status = "ignored"
+        self.breaks.forget({f.id for f in self.result.frames if f.status == "ignored"})
+
     # -- one frame ------------------------------------------------------------------------------------
 
     def add(self, draft: Draft) -> None:
@@ -88,6 +97,7 @@ class _Assembly:
         self.frame_of[draft.order] = frame
         self.result.frames.append(frame)
         self.link(draft, frame)
+        self.breaks.regions.begin(frame)
         self.graph(draft, frame)
         self.end(draft, frame)
         self.recompile(draft, frame)
@@ -273,6 +283,7 @@ class _Assembly:
         else:
             frame.status, frame.reason = self.skipped(draft)
             if frame.status == "skipped":
+                self.breaks.before(draft, frame)
                 cause = self.breaks.stopped(draft, frame, "skipped")
                 frame.break_ = frame.break_ or cause
         for entry in self.breaks.stack_of(frame.id):

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynascope.compiler import breaktext, places, stops
 from dynascope.compiler.drafts import Draft
-from dynascope.compiler.flags import Flags, at_end, at_stop
+from dynascope.compiler.flags import Flags, Regions
 from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
 
 _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
@@ -21,6 +21,7 @@ class BreakTable:
 
     def __init__(self, cell_of: places.CellResolver) -> None:
         self.cell_of = cell_of
+        self.regions = Regions(cell_of)
         self.breaks: list[Break] = []
         self._by_place: dict[Any, list[Break]] = {}
         self._by_frame: dict[str, tuple[Break, Hit]] = {}
@@ -70,7 +71,22 @@ class BreakTable:
         outcome: Outcome = "skipped" if rest_is_eager else "resumed"
         if rest_is_eager:
             frame.reason = "Dynamo could not resume after the break: the rest of the function runs eagerly"
-        return self.hit(frame, stack, text, outcome, at_end(end, self.cell_of))
+        return self.hit(frame, stack, text, outcome, self.regions.at_end(frame, end, draft.resumes))
+
+    def forget(self, frames: set[str]) -> None:
+        """Take back the hits of frames that are none of the user's, where a break has others."""
+        for found in self.breaks:
+            found.hits = [h for h in found.hits if h.frame not in frames] or found.hits
+
+    def before(self, draft: Draft, frame: Frame) -> None:
+        """Breaks of earlier attempts at a frame that was given up: handling them led to the one that stopped it.
+
+        What flag was in force there is not recorded.
+        """
+        texts = [breaktext.read(t) for t in draft.break_texts]
+        for text in texts[:-1]:
+            if text.line is not None and (text.file, text.line) != (texts[-1].file, texts[-1].line):
+                self.hit(frame, self.printed_stack(text, draft), text, "skipped", Flags())
 
     def stopped(self, draft: Draft, frame: Frame, outcome: Outcome) -> str | None:
         """The break that made Dynamo skip the frame or fail; None where it was no graph break."""
@@ -80,7 +96,7 @@ class BreakTable:
         stack = stops.stack_of(draft) or self.printed_stack(text, draft) or self.failed_line(draft)
         if not stack or not (text.parts or stops.stack_of(draft)):
             return None
-        return self.hit(frame, stack, text, outcome, at_stop(draft.frame or {}, self.cell_of))
+        return self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, draft.frame or {}))
 
     def printed_stack(self, text: breaktext.BreakText, draft: Draft) -> list[dict[str, Any]]:
         """The stack that a text prints, from the frame's own entry on (what is outside runs, it is not traced)."""

@@ -10,6 +10,8 @@ import sys
 from types import CodeType
 from typing import Any
 
+from dynascope.compiler.marks import undecorated
+
 
 def positions(instruction: Any) -> list[int | None]:
     """[line, column, end line, end column] of a Dynamo instruction; None where Python keeps none (3.10)."""
@@ -29,29 +31,32 @@ def offset_positions(code: CodeType, offset: int) -> list[int | None]:
     return [line, None, None, None]
 
 
-def region_of(translator: Any) -> dict[str, Any] | None:
-    """The `with error_on_graph_break(...)` that a translator stands in, innermost; None where there is none.
+def regions_of(translator: Any) -> list[dict[str, Any]]:
+    """Each `with error_on_graph_break(...)` that a translator stands in, outermost first.
 
-    The decorator is a `with` too, in a wrapper of torch's: `line` is then not the user's.
+    The decorator is a `with` too, in a wrapper of torch's: `line` is then not the user's; nor is it where a resume function
+    enters a `with` again.
     """
+    found = []
     lines = {block.stack_index: positions(block.inst)[0] for block in getattr(translator, "block_stack", ())}
     stack = getattr(translator, "stack", ())
-    for index in reversed(range(len(stack))):
-        context: Any = getattr(stack[index], "ctx", None)  # of the WithExitFunctionVariable that an entered `with` leaves there
+    for index, value in enumerate(stack):
+        context: Any = getattr(value, "ctx", None)  # of the WithExitFunctionVariable that an entered `with` leaves there
         if hasattr(context, "is_realized"):
             context = context.unwrap() if context.is_realized() else None
         if type(context).__name__ == "ErrorOnGraphBreakVariable":
             code = translator.f_code
             flag, line = context.target_values[0], lines.get(index + 1)
-            return {"flag": flag, "file": code.co_filename, "line": line, "function": code.co_name}
-    return None
+            found.append({"flag": flag, "file": code.co_filename, "line": line, "function": code.co_name})
+    return found
 
 
 def regions_around(translator: Any) -> list[dict[str, Any]]:
-    """The translator and its callers, innermost first, each with the region that it stands in."""
+    """The translator and its callers, innermost first, each with the regions that it stands in."""
     chain = []
     while translator is not None:
-        chain.append({"function": translator.f_code.co_name, "region": region_of(translator)})
+        code = translator.f_code
+        chain.append({"function": code.co_name, "uid": id(code), "regions": regions_of(translator)})
         translator = getattr(translator, "parent", None)
     return chain
 
@@ -99,9 +104,10 @@ def entered_function(function: Any) -> tuple[Any, str]:
     if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl"):
         return getattr(module.forward, "__func__", module.forward), type(module).__name__
     code = getattr(function, "__code__", None)
-    if code is not None and code.co_filename.endswith("external_utils.py") and "fn" in code.co_freevars:
-        wrapped = function.__closure__[code.co_freevars.index("fn")].cell_contents
-        return function, str(getattr(wrapped, "__name__", type(wrapped).__name__))
+    if code is not None and code.co_filename.endswith("external_utils.py"):
+        for variable in {"fn", "func"} & set(code.co_freevars):  # torch's wrapper; that of error_on_graph_break has no name
+            wrapped = undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents)
+            return function, str(getattr(wrapped, "__name__", type(wrapped).__name__))
     return getattr(function, "__func__", function), str(getattr(function, "__name__", type(function).__name__))
 
 

@@ -157,3 +157,46 @@ def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
         torch.compile(f, backend="eager")(torch.ones(2))
     assert recording.report.error is not None
     assert recording.report.error.caught
+
+
+def test_a_break_in_a_generator_is_told_beside_what_it_led_to() -> None:
+    def f(x: torch.Tensor) -> Any:
+        def turns() -> Any:
+            yield x + 1
+            torch._dynamo.graph_break()
+            yield x + 2
+
+        return sum(turns())
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    first = f.__code__.co_firstlineno
+    assert [(b.line - first, b.gb_ids, b.outcome) for b in report.breaks] == [
+        (3, ["GB0025"], "skipped"), (2, ["GB0091"], "skipped"),
+    ]  # fmt: skip
+    assert [f.name for f in report.frames if f.status == "skipped"] == ["f"]
+
+
+@torch._dynamo.error_on_graph_break(False)
+def decorated(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def test_torchs_own_wrappers_are_nobodys_frames() -> None:
+    report = explain(decorated, backend="eager")(torch.ones(2))
+    assert report.compiled == ["decorated"]
+    assert [f.name for f in report.frames if f.status != "ignored"] == ["decorated", "decorated"]
+    assert (report.summary.frames, report.summary.graphs, report.summary.breaks, report.summary.resumes) == (2, 2, 1, 1)
+    assert [len(b.hits) for b in report.breaks] == [1]
+
+
+def test_a_sequential_of_torchs_own_class_is_named_and_its_wrapper_is_not_counted() -> None:
+    class Breaks(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            torch._dynamo.graph_break()
+            return x + 1
+
+    report = explain(torch.nn.Sequential(Breaks(), torch.nn.ReLU()), backend="eager")(torch.ones(2))
+    assert report.compiled == ["Sequential"]
+    assert all("external_utils" not in f.file for f in report.frames if f.status != "ignored")
