@@ -12,6 +12,7 @@ from typing import Any
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
 from dynascope.widgets.advice import advice, cause_of, flag_words, issue_text, said
 from dynascope.widgets.fx import fx_body, value_text
+from dynascope.widgets.graphrun import run_part
 from dynascope.widgets.shapes import break_code, ops_text
 from dynascope.widgets.timeline import cost_facts
 from dynascope.widgets.wire import Detail, Part
@@ -287,6 +288,8 @@ class _Details:
             parts.append(_prose("about", "What is known", [BEFORE], []))
         if g.nodes:
             parts.append({"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, self.places)})
+        if g.ops and g.code:
+            parts.append(run_part(self.report, g))
         splits = "\n\n".join(f"# {split.get('name', '')}\n{split.get('code', '')}" for split in g.splits)
         for key, name, text in (
             ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),

@@ -11,11 +11,14 @@ import re
 from dynascope.compiler.report import Graph, Node
 from dynascope.widgets import layout as lay
 from dynascope.widgets.fxfold import folded_picture, fx_folds
+from dynascope.widgets.graphrun import heat
 from dynascope.widgets.wire import FxBody, FxNode, FxPicture
 from dynascope.widgets.words import Places, cut, printable, shorten, text_width
 
 DRAWN = 300
 HEIGHT = 28.0
+#: with the time of the operation below its name
+TIMED = 40.0
 NARROWEST, WIDEST = 60.0, 190.0
 
 #: what comes before the own name of an input: the path of its module
@@ -35,11 +38,18 @@ _KINDS = (
 def fx_body(graph: Graph, places: Places) -> FxBody:
     """The nodes of a graph, and where they stand if they are few enough to be drawn."""
     index = {n.name: i for i, n in enumerate(graph.nodes)}
+    told = heat(graph.run)
     nodes = [_node(n, index, places) for n in graph.nodes]
+    for node, row in zip(graph.nodes, nodes, strict=True):
+        if node.name in told:
+            row["heat"], row["time"] = told[node.name]
+            row["full"] += f"  ·  alone, eager: {row['time']}"
     if len(nodes) <= DRAWN:
         return {"nodes": nodes, "picture": _picture(nodes) if nodes else None}
     folds = fx_folds([n.module for n in graph.nodes], nodes)
-    return {"nodes": nodes, "picture": folded_picture(folds, nodes), "folds": folds}
+    taken = {str(op["node"]): float(op["seconds"]) for op in graph.run.ops} if graph.run else {}
+    picture = folded_picture(folds, nodes, [taken.get(n.name, 0.0) for n in graph.nodes])
+    return {"nodes": nodes, "picture": picture, "folds": folds}
 
 
 def value_text(node: Node) -> str:
@@ -110,8 +120,9 @@ def _picture(nodes: list[FxNode]) -> FxPicture:
         titles.append(cut("return" if node["kind"] == "output" else text, WIDEST - 24, 12))
         value = node["value"].removesuffix(same) if same else node["value"]
         values.append(cut(value, WIDEST - 10, 10, mono=True) if value and i in read else "")
-        wide = max(text_width(titles[i], 12) + 24, text_width(values[i], 10, mono=True) + 10)
-        boxes.append(lay.Box(f"n{i}", min(WIDEST, max(NARROWEST, wide)), HEIGHT))
+        time = node.get("time", "")
+        wide = max(text_width(titles[i], 12) + 24, text_width(values[i], 10, mono=True) + 10, text_width(time, 10) + 16)
+        boxes.append(lay.Box(f"n{i}", min(WIDEST, max(NARROWEST, wide)), TIMED if time else HEIGHT))
     edges = [lay.Edge(f"n{source}", f"n{i}") for i, node in enumerate(nodes) for source in node["reads"]]
     placed = lay.layout(boxes, edges, engine="layered", compact=True)
     rects = [placed.boxes[f"n{i}"] for i in range(len(nodes))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from dynascope.compiler.break_costs import time_text
 from dynascope.widgets import layout as lay
 from dynascope.widgets.wire import FxFold, FxNode, FxPicture
 from dynascope.widgets.words import cut, shorten, text_width
@@ -66,12 +67,20 @@ def _pieces(count: int) -> list[FxFold]:
     ]
 
 
-def folded_picture(folds: list[FxFold], nodes: list[FxNode]) -> FxPicture:
-    """Where the folds stand; a line where a node of one reads a node of another."""
+def folded_picture(folds: list[FxFold], nodes: list[FxNode], seconds: Sequence[float] = ()) -> FxPicture:
+    """Where the folds stand; a line where a node of one reads a node of another.
+
+    `seconds`: of each node, where it was run: a fold's heat is what its nodes took together.
+    """
     fold_of = [i for i, fold in enumerate(folds) for _ in range(fold["count"])]
     joined = {(fold_of[source], fold_of[i]) for i, node in enumerate(nodes) for source in node["reads"]}
     titles = [cut(fold["name"], WIDEST - 24, 12) for fold in folds]
     notes = [f"{fold['count']:,} {'node' if fold['count'] == 1 else 'nodes'}" for fold in folds]
+    taken = [sum(seconds[fold["first"] : fold["first"] + fold["count"]]) for fold in folds]
+    for i, fold in enumerate(folds):
+        if taken[i] > 0:
+            fold["heat"] = round(100 * taken[i] / max(taken))
+            notes[i] += f" · {time_text(taken[i])}"
     widths = [max(text_width(a, 12), text_width(b, 10)) + 24 for a, b in zip(titles, notes, strict=True)]
     boxes = [lay.Box(f"n{i}", min(WIDEST, max(90.0, width)), HEIGHT) for i, width in enumerate(widths)]
     edges = [lay.Edge(f"n{a}", f"n{b}") for a, b in sorted(joined) if a < b]

@@ -1,8 +1,8 @@
 """The source lens: every line of every excerpt, and what the compiler made of it.
 
 Promises: each line bears the numbers of all graphs that captured an op on it, the breaks on it with their
-columns, and one state ("graph", "break", "skipped", "failed", "empty" or "") with the reason in words; the
-text keeps its length, so columns are right.
+columns, the region it stands in, and one state ("graph", "break", "skipped", "failed", "empty" or "") with the reason in
+words; the text keeps its length, so columns are right.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from dynascope.compiler.report import Break, Report
+from dynascope.widgets.bands import bands
 from dynascope.widgets.wire import LensFile, LensLine, LensMark
 from dynascope.widgets.words import Places, printable, shorten
 
@@ -23,6 +24,7 @@ def lens(report: Report, places: Places) -> list[LensFile]:
     graphs = _graph_lines(report)
     marks = _marks(report)
     states = _states(report, places, graphs, marks)
+    regions = bands(report, places)
     files: list[LensFile] = []
     for source in report.sources:
         lines: list[LensLine] = []
@@ -44,6 +46,8 @@ def lens(report: Report, places: Places) -> list[LensFile]:
                 line["reason"] = reason
             if id:
                 line["id"] = id
+            if key in regions:
+                line["region"] = ["error" if regions[key].flag else "allow", printable(regions[key].words(), 400)]
             lines.append(line)
         if lines:
             files.append(

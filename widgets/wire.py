@@ -22,7 +22,7 @@ class LensMark(TypedDict):
 
 
 class LensLine(TypedDict):
-    """One line of source; `gap`: lines left out before it."""
+    """One line of source; `gap`: lines left out before it; `region`: "error" or "allow", and who set it, in words."""
 
     line: int
     text: str
@@ -32,6 +32,7 @@ class LensLine(TypedDict):
     state: NotRequired[str]
     reason: NotRequired[str]
     id: NotRequired[str]
+    region: NotRequired[list[str]]
 
 
 class LensFile(TypedDict):
@@ -92,7 +93,7 @@ class Picture(TypedDict):
 
 
 class FxNode(TypedDict):
-    """One node of an FX graph; `reads` are positions in the list of nodes."""
+    """One node of an FX graph; `reads` are positions in the list of nodes, `heat` is its time in per cent of the slowest's."""
 
     name: str
     op: str
@@ -104,6 +105,8 @@ class FxNode(TypedDict):
     line: NotRequired[int]
     file: NotRequired[str]
     place: NotRequired[str]
+    time: NotRequired[str]
+    heat: NotRequired[int]
 
 
 class FxPicture(TypedDict):
@@ -123,6 +126,7 @@ class FxFold(TypedDict):
     name: str
     first: int
     count: int
+    heat: NotRequired[int]
 
 
 class FxBody(TypedDict):
@@ -133,12 +137,36 @@ class FxBody(TypedDict):
     folds: NotRequired[list[FxFold]]
 
 
+class Bar(TypedDict):
+    """One figure; `part`: the length of its bar in per cent."""
+
+    label: str
+    value: str
+    part: int
+
+
+class BarGroup(TypedDict):
+    """Figures that are compared with one another."""
+
+    title: str
+    bars: list[Bar]
+
+
+class RunBody(TypedDict):
+    """A graph run on its own: its figures, none before; `code`: how to do it in Python."""
+
+    graph: str
+    text: list[str]
+    groups: list[BarGroup]
+    code: str
+
+
 class Part(TypedDict):
     """One tab of a detail; what `body` holds depends on `kind`."""
 
     key: str
     name: str
-    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue"]
+    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run"]
     body: Any
 
 

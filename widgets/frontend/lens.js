@@ -35,7 +35,7 @@ function row(line, previous, box) {
   const code = h("code");
   box.open = paintCode(code, line.text, line.marks || [], box.open);
   return h("div", { cls: `dyn-ln ${tone}`, role: "option", "aria-selected": "false", tabindex: "-1", title: line.reason, "data-line": line.line, "data-id": line.marks ? line.marks[0].id : line.id },
-    h("span", { cls: "dyn-no", text: line.line }), badge(line), code, note ? h("span", { cls: "dyn-note", text: note }) : h("span"));
+    h("span", { cls: `dyn-no${line.region ? ` dyn-in-${line.region[0]}` : ""}`, title: line.region && line.region[1], text: line.line }), badge(line), code, note ? h("span", { cls: "dyn-note", text: note }) : h("span"));
 }
 
 export function lensView(select) {

@@ -1,0 +1,85 @@
+"""How far regions reach in the source, as far as the report tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from samples import CELL, broken, frame, regions, report
+
+from dynascope.compiler.report import Report
+from dynascope.widgets.bands import bands
+from dynascope.widgets.model import view_model
+from dynascope.widgets.words import Places
+
+SOURCE = """%load something
+@region(error_on_graph_break=False)
+def decorated(x):
+    log(x)
+    return x
+
+def plain(x):
+    with torch.no_grad():
+        log(x)
+    with torch.no_grad(), region(error_on_graph_break=False):
+        with region(error_on_graph_break=True):
+            log(x)
+        log(x)
+    return x
+"""
+
+
+def made(line: int, region: str | None, flag: bool | None = False, source: str = SOURCE, **settings: Any) -> Report:
+    text = source.splitlines()[line - 1]
+    b = broken("b0", line, text.strip(), text, region=region, error_on_graph_break=flag)
+    found = report(source, "plain", breaks=[b])
+    found.settings = {**found.settings, **settings}
+    return found
+
+
+def lines(r: Report) -> list[int]:
+    return [line for file, line in bands(r, Places(r)) if file == CELL]
+
+
+@pytest.mark.parametrize(
+    ("line", "region", "found"),
+    [
+        (4, "decorated", [2, 3, 4, 5]),
+        (13, "In[3]:10", [10, 11, 12, 13]),
+        (13, "In[3]:13", [10, 11, 12, 13]),  # the resume function enters the `with` again
+        (12, "In[3]:11", [11, 12]),
+        (9, "--region 8-9=allow", [8, 9]),
+        (9, "--region 9=allow", [9]),
+        (9, "--region plain=allow", list(range(7, 15))),
+        (9, "--region module.Class.plain=allow", list(range(7, 15))),
+        (9, "plain", []),  # nothing says that it is decorated
+        (9, "In[3]:9", []),  # no `with` around it sets a region
+        (9, "gone", []),
+        (9, "model.py:3", []),
+        (9, "this run", []),
+        (9, None, []),
+    ],
+)
+def test_a_region_is_as_long_as_its_block_function_or_lines(line: int, region: str | None, found: list[int]) -> None:
+    assert sorted(lines(made(line, region))) == found
+
+
+def test_where_the_flag_is_unknown_or_the_source_is_no_python_nothing_is_told() -> None:
+    assert lines(made(13, "In[3]:10", None)) == []
+    assert lines(made(2, "In[3]:1", source="with region(error_on_graph_break=False):\n    log(x\n")) == []
+
+
+def test_a_frame_traced_under_another_flag_than_the_runs_is_a_region() -> None:
+    r = report(SOURCE, "plain", frames=[frame("f0", "0/0", "plain", 7, end_line=14, error_on_graph_break=True)])
+    found = bands(r, Places(r))
+    assert sorted(line for _, line in found) == list(range(7, 15))
+    assert found[CELL, 9].words() == "region: error_on_graph_break=True, in force when plain was traced"
+    r.settings = {**r.settings, "error_on_graph_break": True}
+    assert bands(r, Places(r)) == {}
+
+
+def test_the_lens_tells_the_innermost_region_of_a_line() -> None:
+    found = {line["line"]: line["region"] for line in view_model(regions())["lens"][0]["lines"] if "region" in line}
+    assert sorted(found) == [7, 8, 10, 11]
+    assert found[7] == found[8] == ["allow", "region: error_on_graph_break=False, set by In[3]:7"]
+    assert found[11] == ["error", "region: error_on_graph_break=True, set by In[3]:10"]
