@@ -9,6 +9,8 @@ would gain.  So the promise is a lower bound, and what is unknown is said and no
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynascope.compiler import places
@@ -17,7 +19,7 @@ from dynascope.compiler.report import Break, BreakCost, Profile, Report, seconds
 if TYPE_CHECKING:
     from dynascope.compiler.segments import Call, Piece
 
-#: nanoseconds that one start or end of an event may take the profiler; more is another load of the machine
+#: nanoseconds that one start or end of an event may take the profiler; more than that slows all of the call down alike
 _MOST_EDGE = 3000
 #: a value goes from a tensor to Python: what removing such a break removes
 _TO_PYTHON = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense", "aten::equal")
@@ -41,18 +43,41 @@ _SKIPPED = (
 def break_costs(calls: list[Call], report: Report, own: float = 0.0) -> list[BreakCost]:
     """A cost for each break that the calls met; the dearest first, unknown ones last.
 
-    `own`: seconds of each call that the profiler takes for itself; they are taken off, spread evenly over its events.
+    `own`: seconds of each call that the profiler takes for itself; they are taken off, so that what is left adds up to the
+    call without a profiler.
     """
     costs = []
-    edges = statistics.median(sum(p.edges for p in call.pieces) for call in calls)
-    edge = min(_MOST_EDGE, max(0.0, own) * 1e9 / edges) if edges else 0.0
+    plain = _Plain.of(calls, own)
     for found in report.breaks:
         pieces = [[p for p in call.pieces if p.break_ == found.id] for call in calls]
         if not any(pieces):
             continue
         skips = found.outcome == "skipped" and not any(h.outcome == "resumed" for h in found.hits)
-        costs.append(_skipped(found.id, calls, pieces) if skips else _resumed(found.id, calls, pieces, edge))
+        costs.append(_skipped(found.id, calls, pieces) if skips else _resumed(found.id, calls, pieces, plain))
     return sorted(costs, key=lambda c: (c.seconds is None, -(c.seconds or 0), -(c.eager_seconds or 0)))
+
+
+@dataclass
+class _Plain:
+    """What a stretch takes without the profiler."""
+
+    #: nanoseconds of the whole call
+    call: float
+    #: nanoseconds for each start or end of an event, and then a factor
+    edge: float
+    factor: float
+
+    @classmethod
+    def of(cls, calls: list[Call], own: float) -> _Plain:
+        duration = statistics.median(call.duration for call in calls)
+        edges = statistics.median(sum(p.edges for p in call.pieces) for call in calls)
+        excess = min(max(0.0, own) * 1e9, duration)
+        edge = min(_MOST_EDGE, excess / edges) if edges else 0.0
+        left = duration - edge * edges
+        return cls(duration - excess, edge, (duration - excess) / left if left else 0.0)
+
+    def length(self, piece: Piece) -> float:
+        return max(0.0, piece.end - piece.start - piece.edges * self.edge) * self.factor
 
 
 def _skipped(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> BreakCost:
@@ -60,17 +85,17 @@ def _skipped(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> Break
     return BreakCost(break_=break_, seconds=None, eager_seconds=eager, how=_SKIPPED.format(time=time_text(eager)))
 
 
-def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], edge: float) -> BreakCost:
+def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], plain: _Plain) -> BreakCost:
     from dynascope.compiler.segments import middle_half
 
     names = ("lookups", "prologue", "python", "synchronisation")
-    parts: dict[str, list[int]] = {name: [] for name in names}
+    parts: dict[str, list[float]] = {name: [] for name in names}
     ops, totals, times = [], [], []
     for call, of_call in zip(calls, pieces, strict=True):
-        sums = dict.fromkeys(names, 0)
-        still = 0
+        sums = dict.fromkeys(names, 0.0)
+        still = 0.0
         for piece in of_call:
-            length = max(0, piece.end - piece.start - round(piece.edges * edge))
+            length = plain.length(piece)
             if piece.kind == "lookup":
                 sums["lookups"] += length
             elif piece.kind == "prologue":
@@ -81,7 +106,7 @@ def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], edge: fl
                 sums["python"] += max(0, length - in_ops)
                 sums["synchronisation"] += gone
                 still += in_ops - gone
-        total = sum(sums.values())
+        total = min(sum(sums.values()), plain.call)
         for name in names:
             parts[name].append(sums[name])
         totals.append(min(total, _idle(call, of_call)) if call.device else total)
@@ -91,7 +116,7 @@ def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], edge: fl
     still_runs = _median(ops)
     how = (_DEVICE if with_device else _CPU).format(calls=len(calls))
     how += (_OPS.format(time=time_text(still_runs)) if still_runs > 0 else "") + _LOST
-    share = statistics.median(t / c.duration for t, c in zip(totals, calls, strict=True))
+    share = statistics.median(totals) / plain.call if plain.call else None
     return BreakCost(
         break_=break_, seconds=_median(totals), share=share, spread=middle_half([t * 1e-9 for t in totals]), how=how,
         parts={name: _median(values) for name, values in parts.items()}, ops_seconds=still_runs,
@@ -131,7 +156,7 @@ def _runs(pieces: list[Piece]) -> list[tuple[int, int]]:
     return runs
 
 
-def _median(nanoseconds: list[int]) -> float:
+def _median(nanoseconds: Sequence[float]) -> float:
     return statistics.median(nanoseconds) * 1e-9
 
 

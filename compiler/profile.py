@@ -317,9 +317,10 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
         found.compiled_seconds = statistics.median(measured.compiled)
     if measured.eager:
         found.eager_seconds = statistics.median(measured.eager)
-    known = [c.seconds for c in profile.breaks if c.seconds is not None]
-    if found.compiled_seconds is not None and len(known) == len(profile.breaks):
-        found.without_breaks_seconds = max(0.0, found.compiled_seconds - sum(known))
+    known = [c.share for c in profile.breaks if c.share is not None]
+    left = 1 - sum(known)
+    if found.compiled_seconds is not None and len(known) == len(profile.breaks) and left > 0:  # medians need not add up
+        found.without_breaks_seconds = left * found.compiled_seconds
     if found.eager_seconds is None or found.compiled_seconds is None:
         return found
     gain = found.eager_seconds - found.compiled_seconds

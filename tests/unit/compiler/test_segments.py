@@ -157,6 +157,23 @@ def test_the_cost_is_the_gap_the_lookup_and_the_prologue_but_no_tensor_op() -> N
     assert "tensor ops in the gap" in cost.how
 
 
+def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> None:
+    def cost(own: float, events: list[Event]) -> tuple[float, float]:
+        (found,) = profile_of(events, one_break(), own).breaks
+        assert found.seconds is not None
+        assert found.share is not None
+        return found.seconds * 1e9, found.share
+
+    # 900 ns with twelve starts and ends of events: spread evenly, five of them are the break's
+    assert cost(120e-9, a_call()) == (pytest.approx(550 - 5 * 10), pytest.approx((550 - 5 * 10) / (900 - 120)))
+    # more than an event can take slows all of it down: what is left adds up to the call without the profiler
+    seconds, share = cost(800_000e-9, a_call(gap=1_000_000))
+    assert 190_000 < seconds <= 200_400
+    assert 0.9 < share <= 1
+    seconds, share = cost(1.0, a_call())  # never less than nothing
+    assert seconds == 0
+
+
 def test_median_and_spread_over_calls_that_went_the_same_way() -> None:
     gaps = [100, 500, 600, 700, 9000]
     events = [e for i, gap in enumerate(gaps) for e in a_call(i * 100_000, gap)]
