@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import dynascope
+
 SCRIPT = """\
 import os, pickle, sys, torch
 
@@ -102,3 +104,36 @@ def test_a_folder_without_traces_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "no trace logs" in done.stderr
+
+
+RANKS = """\
+import torch, torch.distributed as dist
+
+dist.init_process_group("gloo")
+
+@torch.compile(backend="eager")
+def f(x):
+    x = x + dist.get_rank()
+    torch._dynamo.graph_break()
+    return x * 2
+
+y = f(torch.ones(3))
+dist.all_reduce(y)
+print("sum", y.tolist())
+dist.destroy_process_group()
+"""
+
+
+def test_each_rank_under_torchrun_reports_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "ranks.py").write_text(RANKS)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+    done = subprocess.run(
+        [*launch, "dynascope", "run", "-o", "out.json", "ranks.py"], cwd=tmp_path, capture_output=True, text=True, timeout=180
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("sum [6.0, 6.0, 6.0]") == 2
+    for rank in (0, 1):
+        assert f"[rank {rank}] f: 2 graphs · 1 graph break · 1 resume function" in done.stdout
+        report = dynascope.load(tmp_path / f"out.rank{rank}.json")
+        assert (report.summary.frames, report.summary.graphs, report.summary.breaks) == (2, 2, 1)
+        assert {f.rank for f in report.frames if f.status != "ignored"} == {rank}

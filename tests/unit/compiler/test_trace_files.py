@@ -146,6 +146,20 @@ def test_two_ranks_are_told_apart(traced: tuple[Report, Path], tmp_path: Path) -
     assert both.summary.breaks == one.summary.breaks  # the same places
 
 
+def test_a_file_of_100_megabytes_is_read_whole(traced: tuple[Report, Path], tmp_path: Path) -> None:
+    _, trace = traced
+    (log,) = trace.iterdir()
+    data, one = log.read_bytes(), load(log)
+    times = 100_000_000 // len(data) + 1
+    with (tmp_path / "long.log").open("wb") as file:
+        for _ in range(times):
+            file.write(data)
+    report = load(tmp_path)
+    assert (report.summary.graphs, report.summary.ops) == (times * one.summary.graphs, times * one.summary.ops)
+    assert report.summary.breaks == one.summary.breaks  # the same places
+    assert report.unread == {}
+
+
 @pytest.mark.parametrize(
     "damage", ["truncated", "lines dropped", "lines doubled", "shuffled", "bytes changed", "types changed"]
 )
