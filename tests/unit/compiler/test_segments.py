@@ -168,8 +168,8 @@ def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> 
     assert cost(120e-9, a_call()) == (pytest.approx(550 - 5 * 10), pytest.approx((550 - 5 * 10) / (900 - 120)))
     # more than an event can take slows all of it down: what is left adds up to the call without the profiler
     seconds, share = cost(800_000e-9, a_call(gap=1_000_000))
-    assert 190_000 < seconds <= 200_400
-    assert 0.9 < share <= 1
+    assert 190_000 < seconds < 200_401
+    assert 0.9 < share <= 1 + 1e-9
     seconds, share = cost(1.0, a_call())  # never less than nothing
     assert seconds == 0
 
