@@ -22,8 +22,8 @@ from dynascope.compiler.translators import (
     module_path,
     offset_positions,
     positions,
-    region_of,
     regions_around,
+    regions_of,
     summaries,
     symbol_sizes,
 )
@@ -206,7 +206,7 @@ def _stops(hooks: Hooks) -> Undo:
         chain.append({
             "error": id(error), "type": name, "message": str(error).split("\n", 1)[0],
             "function": code.co_name, "file": code.co_filename, "at": positions(translator.current_instruction),
-            "flag": getattr(translator, "error_on_graph_break", None), "region": region_of(translator),
+            "flag": getattr(translator, "error_on_graph_break", None), "uid": id(code), "regions": regions_of(translator),
         })  # fmt: skip
 
     def wrap(original: Any) -> Any:

@@ -187,11 +187,15 @@ def dynamic_notes(report: Report, before: dict[tuple[str, int, str], list[str]])
     return list(dict.fromkeys(notes))
 
 
+#: what a report calls the setting that no region has set: torch's own, or the run's
+RUNS_OWN = ("default", "this run")
+
+
 def name_default_region(report: Report, settings: Settings) -> None:
     """Where no region was traced, the run's own setting, or torch's default, was in force."""
     for found in report.breaks:
         if found.region is None and found.error_on_graph_break == (settings.error_on_graph_break or False):
-            found.region = "default" if settings.error_on_graph_break is None else "this run"
+            found.region = RUNS_OWN[settings.error_on_graph_break is not None]
 
 
 def note_error(report: Report, error: BaseException) -> None:

@@ -26,8 +26,9 @@ from IPython.core.error import UsageError
 from dynascope.cell import Cell, own_statements
 from dynascope.compiler import internals
 from dynascope.compiler.places import label
+from dynascope.compiler.recording import RUNS_OWN
 from dynascope.compiler.regions import Region, parse_regions, region
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Break, Report
 from dynascope.line_regions import EAGER, TRACED, Eager, Functions, Place, installed, own_lines, rewritten, yields
 from dynascope.targets import resolve
 
@@ -196,14 +197,15 @@ class Controls:
             for place in self.places:
                 if place.function is None and place.covers(statement):
                     place.lines.add(statement.lineno)
-                    stack.enter_context(self.eager(place.region.flag))
+                    stack.enter_context(self.eager(place.region.flag, str(place.region)))
             yield
 
     # -- on and off -----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def __call__(self) -> Iterator[None]:
-        """All regions in force."""
+    def __call__(self, events: list[dict[str, Any]]) -> Iterator[None]:
+        """All regions in force; `events` is what the run records."""
+        self.eager.events = events
         try:
             with installed(self.eager):
                 self.install()
@@ -242,15 +244,12 @@ class Controls:
         cells = {f.file: f.cell for f in report.frames} | {b.file: b.cell for b in report.breaks}
         names |= {f"{label(file, cells.get(file))}:{line}": found for (file, line), found in self._elsewhere.items()}
         names |= self._named
-        outside = [p.region for p in self.places if p.function is None]
         for broken in report.breaks:
             found = names.get(broken.region or "")
-            if broken.region is None:  # no `with` was traced: a call in a region of the cell's own statements
-                found = next((r for r in reversed(outside) if r.flag == broken.error_on_graph_break), None)
-                if found is not None and not broken.fullgraph:
-                    broken.allowed = not found.flag
             if found is not None:
                 broken.region = str(found)
+            elif broken.region in (None, *RUNS_OWN):  # no `with` was traced
+                self._tell_call(report, broken)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         if fullgraph:
             report.notes += [f"{found} had no effect: fullgraph=True wins over it." for found in self.regions]
@@ -262,6 +261,14 @@ class Controls:
         for found, file, name in self._wanted:
             if (file, name) not in traced and not any(n == name for _, n in traced):
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
+
+    def _tell_call(self, report: Report, broken: Break) -> None:
+        """A break under a call that one of the cell's own statements makes in a region."""
+        around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
+        found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
+        if found is not None:
+            broken.region = str(found)
+            broken.allowed = not found.flag and not broken.fullgraph
 
 
 def _all_statements(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -141,7 +141,8 @@ def _with(body: list[ast.stmt], place: Place, traced: bool) -> ast.stmt:
     first, last = body[0], body[-1]
     place.lines.add(first.lineno)
     name = ast.Name(id=TRACED if traced else EAGER, ctx=ast.Load())
-    call = ast.Call(func=name, args=[ast.Constant(value=place.region.flag)], keywords=[])
+    values: list[bool | str] = [place.region.flag] if traced else [place.region.flag, str(place.region)]
+    call = ast.Call(func=name, args=[ast.Constant(value=v) for v in values], keywords=[])
     made = ast.With(items=[ast.withitem(context_expr=call, optional_vars=None)], body=body, type_comment=None)
     nodes: list[Any] = [made, call, name, *call.args]
     for node in nodes:
@@ -170,22 +171,30 @@ class Eager:
 
     def __init__(self) -> None:
         self.depth = 0
+        #: what the run has recorded so far
+        self.events: list[dict[str, Any]] = []
+        #: compile id of each frame that was compiled in here -> the innermost region
+        self.frames: dict[str, str] = {}
 
-    def __call__(self, flag: bool) -> Any:
-        return self._inside(flag)
+    def __call__(self, flag: bool, name: str) -> Any:
+        return self._inside(flag, name)
 
     @contextlib.contextmanager
-    def _inside(self, flag: bool) -> Iterator[None]:
+    def _inside(self, flag: bool, name: str) -> Iterator[None]:
+        start = len(self.events)
         self.depth += 1
         try:
             with torch_region(error_on_graph_break=flag):
                 yield
         finally:
             self.depth -= 1
+            for event in self.events[start:]:
+                if event["kind"] == "frame" and event["cid"] is not None:
+                    self.frames.setdefault(event["cid"], name)
 
 
 @contextlib.contextmanager
-def installed(eager: Callable[[bool], Any]) -> Iterator[None]:
+def installed(eager: Callable[[bool, str], Any]) -> Iterator[None]:
     """The two names that rewritten code calls, as builtins; nested runs put back what they found."""
     names: dict[str, Any] = vars(builtins)
     before = {name: names[name] for name in (TRACED, EAGER) if name in names}
