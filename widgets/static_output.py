@@ -11,12 +11,13 @@ import base64
 from html import escape
 
 from dynascope.compiler.report import Report
+from dynascope.widgets.graphrun import run_words
 from dynascope.widgets.model import view_model
 from dynascope.widgets.picture import svg
 from dynascope.widgets.split import short_picture
 from dynascope.widgets.text import to_text
 from dynascope.widgets.wire import ViewModel
-from dynascope.widgets.words import Places
+from dynascope.widgets.words import Places, printable
 
 #: rows of the table of breaks
 ROWS = 40
@@ -64,7 +65,8 @@ def static_body(report: Report, model: ViewModel) -> str:
     data = base64.b64encode(svg(model, picture, titled=False).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
     out.append(f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>')
-    out += [f'<p style="margin:2px 0">{escape(note)}</p>' for note in model["notes"]]
+    alone = [f"graph {n} alone. {run_words(g.run)}" for n, g in enumerate(report.graphs) if g.run is not None]
+    out += [f'<p style="margin:2px 0">{escape(printable(note, 2000))}</p>' for note in [*alone, *model["notes"]]]
     return "".join(out)
 
 

@@ -14,6 +14,7 @@ import textwrap
 from dynascope.compiler.input_words import summed_up
 from dynascope.compiler.report import Break, Report, headline
 from dynascope.widgets.advice import advice, cause_of, region_of, said
+from dynascope.widgets.graphrun import run_words
 from dynascope.widgets.model import sorted_breaks
 from dynascope.widgets.timeline import cost_text, timeline
 from dynascope.widgets.words import Places, frame_name, printable, shorten
@@ -74,7 +75,7 @@ class _Terminal:
             ]
             if len(breaks) > MOST + 20:
                 out.append(f"  … and {len(breaks) - MOST - 20} more")
-        out += self.skipped() + self.recompiles() + self.run_time() + self.inputs()
+        out += self.skipped() + self.recompiles() + self.run_time() + self.inputs() + self.graphs_alone()
         if self.report.notes:
             out += ["", *[line for note in self.report.notes[:8] for line in self.wrap("note: " + note, "", 3)]]
         return out
@@ -101,6 +102,14 @@ class _Terminal:
         for number, run in enumerate(runs[: 2 * MOST], 1):
             out += self.wrap(f"{number}. {run.arguments}: {run.words}", "    ", 3)
         return out + ([f"    … and {len(runs) - 2 * MOST} more"] if len(runs) > 2 * MOST else [])
+
+    def graphs_alone(self) -> list[str]:
+        """Graphs that were run on their own."""
+        out: list[str] = []
+        for number, graph in enumerate(self.report.graphs):
+            if graph.run is not None:
+                out += self.wrap(f"▦ graph {number} alone. {run_words(graph.run)}", "", 3)
+        return ["", *out] if out else []
 
     def error(self) -> list[str]:
         e = self.report.error

@@ -38,8 +38,9 @@ class View(anywidget.AnyWidget):
     """A clickable view of one report, which may still be growing.
 
     Traits the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls
-    show), `busy`, `can_run_again` (no controls where False), `edited`, `command` (the equivalent magic line) and
-    `diff` (`{"fixed": [...], "new": [...], "moved": [...], "lines": [str]}` or None).
+    show), `busy`, `can_run_again` (no controls where False), `devices` (on which a graph can run alone), `edited`,
+    `command` (the equivalent magic line) and `diff` (`{"fixed": [...], "new": [...], "moved": [...], "lines": [str]}` or
+    None).
     """
 
     _esm = (STATIC / "view.js").read_text("utf-8")
@@ -52,6 +53,7 @@ class View(anywidget.AnyWidget):
     settings = traitlets.Dict().tag(sync=True)
     busy = traitlets.Bool(False).tag(sync=True)
     can_run_again = traitlets.Bool(False).tag(sync=True)
+    devices: Any = traitlets.List().tag(sync=True)
     edited = traitlets.Bool(False).tag(sync=True)
     command = traitlets.Unicode("").tag(sync=True)
     diff = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
@@ -99,7 +101,7 @@ class View(anywidget.AnyWidget):
         """Call `callback` with each request of the user's.
 
         `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" | "allow"}]}`,
-        `{"kind": "stop"}` or `{"kind": "save", "path": ...}`.
+        `{"kind": "run_graph", "graph": id, "device": name or None}`, `{"kind": "stop"}` or `{"kind": "save", "path": ...}`.
         """
         if remove:
             self._callbacks = [c for c in self._callbacks if c is not callback]
@@ -155,6 +157,9 @@ def checked_request(content: Any) -> dict[str, Any] | None:
         return {"kind": "stop"}
     if kind == "save" and isinstance(content.get("path"), str):
         return {"kind": "save", "path": content["path"]}
+    if kind == "run_graph" and isinstance(content.get("graph"), str):
+        device = content.get("device")
+        return {"kind": "run_graph", "graph": content["graph"], "device": device if isinstance(device, str) else None}
     if kind != "run_again":
         return None
     settings, regions = content.get("settings"), content.get("regions")

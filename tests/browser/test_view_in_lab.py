@@ -139,14 +139,27 @@ def test_many_frames_are_folded_open_and_fold_again(many: Shown) -> None:
     assert "Folded" in many.detail()
     many.root.locator(".dyn-table .dyn-link").last.click()
     assert "Empty frame resume in long" in many.detail()
+    assert many.root.locator(".dyn-split .dyn-node").count() > 2 * shown
+    assert many.selected() == ["f52"]
+    many.select("fold0")
+    assert many.root.locator(".dyn-split .dyn-node").count() == shown
     assert many.selected() == ["fold0"]
     many.root.get_by_role("button", name="Unfold all").click()
     assert many.root.locator(".dyn-split .dyn-node").count() > 2 * shown
-    assert many.selected() == ["f52"]
-    many.root.get_by_role("button", name="Fold", exact=True).click()
+    many.root.get_by_role("button", name="Fold all").click()
     assert many.root.locator(".dyn-split .dyn-node").count() == shown
     many.root.locator(".dyn-brow").nth(45).click()
     assert many.selected() == ["fold0"]
+
+
+def test_the_details_switches_come_and_go_with_what_can_run_them(lab: LabPage, one: Shown) -> None:
+    one.select("b0")
+    switches = one.root.locator(".dyn-switches")
+    can_run = VIEWS + "next(v for v in views if v.content and v.content['name'] == 'f').can_run_again = "
+    lab.python(can_run + "False")
+    expect(switches).to_have_count(0)
+    lab.python(can_run + "True")
+    expect(switches).to_be_visible()
 
 
 def test_zoom_and_fit(one: Shown) -> None:

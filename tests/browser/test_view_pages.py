@@ -1,9 +1,10 @@
-"""The stand-alone page, offline; hostile text; axe; sizes; other hosts' conventions; printing and high contrast."""
+"""The stand-alone page, offline; hostile text; axe; sizes; folds; other hosts' conventions."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def test_one_file_clickable_offline(open_page: OpenPage) -> None:
     shown.line(9).click()
     assert shown.selected() == ["f2"]
     shown.root.get_by_role("tab", name="Source").click()
-    assert shown.page.url.endswith("#f2/source")
+    expect(shown.page).to_have_url(re.compile("#f2/source$"))
     shown.root.locator(".dyn-brow").first.click()
     assert shown.selected() == ["b1"]
     assert [u for u in shown.page.wanted if not u.startswith(("file:", "data:"))] == []  # type: ignore[attr-defined]
@@ -154,27 +155,37 @@ def test_an_fx_graph_of_layers_opens_by_module(open_page: OpenPage) -> None:
     assert "add_84" in shown.root.locator(".dyn-fxrow").first.inner_text()
 
 
-def test_print_shows_all_of_it(open_page: OpenPage, tmp_path: Path) -> None:
+def test_a_fold_opens_in_place_and_folds_again_where_no_kernel_is(open_page: OpenPage) -> None:
     shown = open_page("many")
-    shown.page.emulate_media(media="print")
-    hidden = shown.root.evaluate("""root => ['.dyn-src', '.dyn-pane', '.dyn-breaks'].filter(s => {
-        const e = root.querySelector(s); return e.scrollHeight > e.clientHeight + 2; })""")
-    assert hidden == []
-    assert not shown.root.locator(".dyn-tools").is_visible()
-    path = shot_path("print").with_suffix(".pdf")
-    shown.page.pdf(path=path)
-    assert path.stat().st_size > 20_000
-
-
-def test_high_contrast(open_page: OpenPage) -> None:
-    shown = open_page("regions", forced_colors="active")
-    shown.select("b0")
-    shown.page.screenshot(path=shot_path("page-high-contrast"), full_page=True)
-    stroke = shown.node("b0").locator(".dyn-main").evaluate("n => getComputedStyle(n).stroke")
-    ground = shown.root.locator(".dyn").evaluate("n => getComputedStyle(n).backgroundColor")
-    assert stroke != ground
-    wide = shown.node("b0").locator(".dyn-main").evaluate("n => parseFloat(getComputedStyle(n).strokeWidth)")
-    assert wide >= 2.5  # selection is no matter of colour
+    fold = shown.node("fold0")
+    drawn = shown.root.locator(".dyn-split .dyn-node").count()
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    shown.select("fold0")
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    assert shown.selected() == ["fold0"]
+    assert shown.root.locator(".dyn-split .dyn-node").count() == drawn + 81 + 80 + 80  # frames, graphs, breaks
+    pane = shown.root.locator(".dyn-pane").bounding_box()
+    head = fold.locator("text").first.bounding_box()
+    assert pane is not None
+    assert head is not None
+    assert pane["y"] < head["y"] < pane["y"] + 100  # what it holds is in sight
+    assert shown.overflowing() == []
+    assert grave_faults(shown.page, "html") == []
+    shown.page.screenshot(path=shot_path("page-unfolded"), full_page=True)
+    keyboard = shown.page.keyboard
+    keyboard.press("ArrowDown")
+    keyboard.press("Enter")
+    assert "Resume function" in shown.detail()
+    fold.focus()
+    keyboard.press("Enter")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    assert shown.page.evaluate("() => document.activeElement.dataset.id") == "fold0"
+    assert shown.root.locator(".dyn-split .dyn-node").count() == drawn
+    shown.root.get_by_role("button", name="Unfold all").click()
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    shown.root.get_by_role("button", name="Fold all").click()
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    assert shown.page.faults == []  # type: ignore[attr-defined]
 
 
 HOSTS = {

@@ -36,11 +36,23 @@ export function copyButton(text, label) {
   return button;
 }
 
+// A graph on its own: a button where somebody can run it, and what the last run gave.
+function runBody(body, ctx) {
+  const devices = ctx.host.get("devices") || [], on = h("select", { "aria-label": "device", cls: "dyn-select" }, h("option", { value: "", text: "as recorded" }), ...devices.map((d) => h("option", { value: d, text: d })));
+  const run = () => ctx.request({ kind: "run_graph", graph: body.graph, device: on.value || null });
+  return h("div", { cls: "dyn-prose dyn-run" }, ...body.text.map((t) => h("p", { text: t })),
+    h("div", { cls: "dyn-row" }, ctx.canRun() ? [h("button", { cls: "dyn-btn dyn-primary", type: "button", text: body.groups.length ? "Run it again" : "Run this graph", onclick: run }), devices.length > 1 ? on : null] : null,
+      h("code", { text: body.code }), copyButton(body.code, "Copy")),
+    ...body.groups.map((g) => h("div", {}, h("h3", { text: g.title }), ...g.bars.map((b) => h("div", { cls: "dyn-figure" },
+      h("span", { text: b.label }), h("i", { style: `--h:${b.part}%` }), h("b", { text: b.value }))))));
+}
+
 function partBody(part, ctx, name) {
   const { body } = part;
   if (part.kind === "code") return codePart(body);
   if (part.kind === "source") return codePart({ text: sourceText(ctx.content.lens, body), lang: "python", start: body.start });
   if (part.kind === "graph") return fxView(body, ctx.point, name);
+  if (part.kind === "run") return runBody(body, ctx);
   if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
   if (part.kind === "prose") {
     return h("div", { cls: "dyn-prose" }, ...body.text.map((t) => h("p", {}, ...prose(t))),

@@ -6,15 +6,18 @@ import { rounded } from "./logic.js";
 const ROW = 22;
 const HEIGHT = 330;
 
+// How long an operation took, as a tint; its time stands beside it in words.
+const hot = (node) => (node.heat === undefined ? null : `--h:${node.heat}%`);
+
 function fxRow(node, i, point, now) {
   return h("div", { "aria-pressed": String(i === now), cls: `dyn-fxrow dyn-fx-${node.kind}`, role: "button", tabindex: "-1", title: node.full, style: `top:${i * ROW}px`, "data-i": i, onclick: () => point(i) },
-    h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
+    h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-took", style: hot(node), text: node.time }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
 }
 
 // Rows of fixed height; only those in sight and a few around them exist, and scrolling makes only the new ones.
 function fxList(nodes, point) {
   const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
-  const box = h("div", { cls: "dyn-fxlist", tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
+  const box = h("div", { cls: `dyn-fxlist${nodes.some((n) => n.time) ? " dyn-timed" : ""}`, tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
   const rows = new Map();
   let now = -1, from = 0;
   const choose = (i) => {
@@ -63,9 +66,10 @@ function fxPicture(picture, nodes, point, name) {
       point(n);
       for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("aria-pressed", String(other === g));
     };
-    const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
+    const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}${n.heat === undefined ? "" : " dyn-hot"}`, style: hot(n), role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
       s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
-      s("text", { x: x + w / 2, y: y + (n.fold ? 17 : height / 2 + 4), "text-anchor": "middle", text: picture.titles[i] }));
+      s("text", { x: x + w / 2, y: y + (n.fold || n.time ? 17 : height / 2 + 4), "text-anchor": "middle", text: picture.titles[i] }),
+      n.time ? s("text", { cls: "dyn-fxval", x: x + w / 2, y: y + 31, text: n.time }) : "");
     g.addEventListener("keydown", (event) => {
       const to = { ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1 }[event.key];
       if (event.key === "Enter" || event.key === " ") act();
@@ -100,11 +104,12 @@ export function fxView(body, pointAt, name) {
   const { folds } = body;
   const kinds = [...new Set(body.nodes.map((n) => n.kind))];
   const words = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
-  const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)));
+  const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)),
+    body.nodes.some((n) => n.time) ? h("span", {}, h("i", { cls: "dyn-heatkey" }), "time alone, eager") : null);
   let drawn = Boolean(body.picture), fold = null;
   const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = fold ? true : !drawn; fold = null; show(); } });
   // A fold as a node: what a click on it does is to open the list of its nodes.
-  const folded = () => folds.map((f) => ({ kind: f.name === "inputs" ? "input" : "fold", full: `${f.name}: ${f.count} nodes; opens as a list`, fold: f }));
+  const folded = () => folds.map((f) => ({ kind: f.name === "inputs" ? "input" : "fold", full: `${f.name}: ${f.count} nodes; opens as a list`, heat: f.heat, fold: f }));
   const unfold = (node) => {
     [fold, drawn] = [node.fold, false];
     show();

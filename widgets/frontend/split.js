@@ -149,7 +149,11 @@ export function splitView(select, enter) {
     lamps(nodes.has(id) ? [nodes.get(id)] : []);
     for (const a of arrows) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
     const at = tabStop(id);
-    return () => { if (at && at.dataset.id === id) reveal(pane, at.querySelector(".dyn-main")); };
+    const { group } = picture.boxes.find((b) => b.id === id) || {};
+    return () => {
+      if (!at || at.dataset.id !== id) return;
+      for (const node of [nodes.get(group), at]) if (node) reveal(pane, node.querySelector(".dyn-main"));
+    };
   }
   function find() {
     ids = last ? search(last, field.value) : [];

@@ -480,7 +480,11 @@ const id = seenAs(chosen);
 lamps(nodes.has(id) ? [nodes.get(id)] : []);
 for (const a of arrows) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
 const at = tabStop(id);
-return () => { if (at && at.dataset.id === id) reveal(pane, at.querySelector(".dyn-main")); };
+const { group } = picture.boxes.find((b) => b.id === id) || {};
+return () => {
+if (!at || at.dataset.id !== id) return;
+for (const node of [nodes.get(group), at]) if (node) reveal(pane, node.querySelector(".dyn-main"));
+};
 }
 function find() {
 ids = last ? search(last, field.value) : [];
@@ -548,13 +552,14 @@ return { node, draw, light, stop: () => watch.disconnect() };
 }
 const ROW = 22;
 const HEIGHT = 330;
+const hot = (node) => (node.heat === undefined ? null : `--h:${node.heat}%`);
 function fxRow(node, i, point, now) {
 return h("div", { "aria-pressed": String(i === now), cls: `dyn-fxrow dyn-fx-${node.kind}`, role: "button", tabindex: "-1", title: node.full, style: `top:${i * ROW}px`, "data-i": i, onclick: () => point(i) },
-h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
+h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-took", style: hot(node), text: node.time }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
 }
 function fxList(nodes, point) {
 const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
-const box = h("div", { cls: "dyn-fxlist", tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
+const box = h("div", { cls: `dyn-fxlist${nodes.some((n) => n.time) ? " dyn-timed" : ""}`, tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
 const rows = new Map();
 let now = -1, from = 0;
 const choose = (i) => {
@@ -602,9 +607,10 @@ const act = () => {
 point(n);
 for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("aria-pressed", String(other === g));
 };
-const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}`, role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
+const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}${n.heat === undefined ? "" : " dyn-hot"}`, style: hot(n), role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
 s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
-s("text", { x: x + w / 2, y: y + (n.fold ? 17 : height / 2 + 4), "text-anchor": "middle", text: picture.titles[i] }));
+s("text", { x: x + w / 2, y: y + (n.fold || n.time ? 17 : height / 2 + 4), "text-anchor": "middle", text: picture.titles[i] }),
+n.time ? s("text", { cls: "dyn-fxval", x: x + w / 2, y: y + 31, text: n.time }) : "");
 g.addEventListener("keydown", (event) => {
 const to = { ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1 }[event.key];
 if (event.key === "Enter" || event.key === " ") act();
@@ -638,10 +644,11 @@ const pane = h("div");
 const { folds } = body;
 const kinds = [...new Set(body.nodes.map((n) => n.kind))];
 const words = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
-const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)));
+const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)),
+body.nodes.some((n) => n.time) ? h("span", {}, h("i", { cls: "dyn-heatkey" }), "time alone, eager") : null);
 let drawn = Boolean(body.picture), fold = null;
 const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = fold ? true : !drawn; fold = null; show(); } });
-const folded = () => folds.map((f) => ({ kind: f.name === "inputs" ? "input" : "fold", full: `${f.name}: ${f.count} nodes; opens as a list`, fold: f }));
+const folded = () => folds.map((f) => ({ kind: f.name === "inputs" ? "input" : "fold", full: `${f.name}: ${f.count} nodes; opens as a list`, heat: f.heat, fold: f }));
 const unfold = (node) => {
 [fold, drawn] = [node.fold, false];
 show();
@@ -683,11 +690,21 @@ setTimeout(() => { button.textContent = label; }, 1500);
 });
 return button;
 }
+function runBody(body, ctx) {
+const devices = ctx.host.get("devices") || [], on = h("select", { "aria-label": "device", cls: "dyn-select" }, h("option", { value: "", text: "as recorded" }), ...devices.map((d) => h("option", { value: d, text: d })));
+const run = () => ctx.request({ kind: "run_graph", graph: body.graph, device: on.value || null });
+return h("div", { cls: "dyn-prose dyn-run" }, ...body.text.map((t) => h("p", { text: t })),
+h("div", { cls: "dyn-row" }, ctx.canRun() ? [h("button", { cls: "dyn-btn dyn-primary", type: "button", text: body.groups.length ? "Run it again" : "Run this graph", onclick: run }), devices.length > 1 ? on : null] : null,
+h("code", { text: body.code }), copyButton(body.code, "Copy")),
+...body.groups.map((g) => h("div", {}, h("h3", { text: g.title }), ...g.bars.map((b) => h("div", { cls: "dyn-figure" },
+h("span", { text: b.label }), h("i", { style: `--h:${b.part}%` }), h("b", { text: b.value }))))));
+}
 function partBody(part, ctx, name) {
 const { body } = part;
 if (part.kind === "code") return codePart(body);
 if (part.kind === "source") return codePart({ text: sourceText(ctx.content.lens, body), lang: "python", start: body.start });
 if (part.kind === "graph") return fxView(body, ctx.point, name);
+if (part.kind === "run") return runBody(body, ctx);
 if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
 if (part.kind === "prose") {
 return h("div", { cls: "dyn-prose" }, ...body.text.map((t) => h("p", {}, ...prose(t))),
