@@ -83,12 +83,18 @@ class _Assembly:
         return result
 
     def ignore_wrappers(self) -> None:
-        """A wrapper of torch's around the user's function: nothing is captured in it, and what it calls has frames of its own."""
+        """Torch's wrappers around the user's functions: nothing is captured in them, and what they call has its own frames."""
         kept = {f.continues for f in self.result.frames if f.status != "empty"}
+        ignored: dict[str, Frame] = {}
         for frame in self.result.frames:
             if frame.status == "empty" and places.is_plumbing(frame.file) and frame.id not in kept:
                 frame.status = "ignored"
-        self.breaks.forget({f.id for f in self.result.frames if f.status == "ignored"})
+                ignored[frame.id] = frame
+        for frame in self.result.frames:
+            while frame.parent in ignored:  # the user's function called it, through the wrapper
+                wrapper = ignored[frame.parent]
+                frame.parent, frame.called_from = wrapper.parent, wrapper.called_from
+        self.breaks.forget(set(ignored))
 
     # -- one frame ------------------------------------------------------------------------------------
 

@@ -200,3 +200,114 @@ def test_a_sequential_of_torchs_own_class_is_named_and_its_wrapper_is_not_counte
     report = explain(torch.nn.Sequential(Breaks(), torch.nn.ReLU()), backend="eager")(torch.ones(2))
     assert report.compiled == ["Sequential"]
     assert all("external_utils" not in f.file for f in report.frames if f.status != "ignored")
+
+
+def breaking(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def calls_nested(x: torch.Tensor) -> torch.Tensor:
+    return breaking(x.sin()).cos()
+
+
+def calls_not_nested(x: torch.Tensor) -> torch.Tensor:
+    return torch._dynamo.disable_nested_graph_breaks(calls_nested)(x.tan()).tan()
+
+
+def test_nested_graph_breaks_and_a_region_without_them() -> None:
+    nested = explain(calls_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
+    assert [(f.name, f.graph) for f in nested.frames if f.status != "ignored"] == [
+        ("calls_nested", "g0"),
+        ("calls_nested", "g1"),
+    ]
+    assert [[h.frame for h in b.hits] for b in nested.breaks] == [["f0"]]
+    torch._dynamo.reset()
+    classic = explain(calls_not_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
+    shown = {f.id: f for f in classic.frames if f.status != "ignored"}
+    assert [f.name for f in shown.values()] == [
+        "calls_not_nested", "calls_nested", "breaking", "breaking", "calls_nested", "calls_not_nested",
+    ]  # fmt: skip
+    names = {f.name: f for f in shown.values() if f.kind == "function"}
+    assert names["calls_nested"].parent == names["calls_not_nested"].id  # torch's wrapper between them is nobody's frame
+    assert names["calls_nested"].called_from == calls_not_nested.__code__.co_firstlineno + 1
+    assert [len(b.hits) for b in classic.breaks] == [3]
+
+
+def test_allow_in_graph_is_one_node() -> None:
+    @torch._dynamo.allow_in_graph
+    def opaque(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()  # not looked into
+        return x + 1
+
+    report = explain(lambda x: opaque(x) * 2, backend="eager")(torch.ones(2))
+    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+    assert [n.op for n in report.graphs[0].nodes if n.op.startswith("call")] == ["call_function"] * 2
+
+
+def test_a_break_in_a_comprehension_skips_only_that() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        z = [torch._dynamo.graph_break() or y + i for i in range(2)]
+        return z[0] * z[1]
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    line = f.__code__.co_firstlineno + 2
+    assert {(b.line, b.outcome) for b in report.breaks} == {(line, "skipped")}
+    assert report.frames[0].name == "f"
+    assert report.summary.skipped == 1
+
+
+def test_each_branch_has_a_break_and_a_resume_function_of_its_own() -> None:
+    def f(x: torch.Tensor, n: int) -> torch.Tensor:
+        x = x + 1
+        if n > 1:
+            torch._dynamo.graph_break()
+        else:
+            torch._dynamo.graph_break()
+        return x * 2
+
+    compiled = torch.compile(f, backend="eager")
+    report = seen(lambda: (compiled(torch.ones(2), 1), compiled(torch.ones(2), 2)))
+    first = f.__code__.co_firstlineno
+    assert [b.line - first for b in report.breaks] == [5, 3]
+    resumes = {f.id: f for f in report.frames if f.kind == "resume"}
+    assert [resumes[b.hits[0].resumes[0]].line - first for b in report.breaks] == [5, 3]
+    assert (report.summary.graphs, report.summary.recompiles) == (4, 1)
+
+
+def test_suppressed_errors_are_told() -> None:
+    def broken(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        raise ZeroDivisionError("no such target")
+
+    with torch._dynamo.config.patch(suppress_errors=True):
+        report = seen(lambda: torch.compile(breaking, backend=broken)(torch.ones(2)))
+    assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
+    assert "no such target" in (report.frames[0].reason or "")
+    assert "breaking was not compiled, and ran eagerly" in report.notes[0]
+
+
+class Counter:
+    """A method that breaks, and a closure around a tensor."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def step(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        print(end="")
+        return x + self.calls
+
+
+def test_methods_and_closures_break_where_they_stand() -> None:
+    counter, offset = Counter(), torch.ones(2)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return counter.step(x + offset) * offset
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    (found,) = report.breaks
+    assert (found.line, found.function) == (Counter.step.__code__.co_firstlineno + 2, "step")
+    assert [f.name for f in report.frames if f.kind == "resume" and f.status != "ignored"] == ["step", "f"]
+    assert counter.calls == 1
