@@ -23,7 +23,7 @@ STATIC = Path(__file__).parent / "static"
 PACK_ABOVE = 150_000
 PAGE_CSS = (
     "html{color-scheme:light dark}body{margin:0;padding:16px;font:13px/1.5 system-ui,sans-serif;background:#fff;color:#1b1f24}"
-    "@media (prefers-color-scheme:dark){body{background:#0d1014;color:#e6e9ee}}"
+    "@media screen and (prefers-color-scheme:dark){body{background:#0d1014;color:#e6e9ee}}"
     "@media print{body{padding:0}}"
     ".dyn-plain td,.dyn-plain th{padding:2px 12px 2px 0;text-align:left;vertical-align:top}.dyn-plain img{max-width:100%}"
 )

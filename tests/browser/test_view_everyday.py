@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from browser.lab import shot_path
 from browser.test_view_pages import open_page as open_page
-from browser.view_pages import Shown
+from browser.view_pages import TEXT_OVERFLOW, Shown
 
 OpenPage = Callable[..., Shown]
 #: what is shown of a report, each found by the browser's own Find
@@ -85,6 +85,15 @@ def test_print_shows_all_of_it(open_page: OpenPage, name: str) -> None:
     shown.page.pdf(path=path)
     pages = len(re.findall(rb"/Type\s*/Page\b", path.read_bytes()))
     assert pages >= (5 if name == "many" else 1)
+
+
+def test_print_is_dark_on_white_and_no_line_is_cut_off(open_page: OpenPage) -> None:
+    shown = open_page("hostile", dark=True, width=700)
+    shown.page.emulate_media(media="print", color_scheme="dark")
+    look = "n => [getComputedStyle(n).backgroundColor, getComputedStyle(n).color]"
+    assert shown.root.locator(".dyn").evaluate(look) == ["rgb(255, 255, 255)", "rgb(27, 31, 36)"]
+    assert shown.root.locator(".dyn-ln").first.evaluate("n => getComputedStyle(n).whiteSpace") == "pre-wrap"
+    assert shown.root.evaluate(TEXT_OVERFLOW) == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

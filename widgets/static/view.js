@@ -921,7 +921,7 @@ return () => reveal(box, row);
 const ZOOM = 4, MOST_ZOOM = 256;
 const percent = (part) => `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)} %`;
 function timeView(select, open) {
-const pane = h("div", { cls: "dyn-lanes" }), shares = h("ul", { cls: "dyn-shares", "aria-label": "where the time goes" }), inputs = h("details", { cls: "dyn-inputs" });
+const pane = h("div", { cls: "dyn-lanes" }), shares = h("ul", { cls: "dyn-shares", "aria-label": "where the time goes" }), inputs = h("details", { cls: "dyn-inputs", open: true });
 const title = h("h2"), told = h("div", { cls: "dyn-verdict" });
 let zoom = 1, time = null;
 const scale = (text, name, factor) => h("button", { cls: "dyn-btn", type: "button", text, title: name, "aria-label": name, onclick: () => {
