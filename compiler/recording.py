@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from dynascope.compiler import backwards, cached, hooks, internals, places
+from dynascope.compiler import __version__, backwards, cached, hooks, internals, places
 from dynascope.compiler.assemble import assemble
 from dynascope.compiler.guardtext import source
 from dynascope.compiler.report import Failure, Report
@@ -239,8 +239,6 @@ def compiled_names(report: Report) -> list[str]:
 
 def versions() -> dict[str, str | None]:
     """Of dynascope, torch (None where it is not loaded) and Python."""
-    from dynascope import __version__
-
     torch = sys.modules.get("torch")
     return {
         "dynascope": __version__,

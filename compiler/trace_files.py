@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler import __version__
 from dynascope.compiler.assemble import assemble
 from dynascope.compiler.drafts import KNOWN, Event, record_compile_id
 from dynascope.compiler.report import Report
@@ -76,7 +77,7 @@ def load_traces(files: list[Path], *, strict: bool = False) -> Report:
         report.unread[kind] = report.unread.get(kind, 0) + count
     if strict and report.unread:
         raise ValueError(f"{files[0]}: {_told(report.unread)}")
-    report.versions = {"dynascope": _own_version(), "torch": _torch_version(events), "python": None}
+    report.versions = {"dynascope": __version__, "torch": _torch_version(events), "python": None}
     report.compiled = list(
         dict.fromkeys(f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored")
     )
@@ -176,12 +177,6 @@ def _torch_version(events: Iterable[Event]) -> str | None:
             if isinstance(value, dict) and value.get("torch_version"):
                 return str(value["torch_version"])
     return None
-
-
-def _own_version() -> str:
-    from dynascope import __version__
-
-    return __version__
 
 
 __all__ = ["load", "load_traces", "read_events"]

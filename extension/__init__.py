@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynascope.compiler import __version__
 from dynascope.compiler.report import LOWERINGS
 
 if TYPE_CHECKING:
     from dynascope.api import compile, explain, last, load, observe, region
 
-__version__ = "0.1.0"
-__all__ = ["compile", "explain", "last", "load", "observe", "region"]
+__all__ = ["__version__", "compile", "explain", "last", "load", "observe", "region"]
 
 LOWERINGS.update(
     html="dynascope.widgets.html:to_html",
