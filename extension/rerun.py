@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import io
 import os
 import signal
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -56,10 +57,19 @@ def attach(run: Run, display: Display) -> None:
         _views.add(view)
         view.controller = controller = Controller(run, display, cell_id(run.shell))
         view.on_request(controller.heard)
+        view.devices = devices()
         changes = changed_objects(run.cell)
         if changes and view.can_run_again:
             view.message(f"Run again runs the cell once more: {', '.join(changes)} will change again.")
     controller.run = run
+
+
+def devices() -> list[str]:
+    """On which devices a graph can be run here."""
+    import torch
+
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return ["cpu"] if accelerator is None else ["cpu", accelerator.type]
 
 
 class Controller:
@@ -88,18 +98,24 @@ class Controller:
             except (ValueError, TypeError, UsageError) as error:
                 self.view.message(str(error), "error")
                 return
-            with _lock:
-                if _queued is not None or _running is not None:
-                    self.view.message("a run is queued already: wait for it, or stop it", "warning")
-                    return
-                _queued = self
-            self.view.busy = True
-            self.view.message("queued: runs when the kernel is free")
-            try:
-                self.run.shell.kernel.io_loop.add_callback(self.start, settings)
-            except BaseException:
-                _queued = None
-                raise
+            self._queue(functools.partial(self._again, settings))
+        elif kind == "run_graph":
+            self._queue(functools.partial(self._graph, str(request["graph"]), request.get("device")))
+
+    def _queue(self, work: Callable[[], None]) -> None:
+        global _queued
+        with _lock:
+            if _queued is not None or _running is not None:
+                self.view.message("a run is queued already: wait for it, or stop it", "warning")
+                return
+            _queued = self
+        self.view.busy = True
+        self.view.message("queued: runs when the kernel is free")
+        try:
+            self.run.shell.kernel.io_loop.add_callback(self.start, work)
+        except BaseException:
+            _queued = None
+            raise
 
     def _stop(self) -> None:
         global _queued
@@ -156,7 +172,7 @@ class Controller:
 
     # -- running ---------------------------------------------------------------------------------------
 
-    def start(self, settings: Settings) -> None:
+    def start(self, work: Callable[[], None]) -> None:
         """On the shell's main thread, between two cells."""
         global _queued, _running
         with _lock:
@@ -166,15 +182,36 @@ class Controller:
         view = self.view
         view.message("")
         try:
-            with _interrupts(), Output(view) as output:
-                self._again(settings, output)
+            with _interrupts():
+                work()
         except KeyboardInterrupt:
             view.message("interrupted", "warning")
         finally:
             _running = None
             view.busy = False
 
-    def _again(self, settings: Settings, output: Output) -> None:
+    def _graph(self, id: str, device: str | None) -> None:
+        """One graph on its own; its figures go into the report, and to every place where that is shown."""
+        report, view = self.run.report, self.view
+        if report is None:
+            return
+        view.message(f"running {id} on its own, eager and compiled")
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                report.run_graph(id, device=device)
+        except (ValueError, LookupError) as error:
+            view.message(str(error), "error")
+        except Exception as error:
+            view.message(f"{id} could not be run on its own: {type(error).__name__}: {error}", "error")
+        else:
+            self.display.finish(report)
+            view.message("")
+
+    def _again(self, settings: Settings) -> None:
+        with Output(self.view) as output:
+            self._run_cell(settings, output)
+
+    def _run_cell(self, settings: Settings, output: Output) -> None:
         from dynascope.session import Run
 
         old = self.run
