@@ -86,7 +86,6 @@ class Controller:
 
     def heard(self, request: dict[str, Any]) -> None:
         """On any thread: queue, or refuse."""
-        global _queued
         kind = request.get("kind")
         if kind == "stop":
             self._stop()
