@@ -121,6 +121,9 @@ def _described(value: Any, depth: int = 0) -> str:
 
 def told(tried: Sequence[Tried], report: Report) -> list[InputRun]:
     """The report's part; frames and graphs by the ids of `report`, the one of the whole run."""
+    error = report.error
+    if error is not None and error.caught and any(t.error and t.error.startswith(error.type) for t in tried):
+        report.error = None  # it was caught here, and is told with its input
     return [_told(one, report) for one in tried]
 
 

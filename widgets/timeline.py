@@ -1,10 +1,14 @@
 """The run-time part of the model: the time line of one call, to scale, the shares, and what each break costs.
 
-Promises: a segment's `id` is a thing that the view can select (graph, break or frame), or empty; at most `MOST` segments,
-what is too short to be seen joins its neighbours and says so; everything is a text or a number of the report's own.
+Promises: a segment's `id` is a thing that the view can select (graph, break or frame), or empty; at most `MOST` segments on
+a lane; everything is a text or a number of the report's own.  Of more segments, those too short to be seen are gathered
+by what they are, a hundredth of the call at a time: widths stay true, the order inside a hundredth does not, and they say so.
 """
 
 from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
 
 from dynascope.compiler.break_costs import time_text
 from dynascope.compiler.input_words import summed_up
@@ -14,6 +18,9 @@ from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 from dynascope.widgets.words import Places, printable, shorten
 
 MOST = 1500
+#: where there are more: parts of the call that a segment takes to be drawn as it is, and that are gathered at a time; and
+#: kinds that are told apart in such a part (200 + 4 * (100 + 200 + 1) are fewer than `MOST`)
+_LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
 #: what each share means
 _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
@@ -82,26 +89,51 @@ def cost_facts(cost: BreakCost) -> list[list[str]]:
 def _segments(profile: Profile, drawn: float, report: Report) -> list[TimeSegment]:
     lanes = {lane: number for number, lane in enumerate(profile.lanes)}
     graphs = {g.id: number for number, g in enumerate(report.graphs)}
-    shortest = drawn / MOST if len(profile.segments) > MOST else 0.0
     found: list[TimeSegment] = []
-    joined: list[Segment] = []
-    for segment in [*profile.segments, None]:
-        if segment is not None and segment.duration < shortest and (not joined or joined[0].lane == segment.lane):
-            joined.append(segment)
-            continue
-        if joined:
-            found.append(_joined(joined, drawn, lanes))
-            joined = []
-        if segment is not None:
-            if segment.duration < shortest:
-                joined = [segment]
-            else:
-                found.append(_segment(segment, drawn, lanes, graphs))
+    for lane in profile.lanes:
+        on_lane = [s for s in profile.segments if s.lane == lane]
+        for run in _runs(on_lane, drawn) if len(on_lane) > MOST else [[s] for s in on_lane]:
+            found += [_segment(s, told, drawn, lanes, graphs) for s, told in _gathered(run)]
     return found
 
 
-def _segment(s: Segment, drawn: float, lanes: dict[str, int], graphs: dict[str, int]) -> TimeSegment:
-    full = f"{s.label}: {time_text(s.duration)}"
+def _runs(segments: list[Segment], drawn: float) -> Iterator[list[Segment]]:
+    """Neighbours that are gathered; a long segment is a run of its own."""
+    run: list[Segment] = []
+    for segment in segments:
+        is_long = segment.duration >= _LONG * drawn
+        if run and (is_long or segment.start + segment.duration - run[0].start > _GATHERED * drawn):
+            yield run
+            run = []
+        run.append(segment)
+        if is_long:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _gathered(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
+    """One segment for each kind in a run, the longest of its kind made as wide as all; and what is told of it."""
+    kinds: dict[str, list[Segment]] = {}
+    for segment in run:
+        kinds.setdefault(segment.kind, []).append(segment)
+    parts = sorted(kinds.values(), key=lambda part: -sum(s.duration for s in part))
+    parts = [*parts[: _KINDS - 1], [s for part in parts[_KINDS - 1 :] for s in part]]
+    at, within = run[0].start, time_text(run[-1].start + run[-1].duration - run[0].start)
+    for part in filter(None, parts):
+        longest = max(part, key=lambda s: s.duration)
+        if len(part) == 1:
+            yield dataclasses.replace(longest, start=at), ""
+        else:
+            told = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
+            taken = sum(s.duration for s in part)
+            yield dataclasses.replace(longest, start=at, duration=taken, median=None, ops=[]), told
+        at += sum(s.duration for s in part)
+
+
+def _segment(s: Segment, told: str, drawn: float, lanes: dict[str, int], graphs: dict[str, int]) -> TimeSegment:
+    full = f"{told or s.label}: {time_text(s.duration)}"
     if s.median is not None and s.spread:
         full += f" (median {time_text(s.median)}, half of the calls {' to '.join(time_text(v) for v in s.spread)})"
     if s.ops:
@@ -113,15 +145,6 @@ def _segment(s: Segment, drawn: float, lanes: dict[str, int], graphs: dict[str, 
     if s.graph in graphs:
         found["tone"] = graph_tone(graphs[s.graph])
     return found
-
-
-def _joined(segments: list[Segment], drawn: float, lanes: dict[str, int]) -> TimeSegment:
-    start, end = segments[0].start, segments[-1].start + segments[-1].duration
-    return {
-        "kind": "short", "lane": lanes[segments[0].lane], "x": _part(start, drawn), "w": _part(end - start, drawn), "label": "",
-        "full": f"{len(segments)} short stretches: {time_text(end - start)}",
-        "id": next((s.break_ for s in segments if s.break_), ""),
-    }  # fmt: skip
 
 
 def _shares(profile: Profile) -> list[Share]:

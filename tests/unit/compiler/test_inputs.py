@@ -63,7 +63,8 @@ def test_an_input_that_fails_is_told_and_the_others_go_on() -> None:
     assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["failed", "reused"]
     assert report.inputs[0].error is not None
-    assert report.inputs[0].words.startswith("not measured: ")
+    assert report.inputs[0].words.startswith("not measured: TorchRuntimeError")
+    assert report.error is None
 
 
 def test_inputs_are_described_and_never_kept() -> None:

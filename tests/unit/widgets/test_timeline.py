@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 
-from dynascope.compiler.report import Profile, Report, Segment
+from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
 from dynascope.compiler.segments import profile_of
 from dynascope.widgets import timeline
 from dynascope.widgets.model import view_model
@@ -57,4 +58,37 @@ def test_very_many_segments_are_joined() -> None:
     assert time is not None
     assert len(time["segments"]) <= timeline.MOST
     assert sum(s["w"] for s in time["segments"]) == pytest.approx(1, abs=1e-3)
-    assert "5000 short stretches" in time["segments"][0]["full"]
+    assert time["segments"][0]["full"].startswith("5000 short stretches within 5.0 ms like 'x'")
+
+
+def test_gathered_segments_keep_their_sums() -> None:
+    """Graph and gap in turns, too many to be drawn: each hundredth of the call shows both, as wide as they are."""
+    parts = [
+        Segment(kind=kind, lane="CPU", start=(2 * i + j) * 1e-6, duration=1e-6, label=kind, graph="g0" if j == 0 else None)
+        for i in range(4000)
+        for j, kind in enumerate(("graph", "gap"))
+    ]
+    graph = Graph(id="g0", frame="f0", ops=1)
+    report = Report(graphs=[graph], profile=Profile(calls=1, median_seconds=8e-3, segments=parts, lanes=["CPU"]))
+    time = view_model(report)["time"]
+    assert time is not None
+    drawn = time["segments"]
+    assert 190 <= len(drawn) <= 210
+    for kind in ("graph", "gap"):
+        assert sum(s["w"] for s in drawn if s["kind"] == kind) == pytest.approx(0.5, abs=1e-3)
+    assert all(s["id"] == "g0" for s in drawn if s["kind"] == "graph")
+    assert all(a["x"] + a["w"] <= b["x"] + 1e-5 for a, b in itertools.pairwise(drawn))
+
+
+def test_each_input_is_a_row_that_leads_to_what_was_compiled_for_it(report: Report) -> None:
+    report.inputs = [
+        InputRun(arguments="float32[3]", words="nothing to compile; a call takes 1 ms"),
+        InputRun(arguments="<b>", outcome="recompiled", frames=["f1"], compile_seconds=1.0, words="recompiled 1 frame"),
+    ]
+    time = view_model(report)["time"]
+    assert time is not None
+    assert [row["id"] for row in time["inputs"]] == ["", "f1"]
+    assert time["inputs_told"] == "2 inputs: 1 makes the compiler work again (1.00 s)"
+    assert "f1" in view_model(report)["details"]
+    text = to_text(report, colour=False, width=100)
+    assert "2. <b>: recompiled 1 frame" in text
