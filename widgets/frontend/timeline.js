@@ -2,17 +2,42 @@
 
 import { h, lamp, reveal, roving } from "./dom.js";
 
-const ZOOM = 4, MOST_ZOOM = 256;
+// Pixels: what is narrower and has such neighbours is no piece of its own.
+const ZOOM = 4, MOST_ZOOM = 256, NARROW = 3;
 const percent = (part) => `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)} %`;
+
+// Neighbours of one lane too narrow to be told apart, as one neutral piece that counts them; larger, they come apart.
+export function merged(segments, least) {
+  const found = [];
+  let run = [];
+  const close = () => {
+    const [first, last] = [run[0], run[run.length - 1]];
+    if (run.length < 2) found.push(...run);
+    else {
+      const w = last.x + last.w - first.x;
+      found.push({ kind: "short", lane: first.lane, x: first.x, w, label: `${run.length} short stretches`, full: `${run.length} short stretches, ${percent(w)} of the call: zoom in to tell them apart`, ids: run.map((s) => s.id), id: (run.find((s) => s.id) || first).id });
+    }
+    run = [];
+  };
+  for (const s of segments) {
+    if (s.w >= least || (run.length && run[0].lane !== s.lane)) close();
+    if (s.w < least) run.push(s);
+    else found.push(s);
+  }
+  close();
+  return found;
+}
 
 export function timeView(select, open) {
   const pane = h("div", { cls: "dyn-lanes" }), shares = h("ul", { cls: "dyn-shares", "aria-label": "where the time goes" }), inputs = h("details", { cls: "dyn-inputs", open: true });
   const title = h("h2"), told = h("div", { cls: "dyn-verdict" });
-  let zoom = 1, time = null;
+  let zoom = 1, time = null, now = "";
+  const holds = new Map();
   const scale = (text, name, factor) => h("button", { cls: "dyn-btn", type: "button", text, title: name, "aria-label": name, onclick: () => {
     const middle = (pane.scrollLeft + pane.clientWidth / 2) / zoom;
     zoom = factor ? Math.min(MOST_ZOOM, Math.max(1, zoom * factor)) : 1;
     lay();
+    light();
     pane.scrollLeft = middle * zoom - pane.clientWidth / 2;
   } });
   const node = h("section", { cls: "dyn-time", "aria-label": "run time" },
@@ -24,12 +49,24 @@ export function timeView(select, open) {
   pane.addEventListener("click", (event) => pick(event.target.closest(".dyn-seg")));
 
   function lay() {
-    for (const lane of pane.querySelectorAll(".dyn-lane")) lane.style.width = `${zoom * 100}%`;
+    const width = zoom * (pane.clientWidth || 1000), shown = merged(time.segments, NARROW / width);
+    holds.clear();
+    pane.replaceChildren(...time.lanes.map((name, number) => h("div", { cls: "dyn-lane", role: "listbox", "aria-orientation": "horizontal", "aria-label": `${name}, ${time.total}`, "data-name": time.lanes.length > 1 && name, style: `width:${zoom * 100}%` },
+      ...shown.filter((s) => s.lane === number).map((s) => piece(s, width)))));
+    const first = pane.querySelector(".dyn-seg");
+    if (first) mark(first);
   }
-  function piece(s) {
+  function light() {
+    const on = now ? [...holds].filter(([, ids]) => ids.includes(now)).map(([part]) => part) : [];
+    lamps(on);
+    return () => { if (zoom > 1) reveal(pane, on[0]); };
+  }
+  function piece(s, width) {
     const tone = s.tone === undefined ? "" : `;--dyn-tone:var(--dyn-g${s.tone});--dyn-tint:var(--dyn-g${s.tone}-tint)`;
-    return h("div", { cls: `dyn-seg dyn-k-${s.kind}`, role: "option", "aria-selected": "false", tabindex: "-1", "data-id": s.id, title: s.full, "aria-label": s.full,
-      style: `left:${s.x * 100}%;width:${s.w * 100}%${tone}` }, h("span", { text: s.kind === "unaccounted" ? "" : s.label }));
+    const part = h("div", { cls: `dyn-seg dyn-k-${s.kind}`, role: "option", "aria-selected": "false", tabindex: "-1", "data-id": s.id, title: s.full, "aria-label": s.full,
+      style: `left:${s.x * 100}%;width:${s.w * 100}%${tone}` }, h("span", { text: s.kind === "unaccounted" || s.w * width < 6 * Math.min(8, s.label.length) + 8 ? "" : s.label }));
+    holds.set(part, s.ids || [s.id]);
+    return part;
   }
   return {
     node,
@@ -42,20 +79,14 @@ export function timeView(select, open) {
       told.replaceChildren(...[time.verdict, time.first].filter(Boolean).map((text, i) => (text === time.first && time.first_id
         ? h("button", { cls: "dyn-first", type: "button", text, onclick: () => select(time.first_id) }) : h("p", { text }))));
       shares.replaceChildren(...time.shares.map((s) => h("li", { title: s.full }, h("i", { cls: `dyn-swatch dyn-k-${s.kind}`, "aria-hidden": "true" }), `${s.name} `, h("b", { text: percent(s.part) }))));
-      pane.replaceChildren(...time.lanes.map((name, number) => h("div", { cls: "dyn-lane", role: "listbox", "aria-orientation": "horizontal", "aria-label": `${name}, ${time.total}` },
-        ...time.segments.filter((s) => s.lane === number).map(piece))));
-      if (time.lanes.length > 1) pane.querySelectorAll(".dyn-lane").forEach((lane, i) => { lane.dataset.name = time.lanes[i]; });
       inputs.hidden = !time.inputs.length;
       inputs.replaceChildren(h("summary", { text: time.inputs_told }), h("table", {}, ...time.inputs.map((run, number) => h("tr", { cls: `dyn-in-${run.outcome}` }, h("td", { text: `${number + 1}` }), h("td", {}, h("code", { text: run.arguments })),
         h("td", {}, run.id ? h("button", { cls: "dyn-link", type: "button", text: run.words, onclick: () => select(run.id) }) : run.words)))));
-      const first = pane.querySelector(".dyn-seg");
-      if (first) mark(first);
       lay();
     },
     light(content, id) {
-      const on = id ? [...pane.querySelectorAll(".dyn-seg")].filter((part) => part.dataset.id === id) : [];
-      lamps(on);
-      return () => { if (zoom > 1) reveal(pane, on[0]); };
+      now = id;
+      return light();
     },
   };
 }

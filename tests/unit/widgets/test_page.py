@@ -65,6 +65,21 @@ def test_the_bundle_is_current_and_small() -> None:
     assert len(bundle.bundle_js().encode()) < bundle.LIMIT
 
 
+@pytest.mark.parametrize(
+    ("code", "made"),
+    [
+        ("const a = { b: [1, 2] }; // why", "const a={b:[1,2]};"),
+        ("try { f(); } catch { /* none */ }", "try{f();}catch{}"),
+        ("""f("a , b // c", 'd = "e" ;')""", """f("a , b // c",'d = "e" ;')"""),
+        ('x = `a, ${b ? ` c , ${d || ""}` : ""} { e }`;', 'x=`a, ${b?` c , ${d||""}`:""} { e }`;'),
+        ("m = /[/\"'] , \\/(a = b)/.exec(t) / 2 / n;", "m=/[/\"'] , \\/(a = b)/.exec(t)/ 2 / n;"),
+        ("i = a - -b + +c; return x in y;", "i=a - -b + +c;return x in y;"),
+    ],
+)
+def test_the_bundler_drops_only_what_says_nothing(code: str, made: str) -> None:
+    assert bundle.squeezed(code) == made
+
+
 def test_no_front_end_module_parses_text_as_html() -> None:
     for path in (Path(bundle.__file__).parent / "frontend").glob("*.js"):
         text = path.read_text("utf-8")
