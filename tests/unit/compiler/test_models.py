@@ -92,22 +92,66 @@ def test_one_graph(model: Callable[[], Callable[[], Any]]) -> None:
     assert report.compiled[0].endswith("Model")
     assert (report.summary.ops or 0) > 20
     assert any(n.module for n in report.graphs[0].nodes)
+    alone = report.run_graph("g0", backend="eager", calls=1)
+    assert len(alone.ops) == report.summary.ops
+    assert alone.eager_peak_bytes
+    assert alone.notes == []
 
 
-@pytest.mark.slow
-def test_generate_tells_every_place_once() -> None:
+def gpt2_lm() -> Any:
     config = transformers.GPT2Config(
         n_embd=32, n_layer=1, n_head=2, vocab_size=50, n_positions=32, bos_token_id=0, eos_token_id=1
     )  # fmt: skip
-    model = transformers.GPT2LMHeadModel(config).eval()
-    generate, x = torch.compile(model.generate, backend="eager"), ids(4)
-    report, told = recorded(lambda: generate(x, max_new_tokens=2, do_sample=False, pad_token_id=0))
+    return transformers.GPT2LMHeadModel(config)
+
+
+def t5_lm() -> Any:
+    config = transformers.T5Config(
+        d_model=32, d_ff=64, num_layers=1, num_heads=2, d_kv=16, vocab_size=50, decoder_start_token_id=0
+    )  # fmt: skip
+    return transformers.T5ForConditionalGeneration(config)
+
+
+def llama_lm() -> Any:
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=50, num_key_value_heads=2, **SMALL))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "beams"), [(gpt2_lm, 1), (gpt2_lm, 2), (t5_lm, 1), (llama_lm, 1)])
+def test_generate_tells_every_place_once(model: Callable[[], Any], beams: int) -> None:
+    generate, x = torch.compile(model().eval().generate, backend="eager"), ids(4)
+    with torch.no_grad():
+        report, told = recorded(lambda: generate(x, max_new_tokens=2, do_sample=False, pad_token_id=0, num_beams=beams))
     places = [(b.file, b.line) for b in report.breaks]
     assert len(places) == len(set(places))
     assert set(places) == told
+    assert len(told) > 2
     assert report.compiled == ["generate"]
     assert report.summary.recompiles >= 1
     assert all(r.words for r in report.recompiles)
+
+
+def everyday(x: torch.Tensor) -> torch.Tensor:
+    """What scripts do between two operations."""
+    if x.sum().item() > 1:
+        logging.getLogger("everyday").debug("mean %s", x.mean())
+    print(x.shape)
+    try:
+        x = torch.linalg.inv(x)
+    except RuntimeError:
+        x = x + 1
+    turns = iter([1, 2])
+    next(turns)
+    with open("/dev/null", "w") as file:
+        file.write("a")
+    return x + len(set(map(str, range(3)))) + torch.distributions.Normal(0.0, 1.0).log_prob(x)
+
+
+def test_everyday_python_tells_every_place_once() -> None:
+    compiled = torch.compile(everyday, backend="eager")
+    report, told = recorded(lambda: compiled(torch.eye(3)))
+    assert {(b.file, b.line) for b in report.breaks} == told
+    assert len(told) > 2
 
 
 def test_an_optimizer_step() -> None:
