@@ -93,8 +93,12 @@ class Regions:
         inner = ""
         for entry in chain:
             again = self._again.get(entry.get("uid", -1), [])
-            regions = [_Entered(self._name(r, inner), r["flag"]) for r in entry.get("regions") or ()]
-            found.append([*again[: len(regions)], *regions[len(again) :]])
+            regions = entry.get("regions") or ()
+            # where a resume function enters them again, Dynamo gives the line at which it goes on
+            at = entry["function"].rpartition("_at_")[2]
+            count = min(len(again), sum(not r["line"] or str(r["line"]) == at for r in regions))
+            named = [_Entered(self._name(r, inner), r["flag"]) for r in regions]
+            found.append([*again[:count], *named[count:]])
             inner = entry["function"]
         return found
 
