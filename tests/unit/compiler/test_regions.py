@@ -1,0 +1,128 @@
+"""Which region set the flag at a break: also at later breaks of a callee, in resume functions, in both modes of resuming."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynascope
+from dynascope.compiler.run import explain
+
+HERE = "test_regions.py"
+
+
+def twice(x: Any) -> Any:
+    torch._dynamo.graph_break()
+    x = x.sin()
+    torch._dynamo.graph_break()
+    return x
+
+
+def between(x: Any) -> Any:
+    return twice(x)
+
+
+@dynascope.region(error_on_graph_break=False)
+def decorated(x: Any) -> Any:
+    torch._dynamo.graph_break()
+    x = x.sin()
+    torch._dynamo.graph_break()
+    return x
+
+
+def in_a_with(x: Any) -> Any:
+    with dynascope.region(error_on_graph_break=False):
+        return between(x)
+
+
+def calls_decorated(x: Any) -> Any:
+    return decorated(x)
+
+
+def own_breaks(x: Any) -> Any:
+    with dynascope.region(error_on_graph_break=False):
+        torch._dynamo.graph_break()
+        x = x + 1
+        torch._dynamo.graph_break()
+    return x
+
+
+def nested(x: Any) -> Any:
+    with dynascope.region(error_on_graph_break=True):
+        x = x + 1
+        with dynascope.region(error_on_graph_break=False):
+            torch._dynamo.graph_break()
+            x = x * 2
+        x = x + 1
+    with dynascope.region(error_on_graph_break=False):
+        torch._dynamo.graph_break()
+    return x
+
+
+def first_line(function: Any) -> int:
+    return int(function.__code__.co_firstlineno)
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("nested_graph_breaks", [False, True])
+@pytest.mark.parametrize("flag", [True, False, None])
+@pytest.mark.parametrize(
+    ("function", "regions"),
+    [
+        (decorated, ["decorated", "decorated"]),
+        (calls_decorated, ["decorated", "decorated"]),
+        (in_a_with, [f"{HERE}:{first_line(in_a_with) + 1}"] * 2),
+        (own_breaks, [f"{HERE}:{first_line(own_breaks) + 1}"] * 2),
+        (nested, [f"{HERE}:{first_line(nested) + 3}", f"{HERE}:{first_line(nested) + 7}"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_every_break_names_its_region(function: Any, regions: list[str], flag: bool | None, nested_graph_breaks: bool) -> None:
+    report = explain(
+        function, backend="eager", error_on_graph_break=flag, nested_graph_breaks=nested_graph_breaks
+    )(torch.ones(3))  # fmt: skip
+    assert report.error is None
+    assert [(b.region, b.allowed, b.error_on_graph_break) for b in report.breaks] == [(r, True, False) for r in regions]
+    assert report.summary.unexpected == 0
+
+
+def half_allowed(x: Any) -> Any:
+    with dynascope.region(error_on_graph_break=False):
+        x = between(x)
+    return other(x)
+
+
+def other(x: Any) -> Any:
+    torch._dynamo.graph_break()
+    x = x.cos()
+    torch._dynamo.graph_break()
+    return x
+
+
+def inside_out(x: Any) -> Any:
+    return mixed(x)
+
+
+def mixed(x: Any) -> Any:
+    with dynascope.region(error_on_graph_break=False):
+        torch._dynamo.graph_break()
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x
+
+
+def test_a_region_ends_where_it_ends() -> None:
+    report = explain(half_allowed, backend="eager")(torch.ones(3))
+    assert [(b.function, b.allowed) for b in report.breaks] == [("twice", True)] * 2 + [("other", False)] * 2
+    assert report.summary.unexpected == 2
+    report = explain(inside_out, backend="eager")(torch.ones(3))
+    assert [(b.line - first_line(mixed), b.allowed) for b in report.breaks] == [(2, True), (4, False)]
+    report = explain(inside_out, backend="eager", error_on_graph_break=True)(torch.ones(3))
+    assert report.error is not None
+    assert [(b.allowed, b.outcome) for b in report.breaks] == [(True, "resumed"), (False, "raised")]
