@@ -1,0 +1,448 @@
+"""A captured graph run again on its own: the same operations, on made-up data, without a trace; or one clear sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from programs import PROGRAMS
+from torch.utils.checkpoint import checkpoint
+
+from dynascope.compiler import graph_runs, stopwatch
+from dynascope.compiler.made_up import MadeUp, limits, size
+from dynascope.compiler.rebuild import RECORDED, NotRunnable, operation, rebuild
+from dynascope.compiler.recording import observe
+from dynascope.compiler.report import Graph, GraphRun, Node, Report
+from dynascope.compiler.run import explain
+
+X, W = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 1, 16).reshape(4, 4)
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+class Kept:
+    """A backend that keeps what it is given: the witness for what the text gives back."""
+
+    def __init__(self) -> None:
+        self.graphs: list[tuple[torch.fx.GraphModule, list[Any]]] = []
+
+    def __call__(self, module: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            self.graphs.append((module, [a.clone() if isinstance(a, torch.Tensor) else a for a in args]))
+            return module.forward(*args)
+
+        return run
+
+
+def arithmetic(x: torch.Tensor) -> Any:
+    y = -x @ W + 2 * x**2 - x // 3 % 2
+    y += 1
+    y[0] = 7.5
+    y[..., 1:3] *= float("inf")
+    return y, y.T > 0, ~(y == y), y.to(torch.float16), torch.full((2,), 1 + 2j), x.max(dim=0), torch.split(x, [1, 2])
+
+
+def branches(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos(), (x,))
+
+
+def checkpointed(x: torch.Tensor) -> torch.Tensor:
+    return checkpoint(lambda y: torch.relu(y @ W), x, use_reentrant=False) + 1
+
+
+def autocast(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return x @ W
+
+
+def mapped(x: torch.Tensor) -> torch.Tensor:
+    return torch.vmap(lambda row: row.sin() @ row)(x)
+
+
+def without_gradients(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        y = x * 2
+    return y.sum() + x.view(x.shape[1], -1).sum()
+
+
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.dropout(x + torch.randn(4), 0.5)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * 2
+
+
+def own_gradient(x: torch.Tensor) -> torch.Tensor:
+    return Doubled.apply(x)  # type: ignore[no-any-return,no-untyped-call]
+
+
+FUNCTIONS = [arithmetic, branches, checkpointed, autocast, mapped, without_gradients, noisy, own_gradient]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_what_is_rebuilt_does_the_same_as_what_the_backend_got(function: Callable[..., Any], dynamic: bool) -> None:
+    kept = Kept()
+    report = explain(function, backend=kept, dynamic=dynamic)(X.clone().requires_grad_(function is checkpointed))
+    assert len(kept.graphs) == len(report.graphs) == 1
+    module, inputs = kept.graphs[0]
+    again = rebuild(report.graphs[0].code)
+    results = []
+    for graph in (module, again):
+        torch.manual_seed(0)
+        results.append(graph(*[i.clone() if isinstance(i, torch.Tensor) else i for i in inputs]))
+    torch.testing.assert_close(*results, rtol=0, atol=0, equal_nan=True)
+    wanted = [n for n in report.graphs[0].nodes if n.op.startswith("call_")]
+    assert [n.meta[RECORDED] for n in again.graph.nodes if n.op.startswith("call_")] == [n.name for n in wanted]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any) -> None:
+    from dynascope.compiler.run import compile as compile_with_flag
+
+    def compiled(function: Any) -> Any:
+        return compile_with_flag(function, backend="eager", **program.options)
+
+    space = {"torch": torch, "compiled": compiled, "__name__": "__main__"}
+    refused = pytest.raises(Exception, match="") if program.error else contextlib.nullcontext()
+    with observe() as recording, refused:
+        exec(compile(program.text("@compiled"), f"<{program.name}>", "exec"), space)
+    for graph in recording.report.graphs:
+        if program.name == "nonstrict_trace_takes_what_breaks":  # its function is the program's own object
+            with pytest.raises(NotRunnable, match=r"keeps wave_callable, which the report does not describe$"):
+                graph_runs.run_graph(graph, None, "eager", 1)
+            continue
+        run = graph_runs.run_graph(graph, None, "eager", 1)
+        assert [op["node"] for op in run.ops] == [n.name for n in graph.nodes if n.op.startswith("call_")]
+        assert run.notes == []
+
+
+def two_layers() -> tuple[torch.nn.Module, torch.Tensor]:
+    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8)), torch.ones(4, 8)
+
+
+def test_the_figures_of_a_run() -> None:
+    module, x = two_layers()
+    report = explain(module, backend="eager")(x)
+    run = report.run_graph("g0", backend="aot_eager", calls=4)
+    assert run is report.graphs[0].run
+    assert (run.device, run.backend, run.calls) == ("cpu", "aot_eager", 4)
+    assert run.device_name == f"CPU, {torch.get_num_threads()} thread{'s' * (torch.get_num_threads() != 1)}"
+    assert run.compiled_seconds is not None
+    assert run.speed_up == run.eager_seconds / run.compiled_seconds
+    assert run.eager_spread[0] <= run.eager_seconds <= run.eager_spread[1]
+    assert len(run.ops) == report.graphs[0].ops == 3
+    assert all(op["seconds"] > 0 for op in run.ops)
+    again = Report.from_dict(json.loads(json.dumps(report.to_dict())))
+    assert again.graphs[0].run == run
+
+
+def test_the_memory_peak_is_what_is_alive_at_once() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x + x
+        z = y * x  # two at once
+        return z.cos()  # and two again, for y is let go
+
+    report = explain(f, backend="eager")(torch.ones(1000))
+    run = report.run_graph("g0", backend="inductor", calls=1)
+    assert run.eager_peak_bytes == 2 * 4000
+    assert run.compiled_peak_bytes == 4000  # one kernel, one result
+
+
+def test_memory_events_of_other_devices_do_not_count() -> None:
+    def event(at: float, device: int, taken: int) -> dict[str, Any]:
+        return {"name": "[memory]", "ts": at, "args": {"Device Type": device, "Bytes": taken}}
+
+    events = [event(3, 1, 500), event(1, 1, 100), event(2, 1, -100), event(1, 0, 7), {"name": "aten::add", "ts": 0}]
+    assert stopwatch.highest(events, on_processor=False) == 500
+    assert stopwatch.highest(events, on_processor=True) == 7
+    assert stopwatch.highest([], on_processor=True) is None
+
+
+def test_reports_of_before_load_and_a_report_without_runs_has_no_word_of_them() -> None:
+    data = explain(arithmetic, backend="eager")(X).to_dict()
+    assert "run" not in data["graphs"][0]
+    for graph in data["graphs"]:
+        del graph["sizes"]
+    assert Report.from_dict(data).graphs[0].run is None
+
+
+# -- made-up data ------------------------------------------------------------------------------------------------
+
+
+def made(**facts: Any) -> Any:
+    return MadeUp({"s0": 3}, {}, None)(Node(name="x", op="placeholder", target="x", device="cpu", **facts))
+
+
+@pytest.mark.parametrize(
+    "name", ["float32", "float16", "bfloat16", "float64", "complex64", "int64", "uint8", "bool", "float8_e5m2"]
+)
+def test_made_up_data_is_as_described_and_always_the_same(name: str) -> None:
+    state = torch.random.get_rng_state()
+    first, second = (made(dtype=name, shape=[2, "s0"], stride=["2*s0", 2]) for _ in range(2))
+    assert (first.shape, first.stride(), first.dtype) == ((2, 3), (6, 2), getattr(torch, name))
+    assert torch.equal(first.to(torch.complex64), second.to(torch.complex64))
+    assert torch.equal(torch.random.get_rng_state(), state)
+    if not first.dtype.is_floating_point and not first.dtype.is_complex:
+        assert set(first.flatten().tolist()) <= {0, 1}
+
+
+def test_sizes_are_computed_or_refused_by_name() -> None:
+    assert size("2*s0 + 1", {"s0": 5}, "x") == 11
+    for text in ("u0", "__import__('os')", "s0 if s0 else 1", "2*", "Max(1, s0)"):
+        with pytest.raises(NotRunnable, match=r"its input x has a size, .*, whose value was not recorded"):
+            size(text, {"s0": 5}, "x")
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, "input x is no tensor"),
+        ({"dtype": "Sym(u3)"}, "has a size, u3, whose value was not recorded"),
+        ({"dtype": "DTensor", "shape": [2]}, "is a DTensor, which cannot be made up"),
+    ],
+)
+def test_inputs_that_cannot_be_made_up_are_named(facts: dict[str, Any], words: str) -> None:
+    with pytest.raises(NotRunnable, match=words):
+        made(**facts)
+
+
+def lookups(i: torch.Tensor, j: torch.Tensor, k: torch.Tensor, target: torch.Tensor, x: torch.Tensor) -> Any:
+    table = torch.nn.functional.embedding(i.view(-1), x)
+    return (
+        table, x[1:, j], x[..., j, None], x.gather(1, k), torch.index_select(x, 0, k[0] % 2),
+        torch.nn.functional.cross_entropy(x, target), torch.nn.functional.one_hot(target, 9), k + 1,
+    )  # fmt: skip
+
+
+def test_integers_that_look_something_up_are_valid_there() -> None:
+    x = torch.ones(6, 5)
+    i, j, k, target = torch.tensor([[5, 0]]), torch.tensor([4]), torch.zeros(6, 2, dtype=torch.int64), torch.tensor([4] * 6)
+    report = explain(lookups, backend="eager")(i, j, k, target, x)
+    graph = report.graphs[0]
+    found = limits(rebuild(graph.code).graph, {n.name: n for n in graph.nodes}, {})
+    assert {name: found[name] for name in graph.inputs if name in found} == {"l_i_": 6, "l_j_": 5, "l_k_": 5, "l_target_": 5}
+    assert report.run_graph("g0", backend="eager", calls=1).notes == []
+
+
+def test_a_table_of_one_row() -> None:
+    report = explain(lambda i, table: torch.nn.functional.embedding(i, table), backend="eager")(
+        torch.tensor([0] * 50), torch.ones(1, 3)
+    )
+    assert report.run_graph("g0", backend="eager", calls=1).ops
+
+
+def test_symbolic_sizes_are_those_of_the_recorded_call() -> None:
+    report = explain(lambda x, n: x[:, None] * n, backend="eager", dynamic=True)(torch.ones(7), 5)
+    assert set(report.graphs[0].sizes.values()) == {7, 5}
+    report.run_graph("g0", backend="eager", calls=1)
+    report.graphs[0].sizes = {}
+    with pytest.raises(
+        ValueError, match=r"^g0 cannot be run again: its input .* has a size, s\d+, whose value was not recorded$"
+    ):
+        report.run_graph("g0", calls=1)
+
+
+# -- without a trace ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_behind() -> None:
+    report = explain(noisy, backend="eager")(X)
+    before = (torch.random.get_rng_state(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), gc.isenabled())
+    report.run_graph("g0", backend="aot_eager", calls=2)
+    after = (torch.random.get_rng_state(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), gc.isenabled())
+    assert torch.equal(before[0], after[0])
+    assert before[1:] == after[1:]
+
+
+def test_a_run_keeps_no_tensor_and_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = explain(two_layers()[0], backend="eager")(two_layers()[1])
+    alive: list[weakref.ref[Any]] = []
+
+    class Watched(graph_runs._Case):
+        def run(self, backend: str, calls: int) -> GraphRun:
+            alive.extend(weakref.ref(o) for o in [self.module, *self.inputs])
+            return super().run(backend, calls)
+
+    monkeypatch.setattr(graph_runs, "_Case", Watched)
+    report.run_graph("g0", backend="eager", calls=1)
+    gc.collect()
+    assert len(alive) == 6
+    assert [r() for r in alive] == [None] * 6
+
+
+def test_what_the_graph_changes_in_place_is_put_back_before_each_call() -> None:
+    seen: list[float] = []
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x * 2
+
+    report = explain(f, backend="eager")(torch.ones(3))
+    case = graph_runs._Case(report.graphs[0], None)
+    case.first()
+    for _ in range(3):
+        case.call(lambda x: seen.append(float(x.sum())) or case.module(x))
+    assert len(set(seen)) == 1
+    assert report.run_graph("g0", backend="eager", calls=1).notes == [
+        "the graph changes 1 tensor in place: put back before each call"
+    ]
+
+
+class Failing(torch.nn.Module):
+    """What `rebuild` would give for a graph that fails between entering and leaving vmap."""
+
+    graph = torch.fx.Graph()
+
+    def forward(self, x: torch.Tensor) -> None:
+        torch._C._functorch._vmap_increment_nesting(3, "error")
+        torch._C._set_grad_enabled(True)
+        raise IndexError("index 9 is out of range")
+
+
+def test_a_graph_that_fails_leaves_no_mode_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = explain(mapped, backend="eager")(X)
+    monkeypatch.setattr(graph_runs._Case, "__init__", _failing_case)
+    with torch.no_grad():
+        with pytest.raises(
+            ValueError, match=r"^g0 cannot be run again: on made-up data it raised IndexError: index 9 is out of"
+        ):
+            report.run_graph("g0", calls=1)
+        assert not torch.is_grad_enabled()
+    assert torch._C._functorch.peek_interpreter_stack() is None
+    assert report.graphs[0].run is None
+
+
+def _failing_case(self: Any, graph: Graph, device: str | None) -> None:
+    self.graph, self.device, self.inputs, self.attributes = graph, "cpu", [X], {}
+    self.module, self.wait, self.notes = Failing(), lambda: None, []
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("torch.os.system", "no operation on tensors"),
+        ("torch.load", "no operation on tensors"),
+        ("torch.hub.load", "no operation on tensors"),
+        ("torch.from_file", "no operation on tensors"),
+        ("torch.set_default_dtype", "no operation on tensors"),
+        ("torch.ops.load_library", "no operation on tensors"),
+        ("torch.ops.higher_order.triton_kernel_wrapper_mutation", "no operation on tensors"),
+        ("torch.ops._c10d_functional.all_reduce", "waits for other processes"),
+        ("os.system", "does not know by that name"),
+        ("eval", "does not know by that name"),
+        ("torch.no.such", "does not know by that name"),
+        ("__main___helper", "does not know by that name"),
+    ],
+)
+def test_only_operations_on_tensors_are_called(name: str, words: str) -> None:
+    with pytest.raises(NotRunnable, match=words):
+        operation(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("y = x.__class__()", "none of its public methods"),
+        ("y = x.__dict__", "written in no known way"),
+        ("y = torch.add(x, open('/etc/passwd'))", "argument that only the program itself could make"),
+        ("y = torch.add(x, torch.os)", "argument that only the program itself could make"),
+        ("y = self.inner(x)", "calls the module inner, whose parameters"),
+        ("y = self.weight", "keeps weight, which the report does not describe"),
+        ("y = [v for v in x]", "written in no known way"),
+        ("y = x if x else 1", "written in no known way"),
+    ],
+)
+def test_hostile_or_unknown_text_is_refused(line: str, words: str) -> None:
+    with pytest.raises(NotRunnable, match=words):
+        rebuild(f"class G(torch.nn.Module):\n    def forward(self, x):\n        {line}\n        return (y,)\n")
+
+
+@pytest.mark.parametrize("text", ["", "1 +", "def forward(self): pass", "class G:\n    x = 1", "(" * 9999])
+def test_text_that_is_no_graph(text: str) -> None:
+    with pytest.raises(NotRunnable):
+        rebuild(text)
+
+
+def test_refusals_are_one_sentence_before_anything_runs() -> None:
+    report = explain(mapped, backend="eager")(X)
+    for asked, words in [
+        ({"device": "cuda:99"}, "not available"), ({"device": "nonsense"}, "unknown device"), ({"calls": 0}, "at least 1"),
+        ({"backend": "no_such"}, "unknown backend 'no_such'"), ({"device": "meta"}, "nothing to time"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=words) as caught:
+            report.run_graph("g0", **asked)  # type: ignore[arg-type]
+        assert "\n" not in str(caught.value)
+    with pytest.raises(KeyError):
+        report.run_graph("g9")
+    report.graphs[0].ops = None
+    with pytest.raises(ValueError, match=r"^g0 cannot be run again: it was compiled before the recording"):
+        report.run_graph("g0")
+
+
+def test_a_device_that_is_not_here_is_named_and_another_can_be_asked_for() -> None:
+    text = (
+        "class GraphModule(torch.nn.Module):\n"
+        '    def forward(self, L_x_: "f32[2, 2][2, 1]cuda:0"):\n'
+        "        l_x_ = L_x_\n"
+        "        y = torch.ones(2, device = device(type='cuda', index=0));\n"
+        "        z = l_x_.to('cuda:0');  l_x_ = None\n"
+        "        w = y.cuda();  y = None\n"
+        "        _enter_autocast = torch.amp.autocast_mode._enter_autocast('cuda', torch.bfloat16, True, None)\n"
+        "        v = z @ z\n"
+        "        _exit_autocast = torch.amp.autocast_mode._exit_autocast(_enter_autocast);  _enter_autocast = None\n"
+        "        return (w, v)\n"
+    )
+    from dynascope.compiler import graphtext
+
+    nodes, outputs = graphtext.read(text)
+    graph = Graph(id="g0", frame="f0", ops=6, nodes=nodes, outputs=outputs, code=text)
+    if not torch.cuda.is_available():
+        with pytest.raises(NotRunnable, match="recorded on cuda:0, which is not here: name another device"):
+            graph_runs.run_graph(graph, None, "eager", 1)
+    run = graph_runs.run_graph(graph, "cpu", "eager", 1)
+    assert run.notes == ["recorded on cuda:0, run on cpu"]
+    assert [op["node"] for op in run.ops] == ["y", "z", "w", "_enter_autocast", "v", "_exit_autocast"]
+
+
+def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None:
+    def refuses(module: Any, inputs: Any) -> Any:
+        raise RuntimeError("not this one\nand more")
+
+    torch._dynamo.register_backend(refuses, name="refuses_all")  # type: ignore[attr-defined]
+    report = explain(mapped, backend="eager")(X)
+    run = report.run_graph("g0", backend="refuses_all", calls=1)
+    assert run.compiled_seconds is None
+    assert run.speed_up is None
+    assert run.notes == ["refuses_all could not compile the graph on its own: RuntimeError: not this one"]
+    assert run.ops
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("inductor", "inductor"), ("cudagraphs", "cudagraphs"), ("eager", "inductor"), ("aot_eager", "inductor"),
+     ("<function f>", "inductor"), (None, "inductor")],
+)  # fmt: skip
+def test_the_backend_of_the_run_unless_it_only_traces(asked: str | None, expected: str) -> None:
+    assert graph_runs.own_backend({"backend": asked}) == expected
