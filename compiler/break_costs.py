@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from dynascope.compiler import places
 from dynascope.compiler.report import Break, BreakCost, Profile, Report, seconds
+from dynascope.compiler.stopwatch import middle_half
 
 if TYPE_CHECKING:
-    from dynascope.compiler.segments import Call, Piece
+    from dynascope.compiler.cutting import Call, Piece
 
 #: nanoseconds that one start or end of an event may take the profiler; more than that slows all of the call down alike
 _MOST_EDGE = 3000
@@ -86,8 +87,6 @@ def _skipped(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> Break
 
 
 def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], plain: _Plain) -> BreakCost:
-    from dynascope.compiler.segments import middle_half
-
     names = ("lookups", "prologue", "python", "synchronisation")
     parts: dict[str, list[float]] = {name: [] for name in names}
     ops, totals, times = [], [], []

@@ -21,7 +21,8 @@ from dynascope.compiler.profile import Measured, measure
 from dynascope.compiler.recording import observe
 from dynascope.compiler.repeat import Repeat
 from dynascope.compiler.report import Report
-from dynascope.compiler.segments import graphs_in, middle_half
+from dynascope.compiler.segments import graphs_in
+from dynascope.compiler.stopwatch import middle_half
 
 #: characters of an input's description
 _LONGEST = 160

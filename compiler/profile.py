@@ -11,11 +11,9 @@ import contextlib
 import gc
 import json
 import math
-import os
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +22,10 @@ from typing import Any
 from dynascope.compiler import hooks, internals
 from dynascope.compiler.break_costs import first_to_fix, time_text
 from dynascope.compiler.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
-from dynascope.compiler.repeat import Prepare, Repeat
+from dynascope.compiler.repeat import Arguments, Prepare, Repeat
 from dynascope.compiler.report import Profile, Report, Verdict
-from dynascope.compiler.segments import middle_half, profile_of
+from dynascope.compiler.segments import profile_of
+from dynascope.compiler.stopwatch import middle_half, no_collection, silent, timed
 
 DEFAULT_CALLS = 10
 #: calls before the first that counts, in each turn: after what lies between two turns, and under a profiler that has just
@@ -126,7 +125,7 @@ def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALL
         result.failed = f"the call was not profiled: {repeat.why_not}"
         return result
     try:
-        with hooks.HOOKS.paused(), repeat.without_trace() as prepare, _no_collection():
+        with hooks.HOOKS.paused(), repeat.without_trace() as prepare, no_collection():
             _measure(entry, prepare, calls, result)
     except KeyboardInterrupt:
         result.failed = "the call was not profiled: interrupted"
@@ -182,28 +181,9 @@ def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], No
     result.events += events
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Python's garbage collector, held off as `timeit` does: its pauses would be charged to whatever runs just then."""
-    was_on = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _timed(entry: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]], wait: Callable[[], None]) -> float:
+def _timed(entry: Callable[..., Any], arguments: Arguments, wait: Callable[[], None]) -> float:
     args, kwargs = arguments
-    wait()
-    start = time.perf_counter()
-    kept = entry(*args, **kwargs)  # what it returns is let go of behind the clock, as a caller that keeps it would
-    wait()
-    taken = time.perf_counter() - start
-    del kept
-    return taken
+    return timed(lambda: entry(*args, **kwargs), wait)
 
 
 def _waiter() -> Callable[[], None]:
@@ -254,36 +234,17 @@ def _trace() -> Iterator[list[Event]]:
         activities.append(ProfilerActivity.XPU)
     events: list[Event] = []
     profiler = torch.profiler.profile(activities=activities)
-    with _silent():
+    with silent():
         profiler.start()
     try:
         yield events
     finally:
-        with _silent():
+        with silent():
             profiler.stop()
     with tempfile.TemporaryDirectory(prefix="dynascope") as folder:
         file = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(file))
         events.extend(plain_events(json.loads(file.read_text(encoding="utf-8"))))
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """The profiler's library writes on the error stream below Python's."""
-    sys.stderr.flush()
-    try:
-        kept = os.dup(2)
-    except OSError:  # there is none
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 # -- telling --------------------------------------------------------------------------------------------------

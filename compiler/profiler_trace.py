@@ -1,9 +1,10 @@
 """A profiler's trace, read into plain events, and the stretches of the calls in it.
 
 `plain_events()` takes what `torch.profiler` exports (the public Chrome trace, the same on every torch and every
-device) and gives dicts: {"name", "kind", "start", "duration", "thread", "device", "correlation"}.  Times are whole
-nanoseconds, so that sums are exact.  `kind` is "cpu" (an op, or a mark of ours), "runtime" (a call of the device's
-runtime), "kernel" or "copy" (on the device).
+device) and gives dicts: {"name", "kind", "start", "duration", "thread", "device", "correlation", "sequence"}.  Times are
+whole nanoseconds, so that sums are exact.  `kind` is "cpu" (an op, or a mark of ours), "runtime" (a call of the device's
+runtime), "kernel" or "copy" (on the device).  `correlation` is what a runtime call and the work that it put on the device
+share, `sequence` what a differentiable op and its backward share.
 
 `trees()` nests the events of a thread as they nest in time.
 """
@@ -25,6 +26,10 @@ REGION = "Torch-Compiled Region: "
 PREGRAPH = "Pregraph bytecode"
 WRAPPER = "AOTDispatcher Runtime Wrapper Prologue"
 BACKEND = "## Call CompiledFxGraph "
+#: a graph that AOTAutograd compiled with its backward, and that backward
+FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
+#: what autograd's engine runs, for a device in a thread of its own
+ENGINE = "autograd::engine::evaluate_function"
 
 _KINDS = {
     "cpu_op": "cpu", "user_annotation": "cpu", "cuda_runtime": "runtime", "cuda_driver": "runtime", "xpu_runtime": "runtime",
@@ -41,6 +46,7 @@ class Span:
     start: int
     end: int
     correlation: int | None = None
+    sequence: int | None = None
     inside: list[Span] = field(default_factory=list)
 
     @property
@@ -75,6 +81,7 @@ def plain_events(trace: dict[str, Any]) -> list[Event]:
             "thread": f"stream {more.get('stream')}" if on_device else record.get("tid"),
             "device": more.get("device") if on_device else None,
             "correlation": more.get("correlation") if kind != "cpu" else None,
+            "sequence": more.get("Sequence number") if kind == "cpu" else None,
         })  # fmt: skip
     return sorted(events, key=lambda e: (e["start"], -e["duration"]))
 
@@ -91,7 +98,8 @@ def trees(events: Iterable[Event]) -> dict[Any, list[Span]]:
         if event["kind"] not in ("cpu", "runtime"):
             continue
         start, stack = event["start"], stacks[event["thread"]]
-        span = Span(event["name"], event["kind"], start, start + event["duration"], event.get("correlation"))
+        end = start + event["duration"]
+        span = Span(event["name"], event["kind"], start, end, event.get("correlation"), event.get("sequence"))
         while stack and stack[-1].end <= start:
             stack.pop()
         if stack:
@@ -101,3 +109,15 @@ def trees(events: Iterable[Event]) -> dict[Any, list[Span]]:
             roots[event["thread"]].append(span)
         stack.append(span)
     return dict(roots)
+
+
+def adopt(root: Span, span: Span) -> None:
+    """Put what ran in another thread, while this one waited for it, where this one waited; nowhere where it worked itself."""
+    host: Span | None = root
+    while host is not None:
+        meanwhile = [s for s in host.inside if s.start < span.end and span.start < s.end]
+        if not meanwhile:
+            host.inside = sorted([*host.inside, span], key=lambda s: s.start)
+            return
+        around = meanwhile[0]
+        host = around if around.start <= span.start and span.end <= around.end else None

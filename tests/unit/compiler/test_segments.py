@@ -6,15 +6,17 @@ after the documentation of torch.profiler and CUPTI: no GPU has produced them ye
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dynascope.compiler.cutting import read_calls
 from dynascope.compiler.profiler_trace import BACKEND, CALL, GRAPH, LOOKUP, Event, plain_events, trees
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
-from dynascope.compiler.segments import profile_of, read_calls
+from dynascope.compiler.segments import profile_of
 
 TRACES = Path(__file__).parent / "profiler_traces"
 BACKENDS = ["inductor_cpu", "eager_cpu"]
@@ -170,8 +172,8 @@ def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> 
     seconds, share = cost(800_000e-9, a_call(gap=1_000_000))
     assert 190_000 < seconds < 200_401
     assert 0.9 < share <= 1 + 1e-9
-    seconds, share = cost(1.0, a_call())  # never less than nothing
-    assert seconds == 0
+    (nothing,) = profile_of(a_call(), one_break(), 1.0).breaks
+    assert (nothing.seconds, nothing.share) == (0, None)
 
 
 def test_median_and_spread_over_calls_that_went_the_same_way() -> None:
@@ -206,6 +208,61 @@ def test_compiled_code_that_the_report_lacks_is_said() -> None:
 def test_no_call_is_an_error() -> None:
     with pytest.raises(ValueError, match="no call"):
         profile_of([], Report())
+
+
+def nested_and_trained() -> Report:
+    """`step` is broken by what `f` breaks: its region has no graph of its own."""
+    report = one_break()
+    report.frames.insert(0, Frame(id="f9", compile_id="9/0", name="step", code_name="step", file="x.py", line=9, break_="b0"))
+    report.breaks[0].hits.append(Hit(frame="f9", line=10, outcome="resumed"))
+    return report
+
+
+def test_a_backward_belongs_to_the_graph_with_its_sequence_number() -> None:
+    events = [
+        event(CALL, 0, 900),
+        event("TorchDynamo Cache Lookup", 0, 10), event("Torch-Compiled Region: 9/0", 10, 400),
+        event("Torch-Compiled Region: 0/0", 20, 400),
+        event("dynascope graph a", 40, 100), event("CompiledFunction", 45, 95, sequence=30),
+        event("Torch-Compiled Region: 1/0", 150, 400),
+        event("dynascope graph b", 160, 300), event("CompiledFunction", 170, 290, sequence=31),
+        event("## Call CompiledFxGraph b ##", 180, 280),
+        event("autograd::engine::evaluate_function: CompiledFunctionBackward", 500, 600, sequence=31),
+        event("CompiledFunctionBackward", 510, 590, sequence=31), event("## Call CompiledFxGraph c ##", 530, 580),
+        event("autograd::engine::evaluate_function: CompiledFunctionBackward", 600, 700, sequence=30),
+        event("CompiledFunctionBackward", 610, 690, sequence=30),
+        event("CompiledFunctionBackward", 800, 850, sequence=99),
+    ]  # fmt: skip
+    (call,) = read_calls(events, nested_and_trained())
+    graphs = [(p.graph, p.label, p.start, p.end) for p in call.pieces if p.kind == "graph"]
+    assert graphs == [
+        ("g0", "", 40, 100),
+        ("g1", "", 180, 280),
+        ("g1", "backward of graph 1", 530, 580),
+        ("g0", "backward of graph 0", 610, 690),
+        (None, "compiled backward", 800, 850),
+    ]
+    # what wraps the second graph and its backward is the break's; the way to the first would be there without it
+    assert [(p.start, p.end, p.break_) for p in call.pieces if p.kind == "prologue"] == [
+        (20, 40, None), (150, 180, "b0"), (280, 300, "b0"), (300, 400, "b0"), (510, 530, "b0"), (580, 590, "b0"),
+    ]  # fmt: skip
+
+
+def test_autograds_thread_for_a_device_stands_where_the_call_waits_for_it() -> None:
+    """Made up: on a GPU the backward runs in a thread of its own."""
+    other = {"thread": 2}
+    events = [
+        event(CALL, 0, 1000), event("Torch-Compiled Region: 0/0", 100, 300),
+        event("dynascope graph a", 110, 200), event("CompiledFunction", 120, 190, sequence=5),
+        event("aten::ones_like", 310, 320),
+        event("autograd::engine::evaluate_function: CompiledFunctionBackward", 400, 600, sequence=5, **other),
+        event("CompiledFunctionBackward", 410, 590, sequence=5, **other),
+        event("autograd::engine::evaluate_function: X", 150, 180, **other),  # while the call itself worked
+    ]  # fmt: skip
+    (call,) = read_calls(events, one_break())
+    assert [(p.start, p.end) for p in call.pieces if p.label == "backward of graph 0"] == [(410, 590)]
+    assert all(a.end == b.start for a, b in itertools.pairwise(call.pieces))
+    assert not any("X" in op for p in call.pieces for op in p.ops)
 
 
 # -- a device: made up, not yet run on a GPU ---------------------------------------------------------------------
