@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import weakref
@@ -122,8 +121,7 @@ def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any) -> None:
         return compile_with_flag(function, backend="eager", **program.options)
 
     space = {"torch": torch, "compiled": compiled, "__name__": "__main__"}
-    refused = pytest.raises(Exception, match=r"\S") if program.error else contextlib.nullcontext()
-    with observe() as recording, refused:
+    with observe() as recording:
         exec(compile(program.text("@compiled"), f"<{program.name}>", "exec"), space)
     for graph in recording.report.graphs:
         if program.name == "nonstrict_trace_takes_what_breaks":  # its function is the program's own object
