@@ -92,6 +92,20 @@ def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
         assert cost.seconds == pytest.approx(sum(cost.parts.values()), rel=0.2)
 
 
+def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
+    events, report = recorded("training_cpu")
+    calls = [e for e in events if e["name"] == CALL]
+    (first, *_) = read_calls(events, report)
+    graphs = [(p.graph, p.label) for p in first.pieces if p.kind == "graph"]
+    assert graphs == [("g0", ""), ("g1", ""), ("g1", "backward of graph 1"), ("g0", "backward of graph 0")]
+    pieces = [p for call in read_calls(events, report) for p in call.pieces]
+    assert sum(p.end - p.start for p in pieces if p.kind == "graph") == within(events, calls, BACKEND)
+    # the wrappers of the second graph's backward are there because of the break, those of the first one's are not
+    lines = {b.id: b.line for b in report.breaks}
+    wrappers = [lines.get(p.break_ or "") for p in first.pieces if p.kind == "prologue" and not p.label][-4:]
+    assert wrappers == [48, 48, None, None]
+
+
 def test_a_profile_goes_through_json() -> None:
     events, report = recorded("eager_cpu")
     assert "profile" not in report.to_dict()

@@ -1,7 +1,7 @@
-"""Records the traces in this folder: `python record.py [--device cuda]`, one file for each backend.
+"""Records the traces in this folder: `python record.py [--device cuda]`.
 
-The program is `program()`; the events of three calls and the report go into `<backend>_<device>.json`, with the versions and
-the device's name.  On a machine with a GPU this makes the traces that the tests of the device lanes need.
+The events of three calls and the report go into `<name>_<device>.json`: `program()` with two backends, a step of training,
+and, on a GPU, CUDA graphs.  There this makes the traces that the tests of the device lanes need.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynascope.compiler.fresh import fresh
 from dynascope.compiler.repeat import Repeat
 from dynascope.compiler.settings import Settings
 
-COLUMNS = ("name", "kind", "start", "duration", "thread", "device", "correlation")
+COLUMNS = ("name", "kind", "start", "duration", "thread", "device", "correlation", "sequence")
 
 
 def inner(x: torch.Tensor) -> torch.Tensor:
@@ -38,15 +38,28 @@ def program(x: torch.Tensor) -> torch.Tensor:
     return z @ x
 
 
-def record(backend: str, device: str) -> dict[str, Any]:
-    settings = Settings(backend=backend)
-    observed = recording.observe(settings, ["program"])
-    x = torch.rand(200, 200, device=device)
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x).relu()
+        torch._dynamo.graph_break()
+        return self.second(y).cos().sum()
+
+
+def training(net: Net, x: torch.Tensor) -> None:
+    net(x).backward()
+
+
+def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str, Any]:
+    observed = recording.observe(settings, [function.__name__])
     with observed, run.environment(settings), fresh() as freshen:
-        freshen(program)
-        entry = run.entry(program, settings)
-        repeat = Repeat(program, (x,), {})
-        entry(x)
+        freshen(function)
+        entry = run.entry(function, settings)
+        repeat = Repeat(function, args, {})
+        entry(*args)
         measured = profile.measure(entry, repeat, 3)
     assert measured.failed is None, measured.failed
     report = observed.report
@@ -58,8 +71,10 @@ def record(backend: str, device: str) -> dict[str, Any]:
     for found in report.breaks:
         found.text, found.stack, found.hints, found.file = "", [], [], "record.py"
     report.sources = []
-    start = measured.events[0]["start"]
-    rows = [[e["start"] - start if c == "start" else e[c] for c in COLUMNS] for e in measured.events]
+    calls = [(e["start"], e["start"] + e["duration"]) for e in measured.events if e["name"] == profile.CALL]
+    start = calls[0][0]
+    events = [e for e in measured.events if any(a <= e["start"] < b for a, b in calls)]  # without those that warm up
+    rows = [[e["start"] - start if c == "start" else e[c] for c in COLUMNS] for e in events]
     origin = f"recorded on {', '.join(measured.devices)}; torch {torch.__version__}"
     return {"origin": origin, "columns": COLUMNS, "events": rows, "report": report.to_dict()}
 
@@ -69,10 +84,19 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="cpu")
     device = parser.parse_args().device
     torch.set_num_threads(1)
-    for backend in ("inductor", "eager"):
+    square, net = torch.rand(200, 200, device=device), Net().to(device)
+    programs: dict[str, Any] = {
+        "inductor": (program, (square,), Settings()),
+        "eager": (program, (square,), Settings(backend="eager")),
+        "training": (training, (net, torch.rand(64, 64, device=device)), Settings()),
+    }
+    if device == "cuda":
+        programs["cudagraphs"] = (program, (square,), Settings(mode="reduce-overhead"))
+    for name, what in programs.items():
         torch._dynamo.reset()
-        data = record(backend, device)
-        file = Path(__file__).parent / f"{backend}_{device}.json"
+        data = record(*what)
+        file = Path(__file__).parent / f"{name}_{device}.json"
         rows = ",\n".join(json.dumps(row) for row in data.pop("events"))
-        file.write_text(json.dumps(data)[:-1] + ', "events": [\n' + rows + "\n]}\n", encoding="utf-8")
+        text = json.dumps(data)[:-1] + ', "events": [\n' + rows + "\n]}\n"
+        file.write_text(text.replace(str(Path(__file__).resolve()), "record.py"), encoding="utf-8")
         print(file, file.stat().st_size)
