@@ -157,16 +157,19 @@ class Controller:
         if report is None:
             return target
         file = self.run.cell.file
-        if target.isdigit():
-            places = [b for b in report.breaks if b.line == int(target) and b.cell is not None]
-            if places and all(b.file != file for b in places):
-                return _path_of(places[0].file, places[0].line, places[0].function, self.run.shell.user_ns)
+        named, _, number = target.rpartition(":")  # `forward:12` is a function of a library
+        places = [(b.file, b.line, b.function, b.cell) for b in report.breaks]
+        places += [(f.file, f.line, f.name, f.cell) for f in report.frames]
+        if number.isdigit():
+            places = [
+                p for p in places if p[1] == int(number) and (p[3] is None and p[2] == named if named else p[3] is not None)
+            ]
+            if named or (places and all(p[0] != file for p in places)):
+                return _path_of(*places[0][:3], self.run.shell.user_ns) if places else named
             return target
-        for file_, line, name in [(b.file, b.line, b.function) for b in report.breaks] + [
-            (f.file, f.line, f.name) for f in report.frames
-        ]:
-            if name == target and file_ != file and target not in self.run.shell.user_ns:
-                return _path_of(file_, line, name, self.run.shell.user_ns)
+        for found, line, name, _ in places:
+            if name == target and found != file and target not in self.run.shell.user_ns:
+                return _path_of(found, line, name, self.run.shell.user_ns)
         return target
 
     # -- running ---------------------------------------------------------------------------------------

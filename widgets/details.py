@@ -178,7 +178,7 @@ class _Details:
         return {
             "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(name, 160), "place": place,
             "copy": place, "facts": facts, "parts": self._frame_parts(f), "file": printable(f.file, 1000),
-            "line": f.line, "target": printable(f.name, 1000),
+            "line": f.line, "target": frame_target(f),
         }  # fmt: skip
 
     def _frame_parts(self, f: Frame) -> list[Part]:
@@ -316,8 +316,13 @@ class _Details:
 
 
 def break_target(b: Break) -> str:
-    """What a region for this break names: lines of the cell, or its function elsewhere."""
-    return str(b.line) if b.cell is not None else printable(b.function, 1000)
+    """What a region for this break names: a line of the cell, or elsewhere its function and line."""
+    return str(b.line) if b.cell is not None else f"{printable(b.function, 1000)}:{b.line}"
+
+
+def frame_target(f: Frame) -> str:
+    """The same for a function: its name, with the line where that is in a library, which may have many of the name."""
+    return printable(f.name, 1000) if f.cell is not None else f"{printable(f.name, 1000)}:{f.line}"
 
 
 def _in(function: str) -> str:

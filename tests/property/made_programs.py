@@ -32,6 +32,8 @@ class Function:
     name: str
     body: list[Statement]
     line: int = 0
+    #: the flag of a decorator
+    region: bool | None = None
 
 
 def statements(callees: int, depth: int) -> st.SearchStrategy[Statement]:
@@ -80,6 +82,8 @@ def text(functions: list[Function]) -> str:
         "    def __exit__(self, kind, error, trace): pass",
     ]
     for function in functions:
+        if function.region is not None:
+            lines.append(f"@torch._dynamo.error_on_graph_break({function.region})")
         lines.append(f"def {function.name}(x):")
         function.line = len(lines)
         _write(function.body, "    ", lines)

@@ -1,15 +1,13 @@
-"""fullgraph and error_on_graph_break for a cell and its regions: every row of PyTorch's own table, three ways.
-
-The ways: `dynascope.region` in the code, `--region` of the magic, and Run again from a view.
-"""
+"""Regions, expectations, Run again, `--check`: targets, refusals, what is restored (test_control_table.py has the rules)."""
 
 from __future__ import annotations
 
-import types
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+from clicks import Clicks, clicks
 
 INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
 OUTER = ["def outer(x):", "    return inner(x)"]
@@ -17,143 +15,11 @@ FN = ["def fn(x):", "    x = x + 4", "    y = outer(x)", "    return y * 2", "fn
 CELL = [*INNER, *OUTER, *FN]  # the magic is line 1: the break is in line 4, the call of outer in line 10
 
 
-class Loop:
-    """A kernel's event loop: what is queued waits for the end of the cell."""
-
-    def __init__(self) -> None:
-        self.queued: list[Any] = []
-
-    def add_callback(self, callback: Any, *args: Any) -> None:
-        self.queued.append((callback, args))
-
-    def run(self) -> None:
-        while self.queued:
-            callback, args = self.queued.pop(0)
-            callback(*args)
-
-
 @pytest.fixture
-def kernel(shell: Any) -> Any:
-    """The shell as a kernel's, with views whose buttons work; `kernel.view()` is the latest."""
-    from dynascope import rerun
-
-    loop = Loop()
-    shell.ip.kernel = types.SimpleNamespace(io_loop=loop)
-    shell.ip.get_parent = dict
-    shell.ip.run_line_magic("config", "DynascopeMagics.view = 'widget'")
-    made: list[Any] = []
-    attach = rerun.attach
-
-    def attached(run: Any, display: Any) -> None:
-        attach(run, display)
-        made.append(display.view)
-
-    rerun.attach = attached  # type: ignore[assignment]
-    yield types.SimpleNamespace(loop=loop, view=lambda: made[-1])
-    rerun.attach = attach
-    del shell.ip.kernel, shell.ip.get_parent
-
-
-def again(kernel: Any, settings: dict[str, Any] | None = None, **regions: str) -> Any:
-    """Click Run again, and let the loop run; `regions`: l4="allow" is line 4."""
-    import dynascope
-
-    wanted = [{"target": t[1:] if t[1:].isdigit() else t, "set": s} for t, s in regions.items()]
-    before = dynascope.last()
-    for heard in kernel.view()._callbacks:
-        heard({"kind": "run_again", "settings": settings or {}, "regions": wanted})
-    kernel.loop.run()
-    assert dynascope.last() is not before, kernel.view().status
-    return dynascope.last()
-
-
-# -- the table -----------------------------------------------------------------------------------------------
-
-# flags, regions, (breaks, unexpected, refused)
-TABLE = {
-    "default: all breaks are reported": ([], [], (1, 1, False)),
-    "error: the first break is an error": (["--error-on-graph-break"], [], (1, 1, True)),
-    "fullgraph: an error": (["--fullgraph"], [], (1, 1, True)),
-    "fullgraph and error: an error": (["--fullgraph", "--error-on-graph-break"], [], (1, 1, True)),
-    "error can be toggled to allow": (["--error-on-graph-break"], ["inner=allow"], (1, 0, False)),
-    "allow can be toggled to error": ([], ["inner=error"], (1, 1, True)),
-    "allow is inherited by what is called": (["--error-on-graph-break"], ["outer=allow"], (1, 0, False)),
-    "error is inherited by what is called": ([], ["outer=error"], (1, 1, True)),
-    "nested: the inner one wins": ([], ["outer=error", "inner=allow"], (1, 0, False)),
-    "nested, the other way round": (["--error-on-graph-break"], ["outer=allow", "inner=error"], (1, 1, True)),
-    "fullgraph wins over allow": (["--fullgraph"], ["inner=allow"], (1, 1, True)),
-    "a line": (["--error-on-graph-break"], ["4=allow"], (1, 0, False)),
-    "a line, to error": ([], ["4=error"], (1, 1, True)),
-    "the line of a call": (["--error-on-graph-break"], ["10=allow"], (1, 0, False)),
-    "lines in lines": ([], ["2-12=error", "3-4=allow"], (1, 0, False)),
-    "the line of the cell's own call": (["--error-on-graph-break"], ["12=allow"], (1, 0, False)),
-    "a function in a line": (["--error-on-graph-break"], ["12=allow", "outer=error"], (1, 1, True)),
-}
-
-
-def told(done: Any, report: Any) -> tuple[int, int, bool]:
-    refused = report.error is not None
-    assert (done is not None and done.error is not None) is refused or done is None
-    assert [b.line for b in report.breaks] == [4] * len(report.breaks)
-    return report.summary.breaks, report.summary.unexpected, refused
-
-
-@pytest.mark.parametrize("row", TABLE)
-def test_the_table_by_the_magic(shell: Any, row: str) -> None:
-    import dynascope
-
-    flags, regions, expected = TABLE[row]
-    line = " ".join(["%%compile", *flags, *(f"--region {r}" for r in regions)])
-    done = shell(line, *CELL)
-    report = dynascope.last()
-    assert told(done, report) == expected
-    if not report.error and regions:
-        assert report.breaks[0].region in {f"--region {r}" for r in regions}
-    assert shell.ns["inner"].__code__.co_names == ("torch", "_dynamo", "graph_break")
-    assert not any("__dynascope" in name for name in shell.ns)
-    if "--fullgraph" in flags and regions:
-        assert any("fullgraph=True wins" in note for note in report.notes)
-
-
-@pytest.mark.parametrize("row", [r for r in TABLE if not any(ch.isdigit() for t in TABLE[r][1] for ch in t)])
-def test_the_table_by_region_in_the_code(shell: Any, row: str) -> None:
-    import dynascope
-
-    flags, regions, expected = TABLE[row]
-    shell.ns["region"] = dynascope.region
-    flag = {r.partition("=")[0]: r.endswith("error") for r in regions}
-    bodies = []
-    for name, lines in (("inner", INNER), ("outer", OUTER)):
-        bodies += [f"@region(error_on_graph_break={flag[name]})" if name in flag else "#", *lines]
-    done = shell(" ".join(["%%compile", *flags]), *bodies, *FN)
-    report = dynascope.last()
-    refused = done.error is not None
-    assert (report.summary.breaks, report.summary.unexpected, refused) == expected
-
-
-@pytest.mark.parametrize("row", TABLE)
-def test_the_table_by_run_again_on_warm_code(shell: Any, kernel: Any, row: str) -> None:
-    flags, regions, expected = TABLE[row]
-    shell("%%compile", *CELL)
-    assert kernel.view().can_run_again
-    count = shell.ip.execution_count
-    settings = {flag[2:].replace("-", "_"): True for flag in flags}
-    wanted = [{"target": r.partition("=")[0], "set": r.partition("=")[2]} for r in regions]
-    (heard,) = kernel.view()._callbacks
-    heard({"kind": "run_again", "settings": settings, "regions": wanted})
-    kernel.loop.run()
-    import dynascope
-
-    report = dynascope.last()
-    assert told(None, report) == expected
-    assert shell.ip.execution_count == count
-    assert report.previous is not None
-    assert kernel.view().command == " ".join(["%%compile", *flags, *(f"--region {r}" for r in regions)])
-    assert ("error" in {p["type"] for p in kernel.view().printed}) is expected[2]
-    if (flags, regions) == ([], []):
-        assert not report.diff(report.previous)
-    elif not expected[2]:
-        assert report.diff(report.previous).changed or not expected[1]
+def kernel(shell: Any) -> Iterator[Clicks]:
+    """The shell as a kernel's, with views whose buttons work."""
+    with clicks(shell.ip) as made:
+        yield made
 
 
 def test_third_party_code_by_patching(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
@@ -288,11 +154,11 @@ def test_run_again_shows_output_value_and_error(shell: Any, kernel: Any) -> None
     import dynascope
 
     shell("%%compile", "print('out')", "def f(x):", "    return x + n", "n = 1", "f(x)")
-    again(kernel)
+    kernel.again()
     assert kernel.view().printed[0] == {"type": "stream", "text": "out\n"}
     assert "tensor([2., 2., 2.])" in kernel.view().printed[-1]["text"]
     shell("%%compile", "f(x).nope")
-    again(kernel)
+    kernel.again()
     assert "AttributeError" in kernel.view().printed[-1]["text"]
     assert "magics.py" not in kernel.view().printed[-1]["text"]
     assert not kernel.view().busy
@@ -303,7 +169,7 @@ def test_run_again_says_before_what_changes_again(shell: Any, kernel: Any) -> No
     shell("%%compile", "y = x * 1", "y += 1", "x.add_(1)")
     assert "x will change again" in kernel.view().status["text"]
     before = shell.ns["x"].clone()
-    again(kernel)
+    kernel.again()
     assert torch.equal(shell.ns["x"], before + 1)
 
 
@@ -343,7 +209,7 @@ def test_what_a_view_asks_for_is_checked(shell: Any, kernel: Any) -> None:
 def test_a_region_for_a_break_in_another_cell_or_a_library(shell: Any, kernel: Any) -> None:
     shell(*INNER)
     shell("%%compile", "inner(x)")
-    assert again(kernel, {"error_on_graph_break": True}, l3="allow").summary.unexpected == 0
+    assert kernel.again({"error_on_graph_break": True}, {"3": "allow"}).summary.unexpected == 0
     assert "--region inner=allow" in kernel.view().command
 
 

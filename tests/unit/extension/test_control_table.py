@@ -1,0 +1,260 @@
+"""fullgraph and error_on_graph_break, every row of PyTorch's own table and every way to nest, by each way of steering.
+
+The table: fullgraph wins over all and cannot be taken back; else the innermost error_on_graph_break holds, and is inherited
+by what is called; under it the first break is an error, without it every break is reported.  The ways: `--region` of the
+magic, `dynascope.region` in the code as decorator and as `with`, and Run again from the view of a cell that ran before.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from clicks import Clicks, clicks
+
+import dynascope
+
+#: with the magic as line 1 inner's break is in line 5, and fn's own, outside of every region, in line 12
+INNER = ["def inner(x):", "    x = x + 1", "    {}torch._dynamo.graph_break()", "    return x + 2"]
+OUTER = ["def outer(x):", "    {}return inner(x)"]
+FN = ["def fn(x):", "    y = outer(x)", "    torch._dynamo.graph_break()", "    return y * 2", "fn(x)"]
+IN_INNER, IN_FN = 5, 12
+
+WORDS = {True: "error", False: "allow"}
+SETTINGS = list(itertools.product((False, True), (None, True)))
+REGIONS = list(itertools.product((None, False, True), (None, False, True)))
+ROWS = [*((*s, *r) for s in SETTINGS for r in REGIONS), (False, False, None, None), (False, False, True, None)]
+Row = tuple[bool, bool | None, bool | None, bool | None]
+
+
+def name_of(row: Row) -> str:
+    fullgraph, flag, outer, inner = row
+    words = ["fullgraph"] * fullgraph + ([] if flag is None else [f"run-{WORDS[flag]}"])
+    words += [f"{name}-{WORDS[to]}" for name, to in (("outer", outer), ("inner", inner)) if to is not None]
+    return " ".join(words) or "default"
+
+
+def truth(row: Row) -> tuple[list[tuple[int, bool]], int | None]:
+    """((line, allowed) of each break, the line where the compiler raises): the table, in six lines."""
+    fullgraph, flag, outer, inner = row
+    explicit = inner if inner is not None else outer
+    if fullgraph or (flag if explicit is None else explicit):
+        return [(IN_INNER, False)], IN_INNER
+    return [(IN_INNER, explicit is not None), (IN_FN, False)], IN_FN if flag else None
+
+
+def told(report: Any) -> tuple[list[tuple[int, bool]], int | None]:
+    assert report.summary.unexpected == sum(b.allowed is not True for b in report.breaks)
+    raised = [b.line for b in report.breaks if b.outcome == "raised"]
+    assert (report.error is not None) is bool(raised)
+    return [(b.line, b.allowed) for b in report.breaks], raised[0] if raised else None
+
+
+def flags(row: Row) -> dict[str, bool]:
+    return ({"fullgraph": True} if row[0] else {}) | ({} if row[1] is None else {"error_on_graph_break": row[1]})
+
+
+def regions(row: Row) -> dict[str, str]:
+    return {name: WORDS[to] for name, to in (("outer", row[2]), ("inner", row[3])) if to is not None}
+
+
+def line(row: Row, targets: dict[str, str] | None = None) -> str:
+    words = ["%%compile", *(("--" if on else "--no-") + name.replace("_", "-") for name, on in flags(row).items())]
+    return " ".join([*words, *(f"--region {target}={to}" for target, to in (targets or {}).items())])
+
+
+def cell(row: Row | None = None, way: str = "plain") -> list[str]:
+    """The cell; with the row's regions in the code, as decorators or as `with`.  The lines stay the same."""
+    lines = []
+    for name, source in (("outer", OUTER), ("inner", INNER)):
+        to = None if row is None else {"outer": row[2], "inner": row[3]}[name]
+        made = f"dynascope.region(error_on_graph_break={to})"
+        above = f"@{made}" if way == "decorator" and to is not None else "#"
+        within = f"with {made}: " if way == "with" and to is not None else ""
+        lines.append([above, *(part.format(within) for part in source)])
+    outer, inner = lines
+    return [*inner, *outer, *FN]
+
+
+@pytest.fixture
+def buttons(shell: Any) -> Iterator[Clicks]:
+    with clicks(shell.ip) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _names(shell: Any) -> None:
+    shell.ns["dynascope"] = dynascope
+
+
+def test_the_lines_are_those_of_the_breaks() -> None:
+    numbered = dict(enumerate(["%%compile", *cell()], start=1))
+    assert [n for n, text in numbered.items() if "graph_break" in text] == [IN_INNER, IN_FN]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_by_the_magic(shell: Any, row: Row) -> None:
+    before = regions(row)
+    done = shell(line(row, before), *cell())
+    report = dynascope.last()
+    assert told(report) == truth(row)
+    assert (done.error is None) is (report.error is None)
+    if before and not row[0]:
+        inside = "inner" if row[3] is not None else "outer"
+        assert report.breaks[0].region == f"--region {inside}={before[inside]}"
+    assert [f"--region {t}={to} had no effect: fullgraph=True wins over it." in report.notes for t, to in before.items()] == [
+        row[0]
+    ] * len(before)
+    assert shell.ns["inner"].__code__.co_names == ("torch", "_dynamo", "graph_break")
+
+
+@pytest.mark.parametrize("way", ["decorator", "with"])
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_by_region_in_the_code(shell: Any, row: Row, way: str) -> None:
+    shell(line(row), *cell(row, way))
+    assert told(dynascope.last()) == truth(row)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_by_run_again_on_warm_code(shell: Any, buttons: Clicks, row: Row) -> None:
+    shell("%%compile", *cell())
+    first, count = dynascope.last(), shell.ip.execution_count
+    report = buttons.again(flags(row), regions(row))
+    assert told(report) == truth(row)
+    assert report.previous is first
+    assert shell.ip.execution_count == count
+    assert buttons.view().command == line(row, regions(row)).replace(" --no-error-on-graph-break", "") or row[1] is False
+    assert ("error" in {part["type"] for part in buttons.view().printed}) is (truth(row)[1] is not None)
+    assert bool(report.diff(first)) is (truth(row) != truth((False, None, None, None)))
+
+
+# -- lines ----------------------------------------------------------------------------------------------------
+
+#: --region lines, and what they come to: whether inner's break is allowed (None: it raises)
+LINES = {
+    "a line": ("--error-on-graph-break", ["5=allow"], True),
+    "a line, to error": ("", ["5=error"], None),
+    "the line of a call": ("--error-on-graph-break", ["9=allow"], True),
+    "lines in lines": ("", ["2-13=error", "4-5=allow"], True),
+    "the line of the cell's own call": ("--error-on-graph-break", ["14=allow"], True),
+    "the same where breaks are allowed anyway": ("", ["14=allow"], True),
+    "a function in a line": ("--error-on-graph-break", ["14=allow", "outer=error"], None),
+    "a line in a function": ("", ["inner=error", "5=allow"], True),
+    "fullgraph over a line": ("--fullgraph", ["5=allow"], None),
+}
+
+
+@pytest.mark.parametrize("row", LINES)
+@pytest.mark.parametrize("way", ["magic", "run again"])
+def test_lines(shell: Any, buttons: Clicks, row: str, way: str) -> None:
+    options, targets, allowed = LINES[row]
+    if way == "magic":
+        shell(f"%%compile {options} " + " ".join(f"--region {t}" for t in targets), *cell())
+    else:
+        shell("%%compile", *cell())
+        wanted = dict(t.split("=") for t in targets)
+        buttons.again({options[2:].replace("-", "_"): True} if options else {}, wanted)
+    found = dynascope.last().breaks[0]
+    assert (found.line, found.outcome) == (IN_INNER, "raised" if allowed is None else "resumed")
+    assert found.allowed is (allowed is True)
+
+
+# -- third-party code, and functions that are compiled themselves --------------------------------------------
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "third_table.py").write_text(
+        "import torch\n\n\nclass Block(torch.nn.Module):\n    def forward(self, x):\n"
+        "        torch._dynamo.graph_break()\n        return x + 2\n\n\n"
+        "class Other(torch.nn.Module):\n    def forward(self, x):\n"
+        "        torch._dynamo.graph_break()\n        return x + 2\n\n\nblock = Block()\n"
+    )
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("flag", [None, True])
+@pytest.mark.parametrize("to", [None, False, True])
+@pytest.mark.parametrize("way", ["magic", "region", "run again"])
+@pytest.mark.usefixtures("library")
+def test_third_party_code_by_patching(
+    shell: Any, buttons: Clicks, way: str, to: bool | None, flag: bool | None, fullgraph: bool
+) -> None:
+    row: Row = (fullgraph, flag, to, None)
+    shell("import third_table")
+    block = shell.ns["third_table"].block
+    before = dict(vars(block)), type(block).forward, type(block).forward.__code__
+    body = ["def fn(x):", "    return third_table.block(x) * 2", "fn(x)"]
+    target = {"third_table.Block.forward": WORDS[to]} if to is not None else {}
+    if way == "magic":
+        shell(line(row, target), *body)
+    elif way == "region":  # as PyTorch's documents patch
+        made = f"dynascope.region(error_on_graph_break={to})" if to is not None else ""
+        shell(f"third_table.block.forward = {made}(third_table.block.forward)")
+        shell(line(row), *body)
+        shell("del third_table.block.forward")
+    else:  # the view names a break in a library by its function and line
+        shell("%%compile", *body)
+        buttons.again(flags(row), {"forward:6": WORDS[to]} if to is not None else {})
+        if to is not None:
+            assert f"--region third_table.Block.forward={WORDS[to]}" in buttons.view().command
+    report = dynascope.last()
+    raises = fullgraph or bool(flag if to is None else to)
+    assert [(b.line, b.outcome, b.allowed) for b in report.breaks] == [
+        (6, "raised" if raises else "resumed", not raises and to is not None)
+    ]
+    assert (dict(vars(block)), type(block).forward, type(block).forward.__code__) == before
+
+
+@pytest.mark.usefixtures("library")
+def test_run_again_tells_two_functions_of_one_name_apart(shell: Any, buttons: Clicks) -> None:
+    shell("import third_table", "first, second = third_table.block, third_table.Other()")
+    shell("%%compile", "def fn(x):", "    return second(first(x))", "fn(x)")
+    report = buttons.again({"error_on_graph_break": True}, {"forward:6": "allow", "forward:12": "allow"})
+    assert [(b.line, b.allowed) for b in report.breaks] == [(6, True), (12, True)]
+    report = buttons.again({"error_on_graph_break": True}, {"forward:12": "error"})
+    assert [(b.line, b.outcome) for b in report.breaks] == [(6, "resumed"), (12, "raised")]
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("region", [None, False])
+@pytest.mark.parametrize("way", ["magic", "region", "run again"])
+def test_fullgraph_is_not_taken_back(
+    shell: Any, buttons: Clicks, way: str, region: bool | None, inside: bool, outside: bool
+) -> None:
+    """inner compiled with its own fullgraph, called from compiled code; a region never helps."""
+    source = ["#"] if region is None or way == "region" else [f"@dynascope.region(error_on_graph_break={region})"]
+    body = [f"@torch.compile(fullgraph={inside}, backend='eager')", "def inner(x):", "    torch._dynamo.graph_break()",
+            "    return x + 2", *source, "def fn(x):", "    return inner(x)", "fn(x)"]  # fmt: skip
+    if region is not None and way == "region":
+        body[6:7] = [f"    with dynascope.region(error_on_graph_break={region}): return inner(x)"]
+    if way == "run again":
+        shell("%%compile", *body)
+        report = buttons.again({"fullgraph": outside})
+    else:
+        shell("%%compile --fullgraph" if outside else "%%compile", *body)
+        report = dynascope.last()
+    assert [(b.line, b.outcome) for b in report.breaks] == [(4, "raised" if inside or outside else "resumed")]
+    assert (report.error is not None) is (inside or outside)
+
+
+def test_run_again_on_functions_that_were_skipped_before(shell: Any, buttons: Clicks) -> None:
+    body = ["def loop(x):", "    for i in range(2):", "        x = x + i", "        torch._dynamo.graph_break()",
+            "    return x", "def fn(x):", "    return loop(x * 2) + 1", "fn(x)"]  # fmt: skip
+    first = shell.report("%%compile", *body)
+    assert [f.name for f in first.frames if f.status == "skipped"] == ["loop"]
+    refused = buttons.again({}, {"5": "error"})
+    assert [(b.line, b.outcome) for b in refused.breaks] == [(5, "raised")]
+    allowed = buttons.again({"error_on_graph_break": True}, {"loop": "allow", "5": "allow"})
+    assert [(b.line, b.outcome, b.allowed) for b in allowed.breaks] == [(5, "skipped", True)]
+    assert [f.name for f in allowed.frames if f.status == "skipped"] == ["loop"]
+    again = shell.report("%%compile", *body)
+    assert not again.diff(first)
+    plain = shell("fn(x)").result
+    assert torch.equal(plain, (torch.ones(3) * 2 + 1) + 1)
