@@ -88,6 +88,14 @@ class _Drawing:
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
         self.breaks = {b.id: b for b in report.breaks}
         self.drawn = {f.id for f in frames}
+        #: by a break's id: the frames that gave up because of it, or have a graph that ends there
+        self.stopped: dict[str | None, list[str]] = defaultdict(list)
+        for f in frames:
+            if f.status in ("skipped", "failed"):
+                self.stopped[f.break_].append(f.id)
+        for g in report.graphs:
+            if g.frame in self.drawn:
+                self.stopped[g.break_].append(g.frame)
         self.owners = {b.id: self._owner(b) for b in report.breaks}
         self.shapes: dict[str, Shape] = {}
         self.boxes: list[lay.Box] = []
@@ -130,9 +138,7 @@ class _Drawing:
                 return hit.frame
         if hits:
             return hits[-1].frame
-        causes = [f.id for f in self.frames if f.break_ == b.id and f.status in ("skipped", "failed")]
-        ended = [g.frame for g in self.report.graphs if g.break_ == b.id and g.frame in self.drawn]
-        return next(iter(causes + ended), None)
+        return next(iter(self.stopped.get(b.id, ())), None)
 
     def _frame(self, frame: Frame, breaks: list[Break]) -> None:
         shape = frame_shape(self.report, self.places, frame, self.graphs, breaks)
@@ -241,11 +247,13 @@ class _Drawing:
         """Arrows from the other frames that ran into a break; along the calls where these lead there."""
         owner = self.owners[b.id]
         hit_by = {h.frame for h in b.hits}
+        if b.id not in self.shapes or not hit_by - {owner}:
+            return
         chain = {(a["source"], a["target"]): a for a in self.arrows if a["kind"] in ("calls", "hits")}
         shown = 0
         for hit in b.hits:
             source = self._seen_as(hit.frame)
-            if source is None or hit.frame == owner or b.id not in self.shapes or source == owner:
+            if source is None or hit.frame == owner or source == owner:
                 continue
             along = [a for (s, t), a in chain.items() if s == source and t in hit_by]
             for arrow in along:

@@ -54,7 +54,7 @@ def printable(text: object, limit: int | None = None) -> str:
     if limit is not None and len(plain) > limit:
         left = len(plain) - limit
         plain = plain[:limit]
-    safe = _UNSAFE.sub(_visible, plain)
+    safe = plain if plain.isprintable() else _UNSAFE.sub(_visible, plain)
     return f"{safe}… ({left:,} more characters)" if left else safe
 
 
