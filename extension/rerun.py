@@ -156,21 +156,19 @@ class Controller:
         report = self.run.report
         if report is None:
             return target
-        file = self.run.cell.file
-        named, _, number = target.rpartition(":")  # `forward:12` is a function of a library
-        places = [(b.file, b.line, b.function, b.cell) for b in report.breaks]
-        places += [(f.file, f.line, f.name, f.cell) for f in report.frames]
-        if number.isdigit():
-            places = [
-                p for p in places if p[1] == int(number) and (p[3] is None and p[2] == named if named else p[3] is not None)
-            ]
-            if named or (places and all(p[0] != file for p in places)):
-                return _path_of(*places[0][:3], self.run.shell.user_ns) if places else named
-            return target
-        for found, line, name, _ in places:
-            if name == target and found != file and target not in self.run.shell.user_ns:
-                return _path_of(found, line, name, self.run.shell.user_ns)
-        return target
+        file, namespace = self.run.cell.file, self.run.shell.user_ns
+        breaks = [(b.file, b.line, b.function, b.cell) for b in report.breaks]
+        every = breaks + [(f.file, f.line, f.name, f.cell) for f in report.frames]
+        name, _, line = target.rpartition(":")
+        if target.isdigit():  # a break's line, in this cell or an earlier one
+            found = [p for p in breaks if p[1] == int(target) and p[3] is not None]
+            found = [] if any(p[0] == file for p in found) else found
+        elif line.isdigit():  # `forward:12`, of a library
+            found = [p for p in every if (p[1], p[2], p[3]) == (int(line), name, None)]
+            target = name
+        else:
+            found = [p for p in every if p[2] == target and p[0] != file and target not in namespace]
+        return _path_of(*found[0][:3], namespace) if found else target
 
     # -- running ---------------------------------------------------------------------------------------
 
