@@ -190,9 +190,15 @@ def _waiter() -> Callable[[], None]:
     """Waits until the accelerator has done all it was given; does nothing where there is none."""
     import torch
 
-    if torch.accelerator.is_available():
-        return torch.accelerator.synchronize
-    return _nothing
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is None or not _is_used(getattr(torch, accelerator.type, None)):
+        return _nothing
+    return torch.accelerator.synchronize
+
+
+def _is_used(module: Any) -> bool:
+    """Whether the program has used a device of this kind; asking it for more would take memory on the device."""
+    return module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)()
 
 
 def _nothing() -> None:
@@ -204,7 +210,7 @@ def _devices() -> list[str]:
 
     names = [f"CPU, {torch.get_num_threads()} threads"]
     for module in (torch.cuda, torch.xpu):
-        if module.is_available():
+        if _is_used(module):
             names += [str(module.get_device_name(i)) for i in range(module.device_count())]
     return names
 
@@ -228,9 +234,9 @@ def _trace() -> Iterator[list[Event]]:
     from torch.profiler import ProfilerActivity
 
     activities = [ProfilerActivity.CPU]
-    if torch.cuda.is_available():
+    if _is_used(torch.cuda):
         activities.append(ProfilerActivity.CUDA)
-    if torch.xpu.is_available():
+    if _is_used(torch.xpu):
         activities.append(ProfilerActivity.XPU)
     events: list[Event] = []
     profiler = torch.profiler.profile(activities=activities)

@@ -31,6 +31,10 @@ FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
 #: what autograd's engine runs, for a device in a thread of its own
 ENGINE = "autograd::engine::evaluate_function"
 
+#: copies that return when they are done; `cudaMemcpyAsync` and its like are followed by a wait of their own
+_BLOCKING = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
+#: characters of a name that are kept: templates have names of thousands
+_LONGEST = 200
 _KINDS = {
     "cpu_op": "cpu", "user_annotation": "cpu", "cuda_runtime": "runtime", "cuda_driver": "runtime", "xpu_runtime": "runtime",
     "privateuse1_runtime": "runtime", "kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "copy",
@@ -63,7 +67,7 @@ class Span:
         """Whether the processor does nothing here but wait for the device."""
         if self.name == DRAIN:
             return True
-        return self.kind == "runtime" and ("Synchronize" in self.name or self.name in ("cudaMemcpy", "hipMemcpy"))
+        return self.kind == "runtime" and ("Synchronize" in self.name or self.name in _BLOCKING)
 
 
 def plain_events(trace: dict[str, Any]) -> list[Event]:
@@ -76,7 +80,7 @@ def plain_events(trace: dict[str, Any]) -> list[Event]:
         more = record.get("args") or {}
         on_device = kind in ("kernel", "copy")
         events.append({
-            "name": str(record["name"]), "kind": kind, "start": _nanoseconds(record["ts"]),
+            "name": str(record["name"])[:_LONGEST], "kind": kind, "start": _nanoseconds(record["ts"]),
             "duration": _nanoseconds(record.get("dur", 0)),
             "thread": f"stream {more.get('stream')}" if on_device else record.get("tid"),
             "device": more.get("device") if on_device else None,

@@ -307,6 +307,25 @@ def test_kernels_stand_on_the_lane_of_their_device_with_the_graph_that_launched_
     assert profile.shares["device busy"] == pytest.approx((135 + 80) / 900)
 
 
+def test_the_kernels_of_a_cuda_graph_belong_to_the_graph_that_replays_it() -> None:
+    """One `cudaGraphLaunch`, and every kernel and copy of the replay has its correlation id."""
+    events = [
+        *a_call(),
+        event("cudaMemcpyAsync", 125, 130, "runtime", 1), kernel("Memcpy DtoD", 131, 140, 1, "copy"),
+        event("cudaGraphLaunch", 150, 170, "runtime", 2), kernel("triton_a", 160, 300, 2), kernel("triton_b", 300, 310, 2),
+        event("cudaGraphLaunch", 760, 780, "runtime", 3), kernel("triton_c", 790, 870, 3),
+        event("hipMemcpyWithStream", 871, 880, "runtime", 4),
+    ]  # fmt: skip
+    profile = profile_of(events, one_break())
+    found = [(s.kind, s.label, s.graph) for s in profile.segments if s.lane != "CPU"]
+    assert found == [
+        ("copy", "Memcpy DtoD", "g0"), ("kernel", "triton_a", "g0"), ("kernel", "triton_b", "g0"), ("kernel", "triton_c", "g1"),
+    ]  # fmt: skip
+    (cost,) = profile.breaks
+    assert cost.seconds == pytest.approx((790 - 310) * 1e-9)
+    assert profile.shares["waiting"] == pytest.approx(9 / 900)
+
+
 def test_waiting_inside_a_graph_is_waiting() -> None:
     events = [*a_call(), event("cudaStreamSynchronize", 130, 150, "runtime", 5)]
     (call,) = read_calls(events, one_break())
