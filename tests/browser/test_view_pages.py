@@ -19,7 +19,7 @@ from dynascope.widgets.model import view_model
 from dynascope.widgets.static_output import static_html
 
 OpenPage = Callable[..., Shown]
-SEEN = ("one", "loop", "nested", "regions", "many", "layers", "refused", "cached", "empty")
+SEEN = ("one", "loop", "nested", "regions", "many", "layers", "alone", "refused", "cached", "empty")
 
 
 @pytest.fixture
@@ -133,6 +133,31 @@ def test_hostile_text_does_nothing(open_page: OpenPage, chromium: Browser) -> No
     assert page.locator("script, iframe").count() == 0
     assert page.locator("img").count() == 1
     page.close()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_graph_run_on_its_own(open_page: OpenPage, dark: bool) -> None:
+    shown = open_page("alone", dark=dark, width=800)
+    shown.select("g0")
+    hot = shown.root.locator(".dyn-fxnode.dyn-hot")
+    assert hot.count() == 2
+    assert "4 µs · 33 %" in hot.nth(0).inner_html()
+    fills = [hot.nth(i).locator("rect").evaluate("e => getComputedStyle(e).fill") for i in range(2)]
+    assert fills[0] != fills[1]
+    shown.page.screenshot(path=shot_path(f"page-alone-graph-{'dark' if dark else 'light'}"), full_page=True)
+    shown.root.get_by_role("button", name="As a list").click()
+    expect(shown.root.locator(".dyn-fxrow .dyn-took").nth(2)).to_have_text("8 µs · 67 %")
+    assert shown.overflowing() == []
+    assert grave_faults(shown.page, "html") == []
+    shown.root.get_by_role("tab", name="Run alone").click()
+    expect(shown.root.locator(".dyn-run")).to_contain_text("inductor 93 µs a call, 5.6 times as fast")
+    expect(shown.root.locator(".dyn-run")).to_contain_text('dynascope.last().run_graph("g0")')
+    assert shown.root.get_by_role("button", name="Run").count() == 0  # nobody answers in a page
+    assert shown.overflowing() == []
+    assert grave_faults(shown.page, "html") == []
+    shown.page.screenshot(path=shot_path(f"page-alone-run-{'dark' if dark else 'light'}"), full_page=True)
+    shown.select("g1")
+    expect(shown.root.locator(".dyn-run")).to_contain_text("inductor could not compile it")
 
 
 def test_a_large_fx_graph_is_folded_opens_and_scrolls(open_page: OpenPage) -> None:

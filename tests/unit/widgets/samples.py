@@ -11,6 +11,7 @@ from dynascope.compiler.report import (
     Failure,
     Frame,
     Graph,
+    GraphRun,
     Hit,
     Node,
     Recompile,
@@ -508,8 +509,44 @@ def hostile() -> Report:
         )
     ]
     r.error = Failure(type=EVIL, message=long, break_="b0")
-    r.settings = {"backend": EVIL, "fullgraph": False}
+    r.settings = {"backend": EVIL, "fullgraph": False, "output": EVIL}
+    r.graphs[0].run = alone_run(r.graphs[0])
+    r.graphs[0].run.device_name = r.graphs[0].run.backend = EVIL
+    r.graphs[0].run.notes = [EVIL, long]
     r.unread = {EVIL: 3}
+    return r
+
+
+def alone_run(graph: Graph) -> GraphRun:
+    """What running a graph on its own gives: each operation takes twice as long as the one before."""
+    names = [n.name for n in graph.nodes if n.op.startswith("call_")]
+    return GraphRun(
+        device="cpu", device_name="CPU, 2 threads", backend="inductor", calls=10,
+        eager_seconds=523e-6, eager_spread=[505e-6, 640e-6], compiled_seconds=93e-6, compiled_spread=[90e-6, 101e-6],
+        speed_up=523 / 93, eager_peak_bytes=12 * 2**20, compiled_peak_bytes=1536,
+        ops=[{"node": name, "seconds": 4e-6 * 2**i} for i, name in enumerate(names)],
+        notes=["which branch it takes depends on the made-up data"],
+    )  # fmt: skip
+
+
+def alone() -> Report:
+    """Two graphs, both of them run on their own; the second could not be compiled."""
+    r = one_break()
+    for graph in r.graphs:
+        graph.run = alone_run(graph)
+    second = r.graphs[1].run
+    assert second is not None
+    second.compiled_seconds = second.speed_up = second.compiled_peak_bytes = None
+    second.eager_peak_bytes = None
+    return r
+
+
+def layers_alone() -> Report:
+    """A graph that is drawn folded, run on its own."""
+    r = layers()
+    r.graphs[0].run = alone_run(r.graphs[0])
+    for i, op in enumerate(r.graphs[0].run.ops):
+        op["seconds"] = 1e-6 * (1 + i % 12)
     return r
 
 
@@ -643,6 +680,8 @@ SAMPLES: dict[str, Callable[[], Report]] = {
     "helper": helper_five_times,
     "big": big_graph,
     "layers": layers,
+    "alone": alone,
+    "layers_alone": layers_alone,
     "regions": regions,
     "cached": cached,
     "empty": empty,
