@@ -23,7 +23,9 @@ _TAIL = re.compile(
     r"^(?:User code traceback:|from user code:|Traceback \(most recent call last\):|Set TORCHDYNAMO_VERBOSE)", re.M
 )
 _LEAD = re.compile(
-    r"^(?:Encountered graph break when attempting to trace|Failed to handle graph break gracefully)[^\n]*:\n\n", re.M
+    r"^(?:Encountered graph break when attempting to trace|Encountered graph break that we cannot resume from"
+    r"|Failed to handle graph break gracefully)[^\n]*:\n\n",
+    re.M,
 )
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import torch
 
+from dynascope.compiler import internals
 from dynascope.compiler.recording import observe
 from dynascope.compiler.report import Report
 
 transformers = pytest.importorskip("transformers")
 
 SMALL = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "hidden_size": 32}
-_PLACE = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<line>\d+)$", re.M)
+_ENTRY = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in ', re.M)
 
 
 @pytest.fixture(autouse=True)
@@ -66,9 +67,10 @@ def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
         def emit(self, record: logging.LogRecord) -> None:
             artifact = getattr(record, "metadata", {}).get("artifact", {})
             if artifact.get("name") == "dynamo_graph_break_reason":
-                found = _PLACE.search(str(record.payload))  # type: ignore[attr-defined]
-                if found:
-                    told.add((found["file"], int(found["line"])))
+                text = str(record.payload)  # type: ignore[attr-defined]
+                # the line above it names the function that cannot go on, which, nested, may be a caller
+                entries = _ENTRY.findall(text.partition("User code traceback:")[2].partition("\n\n")[0])
+                told.update((file, int(line)) for file, line in entries[-1:])
 
     witness = Witness(logging.DEBUG)
     torch._logging._internal.trace_log.addHandler(witness)
@@ -78,6 +80,7 @@ def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
     finally:
         torch._logging._internal.trace_log.removeHandler(witness)
     report = recording.report
+    assert not any(b.reason.startswith(("Encountered", "Failed to handle", "Graph break")) for b in report.breaks)
     assert report.unread == {}
     assert all(took is True for took in report.hooks.values()), report.hooks
     assert Report.from_dict(report.to_dict()) == report
@@ -117,10 +120,13 @@ def llama_lm() -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "beams"), [(gpt2_lm, 1), (gpt2_lm, 2), (t5_lm, 1), (llama_lm, 1)])
-def test_generate_tells_every_place_once(model: Callable[[], Any], beams: int) -> None:
+@pytest.mark.parametrize(
+    ("model", "beams", "nested"),
+    [(gpt2_lm, 1, False), (gpt2_lm, 2, False), (t5_lm, 1, False), (llama_lm, 1, False), (gpt2_lm, 1, True)],
+)
+def test_generate_tells_every_place_once(model: Callable[[], Any], beams: int, nested: bool) -> None:
     generate, x = torch.compile(model().eval().generate, backend="eager"), ids(4)
-    with torch.no_grad():
+    with torch.no_grad(), internals.dynamo_config(**({"nested_graph_breaks": True} if nested else {})):
         report, told = recorded(lambda: generate(x, max_new_tokens=2, do_sample=False, pad_token_id=0, num_beams=beams))
     places = [(b.file, b.line) for b in report.breaks]
     assert len(places) == len(set(places))

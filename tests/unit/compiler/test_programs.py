@@ -6,11 +6,13 @@ import linecache
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import dynascope.compiler.run as run
+from dynascope.compiler import internals
 from dynascope.compiler.recording import observe
 from dynascope.compiler.report import Report
 
@@ -18,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from programs import PROGRAMS, Program, check
 
 
-def record(program: Program, backend: str = "eager") -> Report:
+def record(program: Program, backend: Any = "eager") -> Report:
     """Execute the program as a cell of its own, its `@compiled` being dynascope.compile."""
     torch._dynamo.reset()
     name = f"cell_{program.name}"
@@ -43,3 +45,35 @@ def test_observed(program: Program) -> None:
         if torch.__version__.startswith(release):
             pytest.skip(f"torch {release}: {difference}")
     check(program, record(program))
+
+
+#: graphs and resume functions where nested graph breaks make others: the callers go on in the resume function of the callee
+NESTED = {
+    "allowed_in_a_decorated_function": (2, 1),
+    "allowed_by_patching_a_library": (2, 1),
+    "a_with_block_reaches_into_calls": (2, 1),
+    "regions_nest": (2, 1),
+    "the_loop_unrolled_by_hand": (2, 1),
+    "one_break_four_calls_deep": (2, 1),
+    "a_helper_that_breaks_called_five_times": (5, 5),
+}
+
+
+@pytest.mark.skipif(not internals.has_nested_graph_breaks(), reason="this torch has no nested graph breaks")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_observed_with_nested_graph_breaks(program: Program) -> None:
+    """The same places and skips; as many graphs as a backend of our own was given, in that order."""
+    given: list[int] = []
+
+    def counting(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        given.append(sum(n.op.startswith("call_") for n in module.graph.nodes))
+        return module.forward
+
+    with torch._dynamo.config.patch(nested_graph_breaks=True):
+        report = record(program, counting)
+    assert [(b.line, b.outcome) for b in report.breaks] == list(program.breaks)
+    assert tuple(f.name for f in report.frames if f.status == "skipped") == program.skipped
+    assert [g.ops for g in report.graphs] == given
+    graphs, resumes = NESTED.get(program.name, (len(program.graphs), program.resumes))
+    assert (report.summary.graphs, report.summary.resumes) == (graphs, resumes)
+    assert (report.error.type if report.error else None) == program.error
