@@ -7,9 +7,9 @@ for certain is left out; pure, and quick where no region is in the report.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dynascope.compiler.report import Break, Report
@@ -20,6 +20,7 @@ _LINES = re.compile(r"^--region (\d+)(?:-(\d+))?=")
 _NAME = re.compile(r"^--region ([\w.]+)=")
 _PLACE = re.compile(r"^(.+):(\d+)$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_WITHS = (ast.With, ast.AsyncWith)
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,17 @@ class Band:
         return f"region: error_on_graph_break={self.flag}, {self.who}"
 
 
+def region_name(b: Break, places: Places) -> str:
+    """Who set the flag at a break; a `with` by its own line, also where a resume function entered it again further down."""
+    name = region_of(b)
+    match = _PLACE.match(name)
+    found = _with(places, places.file_of(match[1]), int(match[2])) if match else None
+    return f"{match[1]}:{found[0]}" if match and found else name
+
+
 def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
     """The innermost band of each line (file, line) that is in one."""
-    found = [band for b in report.breaks if (band := _of_break(report, places, b))]
+    found = [band for b in report.breaks if (band := _of_break(places, b))]
     usual = bool(report.settings.get("error_on_graph_break"))
     for f in report.frames:
         if f.kind == "function" and f.error_on_graph_break not in (None, usual):
@@ -52,20 +61,18 @@ def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
     return innermost
 
 
-def _of_break(report: Report, places: Places, b: Break) -> Band | None:
+def _of_break(places: Places, b: Break) -> Band | None:
     """The region that a break stands in."""
-    name = region_of(b)
+    name, file = region_name(b, places), b.file
     if not name or b.error_on_graph_break is None:
         return None
-    lines: tuple[int, int] | None = None
-    file = b.file
+    lines: tuple[int, int] | None
     if match := _LINES.match(name):
         lines = int(match[1]), int(match[2] or match[1])
     elif match := _NAME.match(name):
         lines = _function(places, file, match[1].rpartition(".")[2])
     elif match := _PLACE.match(name):
-        files = [s.file for s in report.sources if places.label(s.file, s.cell) == match[1]]
-        file = files[0] if len(files) == 1 else ""
+        file = places.file_of(match[1])
         lines = _with(places, file, int(match[2]))
     else:
         lines = _function(places, file, name, decorated=True)
@@ -83,13 +90,10 @@ def _function(places: Places, file: str, name: str, *, decorated: bool = False) 
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the innermost `with` around a line that sets a region.
-
-    A resume function enters the `with` again, so that the line may be one inside.
-    """
+    """First and last line of the innermost `with` around a line that sets a region."""
     around = [
         n for n in _nodes(places, file)
-        if isinstance(n, (ast.With, ast.AsyncWith)) and n.lineno <= line <= (n.end_lineno or n.lineno)
+        if isinstance(n, _WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)
         and any(_is_region(item.context_expr) for item in n.items)
     ]  # fmt: skip
     inner = max(around, key=lambda n: n.lineno, default=None)
@@ -100,19 +104,23 @@ def _is_region(node: ast.expr) -> bool:
     return "error_on_graph_break" in ast.unparse(node)
 
 
-def _nodes(places: Places, file: str) -> Iterator[ast.AST]:
-    """The syntax of the recorded source, excerpt by excerpt; of one that is no Python, nothing."""
+def _nodes(places: Places, file: str) -> list[ast.stmt]:
+    """Functions and `with` statements of the recorded source, excerpt by excerpt."""
     lines = places.lines(file)
-    block: list[int] = []
-    for number in [*sorted(lines), -1]:
-        if block and number != block[-1] + 1:
-            # a magic is no Python, but takes a line
-            text = textwrap.dedent("\n".join("" if lines[n].lstrip()[:1] in "%!?" else lines[n] for n in block))
-            try:
-                tree = ast.increment_lineno(ast.parse(text), block[0] - 1)
-            except (SyntaxError, ValueError):
-                pass
-            else:
-                yield from ast.walk(tree)
-            block = []
-        block.append(number)
+    blocks: list[list[int]] = []
+    for number in sorted(lines):
+        if not blocks or number != blocks[-1][-1] + 1:
+            blocks.append([])
+        blocks[-1].append(number)
+    return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str, first: int) -> list[ast.stmt]:
+    """Those of one excerpt; of what is no Python, none.  A magic is no Python, but takes a line."""
+    text = textwrap.dedent(re.sub(r"(?m)^[ \t]*[%!?].*$", "", text))
+    try:
+        tree = ast.increment_lineno(ast.parse(text), first - 1)
+    except (SyntaxError, ValueError):
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, (*_FUNCTIONS, *_WITHS))]

@@ -11,6 +11,7 @@ from typing import Any
 
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
 from dynascope.widgets.advice import advice, cause_of, flag_words, issue_text, said
+from dynascope.widgets.bands import region_name
 from dynascope.widgets.fx import fx_body, value_text
 from dynascope.widgets.graphrun import run_part
 from dynascope.widgets.shapes import break_code, ops_text
@@ -71,7 +72,13 @@ class _Details:
             if r in self.frames:
                 facts.append(["goes on in", self._frame_words(self.frames[r]), r])
         facts.append(["seen from", plural(len(b.hits), "frame"), ""])
-        facts.append(["error_on_graph_break", printable(flag_words(b.error_on_graph_break, b.region), 200), ""])
+        facts.append(
+            [
+                "error_on_graph_break",
+                printable(flag_words(b.error_on_graph_break, region_name(b, self.places) or b.region), 200),
+                "",
+            ]
+        )
         if b.fullgraph is not None:
             facts.append(["fullgraph", str(b.fullgraph), ""])
         if b.allowed:

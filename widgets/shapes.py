@@ -9,7 +9,8 @@ import re
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, plural
 from dynascope.widgets import layout as lay
-from dynascope.widgets.advice import region_of, said
+from dynascope.widgets.advice import said
+from dynascope.widgets.bands import region_name
 from dynascope.widgets.fold import Folded
 from dynascope.widgets.palette import graph_tone
 from dynascope.widgets.wire import Shape
@@ -103,7 +104,7 @@ def graph_shape(places: Places, number: int, graph: Graph, frame: Frame) -> Shap
 
 def break_shape(places: Places, b: Break) -> Shape:
     """The box of a break; below the name of its region, where it stands in one."""
-    region = region_of(b)
+    region = region_name(b, places)
     rest = {"resumed": [], "skipped": ["skips"], "raised": ["stops"]}[b.outcome]
     rest += [f"{len(b.hits)} hits"] if len(b.hits) > 1 else []
     rest += ["allowed"] if b.allowed and not region else []

@@ -13,7 +13,8 @@ import textwrap
 
 from dynascope.compiler.input_words import summed_up
 from dynascope.compiler.report import Break, Report, headline
-from dynascope.widgets.advice import advice, cause_of, region_of, said
+from dynascope.widgets.advice import advice, cause_of, said
+from dynascope.widgets.bands import region_name
 from dynascope.widgets.graphrun import run_words
 from dynascope.widgets.model import sorted_breaks
 from dynascope.widgets.timeline import cost_text, timeline
@@ -124,7 +125,7 @@ class _Terminal:
 
     def break_(self, b: Break) -> list[str]:
         place = self.places.at(b.file, b.line, b.cell, b.column)
-        outcome = _OUTCOMES[b.outcome] + allowed_words(b)
+        outcome = _OUTCOMES[b.outcome] + allowed_words(b, self.places)
         hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
         colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
         function = f" in {shorten(b.function, 40)}" if b.function else ""
@@ -190,7 +191,7 @@ class _Terminal:
         return ["", *self.paint_all(out, "cyan")] if out else []
 
 
-def allowed_words(b: Break) -> str:
+def allowed_words(b: Break, places: Places) -> str:
     """`, allowed by region In[3]:8`; empty where it is not allowed."""
-    region = region_of(b)
+    region = region_name(b, places)
     return "" if not b.allowed else f", allowed by region {region}" if region else ", allowed here"

@@ -149,6 +149,11 @@ class Places:
             return f"In[{cell}]"
         return printable(re.split(r"[\\/]", file)[-1] or file or "?", 200)
 
+    def file_of(self, label: str) -> str:
+        """The one file or cell of this short name; empty where there is none, or several."""
+        found = [s.file for s in self._sources.values() if self.label(s.file, s.cell) == label]
+        return found[0] if len(found) == 1 else ""
+
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
         """`In[3]:4:5`; the column is shown 1-based, as editors do."""
         text = self.label(file, cell)

@@ -120,7 +120,7 @@ export function detailView(ctx) {
     const detail = content.details[id];
     node.hidden = false;
     if (!detail) {
-      node.replaceChildren(h("p", { cls: "dyn-hint", text: Object.keys(content.details).length ? "Select a line of the source or a part of the split graph." : "Nothing was compiled yet." }));
+      node.replaceChildren(h("p", { cls: "dyn-hint", text: Object.keys(content.details).length ? "Select a line of the source or a part of the split graph." : ctx.host.get("busy") ? "Nothing was compiled yet." : "Nothing was compiled." }));
       return;
     }
     const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other], i) => [h("dt", { text: i && detail.facts[i - 1][0] === label ? "" : label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),

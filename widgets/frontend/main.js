@@ -78,6 +78,7 @@ function mount(root, host) {
     source.hidden = !content.lens.length;
     view.querySelector(".dyn-mid").classList.toggle("dyn-alone", !content.lens.length);
     split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
+    source.parentNode.hidden = source.hidden && split.node.hidden;
     header.draw(content);
     breaks.draw(content);
     time.draw(content);

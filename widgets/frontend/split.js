@@ -59,7 +59,7 @@ export function drawPicture(picture, name) {
     ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
 }
 
-const LEGEND = [["graph", "graph"], ["break", "graph break"], ["compiled", "frame"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"], ["allow", "region: breaks allowed"], ["error", "region: breaks are errors"]];
+const LEGEND = [["graph", "graph"], ["break", "graph break"], ["allowed", "allowed break"], ["compiled", "frame"], ["recompile", "compiled again"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"], ["allow", "region: breaks allowed"], ["error", "region: breaks are errors"]];
 
 export function splitView(select, enter) {
   const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
@@ -124,7 +124,7 @@ export function splitView(select, enter) {
     folded.textContent = picture.folded && !opened() ? `folded: ${picture.folded}` : "";
     const kinds = new Set([...picture.groups, ...picture.boxes].map((shape) => shape.kind));
     if (picture.arrows.some((a) => a.kind === "hits")) kinds.add("hits");
-    for (const shape of [...picture.groups, ...picture.boxes]) if (shape.region) kinds.add(shape.region);
+    for (const { badge, region } of [...picture.groups, ...picture.boxes]) kinds.add(badge).add(region);
     legend.replaceChildren(...LEGEND.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => h("span", {}, h("i", { cls: `dyn-key dyn-key-${kind}` }), text)));
     tabStop(now);
     find();

@@ -396,7 +396,7 @@ s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits")),
 ...picture.boxes.map((b)=>node(b,boxShape(b))),
 ...picture.arrows.filter((a)=>a.label).map((a)=>s("text",{cls:"dyn-label",x:a.at[0],y:a.at[1],text:a.label})));
 }
-const LEGEND=[["graph","graph"],["break","graph break"],["compiled","frame"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["fold","folded"],["empty","empty frame"],["hits","same break, met again"],["allow","region: breaks allowed"],["error","region: breaks are errors"]];
+const LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompile","compiled again"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["fold","folded"],["empty","empty frame"],["hits","same break, met again"],["allow","region: breaks allowed"],["error","region: breaks are errors"]];
 function splitView(select,enter){
 const pane=h("div",{cls:"dyn-pane",tabindex:"-1"});
 const field=h("input",{cls:"dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search the split graph by name or line"});
@@ -457,7 +457,7 @@ foldButton.textContent=opened()?"Fold all":"Unfold all";
 folded.textContent=picture.folded&&!opened()?`folded: ${picture.folded}`:"";
 const kinds=new Set([...picture.groups,...picture.boxes].map((shape)=>shape.kind));
 if(picture.arrows.some((a)=>a.kind==="hits"))kinds.add("hits");
-for(const shape of[...picture.groups,...picture.boxes])if(shape.region)kinds.add(shape.region);
+for(const{badge,region}of[...picture.groups,...picture.boxes])kinds.add(badge).add(region);
 legend.replaceChildren(...LEGEND.filter(([kind])=>kinds.has(kind)).map(([kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text)));
 tabStop(now);
 find();
@@ -767,7 +767,7 @@ function show(model,which){
 const detail=content.details[id];
 node.hidden=false;
 if(!detail){
-node.replaceChildren(h("p",{cls:"dyn-hint",text:Object.keys(content.details).length?"Select a line of the source or a part of the split graph.":"Nothing was compiled yet."}));
+node.replaceChildren(h("p",{cls:"dyn-hint",text:Object.keys(content.details).length?"Select a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing was compiled yet.":"Nothing was compiled."}));
 return;
 }
 const facts=h("dl",{cls:"dyn-facts"},...detail.facts.map(([label,value,other],i)=>[h("dt",{text:i&&detail.facts[i - 1][0]===label?"":label.trim(),cls:label.startsWith(" ")?"dyn-sub":null}),
@@ -1066,6 +1066,7 @@ source.querySelector("h2").textContent=content.lens.length===1?`Source · ${cont
 source.hidden=!content.lens.length;
 view.querySelector(".dyn-mid").classList.toggle("dyn-alone",!content.lens.length);
 split.node.hidden=!content.split.boxes.length&&!content.split.groups.length;
+source.parentNode.hidden=source.hidden&&split.node.hidden;
 header.draw(content);
 breaks.draw(content);
 time.draw(content);

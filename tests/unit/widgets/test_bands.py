@@ -8,8 +8,9 @@ import pytest
 from samples import CELL, broken, frame, regions, report
 
 from dynascope.compiler.report import Report
-from dynascope.widgets.bands import bands
+from dynascope.widgets.bands import bands, region_name
 from dynascope.widgets.model import view_model
+from dynascope.widgets.text import to_text
 from dynascope.widgets.words import Places
 
 SOURCE = """%load something
@@ -31,7 +32,7 @@ def plain(x):
 
 def made(line: int, region: str | None, flag: bool | None = False, source: str = SOURCE, **settings: Any) -> Report:
     text = source.splitlines()[line - 1]
-    b = broken("b0", line, text.strip(), text, region=region, error_on_graph_break=flag)
+    b = broken("b0", line, text.strip(), text, region=region, error_on_graph_break=flag, allowed=flag is False)
     found = report(source, "plain", breaks=[b])
     found.settings = {**found.settings, **settings}
     return found
@@ -62,6 +63,17 @@ def lines(r: Report) -> list[int]:
 )
 def test_a_region_is_as_long_as_its_block_function_or_lines(line: int, region: str | None, found: list[int]) -> None:
     assert sorted(lines(made(line, region))) == found
+
+
+def test_a_region_that_a_resume_function_enters_again_has_the_place_of_its_with() -> None:
+    r = made(13, "In[3]:13")
+    assert region_name(r.breaks[0], Places(r)) == "In[3]:10"
+    model = view_model(r)
+    assert model["split"]["boxes"][0]["lines"] == ["In[3]:10: breaks allowed"]
+    assert ["error_on_graph_break", "False (region In[3]:10)", ""] in model["details"]["b0"]["facts"]
+    assert "allowed by region In[3]:10" in to_text(r, colour=False, width=200)
+    elsewhere = made(13, "model.py:9")
+    assert region_name(elsewhere.breaks[0], Places(elsewhere)) == "model.py:9"
 
 
 def test_where_the_flag_is_unknown_or_the_source_is_no_python_nothing_is_told() -> None:
