@@ -56,6 +56,12 @@ def parse(text: str) -> list[Expectation]:
     return found
 
 
+def read(expected: str = "", /, **counts: int | str) -> list[Expectation]:
+    """Read `read("breaks<=1", graphs=2, skipped="<=3")`; raises ValueError as `parse` does."""
+    terms = [expected, *(f"{k}={v}" if isinstance(v, int) else f"{k}{v}" for k, v in counts.items())]
+    return parse(",".join(t for t in terms if t))
+
+
 def check(report: Report, expectations: list[Expectation]) -> None:
     """Raise ExpectationFailed, naming what was found and where, for what does not hold."""
     failed = [e for e in expectations if not e.holds(report)]

@@ -173,8 +173,7 @@ class Report:
         """
         from dynascope.compiler import expect
 
-        terms = [expected, *(f"{k}={v}" if isinstance(v, int) else f"{k}{v}" for k, v in counts.items())]
-        expect.check(self, expect.parse(",".join(t for t in terms if t)))
+        expect.check(self, expect.read(expected, **counts))
         return self
 
     def run_graph(self, id: str, *, device: str | None = None, backend: str | None = None, calls: int = 10) -> GraphRun:

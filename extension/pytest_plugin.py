@@ -1,16 +1,28 @@
 """pytest --dynascope examples/: every notebook and MyST page is a test (see dynascope.notebooks).
 
+And for a project's own tests the fixture `dynascope_expect`:
+
+    def test_model(dynascope_expect):
+        with dynascope_expect("graphs=1,breaks=0"):
+            compiled(x)
+
 Loaded by pytest wherever dynascope is installed, so it does nothing, and imports next to nothing,
-unless `--dynascope` is given.
+unless `--dynascope` is given or a test asks for the fixture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from dynascope.compiler.expect import Expectation
+    from dynascope.compiler.recording import Recording
 
 TIMEOUT = "dynascope_timeout"
 
@@ -80,3 +92,66 @@ class PageItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, str(self.path.name)
+
+
+class Expecting:
+    """What one test expects; `dynascope_expect(...)` is called as `report.expect` is."""
+
+    def __init__(self) -> None:
+        self.blocks: list[ExpectingBlock] = []
+
+    def __call__(self, expected: str = "", /, **counts: int | str) -> ExpectingBlock:
+        """A block in which what the compiler does must have these counts; raises ValueError for what is no count."""
+        __tracebackhide__ = True  # pytest shows the test's own line
+        from dynascope.compiler import expect
+
+        try:
+            block = ExpectingBlock(expect.read(expected, **counts))
+        except ValueError as error:
+            raise ValueError(str(error)) from None
+        self.blocks.append(block)
+        return block
+
+
+class ExpectingBlock:
+    """`with` it: the code inside is traced afresh and recorded, and held to the expectations; gives the recording."""
+
+    def __init__(self, wanted: list[Expectation]) -> None:
+        self.wanted = wanted
+        self.entered = False
+        self._stack = contextlib.ExitStack()
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.wanted))
+
+    def __enter__(self) -> Recording:
+        import dynascope
+        from dynascope.compiler.fresh import fresh
+
+        self.entered = True
+        self.recording = self._stack.enter_context(dynascope.observe())
+        self._stack.enter_context(fresh())  # else what an earlier test has compiled would not be seen
+        return self.recording
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        __tracebackhide__ = True
+        from dynascope.compiler import expect
+
+        self._stack.__exit__(kind, error, trace)
+        if kind is not None:
+            return
+        report = self.recording.report
+        nothing = all(f.status == "ignored" for f in report.frames)
+        if nothing and all(e.name != "graphs" for e in self.wanted):
+            raise expect.ExpectationFailed(f"expected {self}, but nothing was compiled: call a compiled function in the block")
+        expect.check(report, self.wanted)
+
+
+@pytest.fixture
+def dynascope_expect() -> Iterator[Expecting]:
+    """`with dynascope_expect("graphs=1,breaks=0"): compiled(x)` fails where the compiler does something else."""
+    made = Expecting()
+    yield made
+    unused = [str(block) for block in made.blocks if not block.entered]
+    if unused:
+        pytest.fail(f"dynascope_expect({unused[0]!r}) was never entered: write it as `with ...:`", pytrace=False)

@@ -48,6 +48,79 @@ def test_update_and_time_limit(make: Maker, tmp_path: Path) -> None:
     assert "timed out after 1 s" in done.stdout
 
 
+MODELS = """
+import pytest
+import torch
+
+def one(x):
+    return x.sin() + 1
+
+def two(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+one_compiled = torch.compile(one, backend="eager")
+two_compiled = torch.compile(two, backend="eager")
+"""
+
+
+def test_expectations_in_a_projects_own_tests(tmp_path: Path) -> None:
+    (tmp_path / "test_models.py").write_text(
+        MODELS
+        + """
+def test_holds(dynascope_expect):
+    with dynascope_expect("graphs=1,breaks=0", skipped=0) as recording:
+        one_compiled(torch.ones(3))
+    assert recording.report.summary.graphs == 1
+
+@pytest.mark.parametrize("again", [1, 2])  # compiled by the first: the second sees its breaks all the same
+def test_breaks(dynascope_expect, again):
+    with dynascope_expect("breaks=0"):
+        two_compiled(torch.ones(3))
+
+def test_compiled_code_is_a_cache_hit_afterwards(dynascope_expect):
+    calls = []
+    def backend(gm, inputs):
+        calls.append(1)
+        return gm
+    compiled = torch.compile(lambda x: x + 1, backend=backend)
+    compiled(torch.ones(3))
+    with dynascope_expect(graphs=1, breaks="<=0"):
+        compiled(torch.ones(3))
+    assert len(calls) == 2
+    compiled(torch.ones(3))
+    assert len(calls) == 2
+
+def test_nothing_compiled(dynascope_expect):
+    with dynascope_expect("breaks=0"):
+        one(torch.ones(3))
+
+def test_own_error(dynascope_expect):
+    with dynascope_expect("breaks=7"):
+        raise ValueError("mine")
+
+def test_forgotten(dynascope_expect):
+    dynascope_expect("breaks=0")
+    one_compiled(torch.ones(3))
+
+def test_no_count(dynascope_expect):
+    with dynascope_expect("nonsense=0"):
+        one_compiled(torch.ones(3))
+"""
+    )
+    out = pytest_in(tmp_path, "-p", "no:logging").stdout  # pytest shows torch's trace as logs
+    assert "5 failed, 3 passed, 1 error" in out.splitlines()[-1], out
+    assert out.count("ExpectationFailed: expected breaks=0, found 1") == 2, out
+    assert "test_models.py:10 torch._dynamo.graph_break()" in out
+    assert '>       with dynascope_expect("breaks=0"):' in out
+    assert "pytest_plugin.py" not in out, "no frame of ours"
+    assert "expected breaks=0, but nothing was compiled: call a compiled function in the block" in out
+    assert "ValueError: mine" in out
+    assert "dynascope_expect('breaks=0') was never entered" in out
+    assert "cannot expect 'nonsense=0'" in out
+
+
 def test_the_plugin_imports_next_to_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_light.py").write_text(
         "import sys\ndef test():\n    assert 'dynascope.pytest_plugin' in sys.modules\n"
