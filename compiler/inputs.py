@@ -125,6 +125,8 @@ def told(tried: Sequence[Tried], report: Report) -> list[InputRun]:
     error = report.error
     if error is not None and error.caught and any(t.error and t.error.startswith(error.type) for t in tried):
         report.error = None  # it was caught here, and is told with its input
+    notes = [note for t in tried if t.measured is not None for note in t.measured.notes]
+    report.notes.extend(note for note in dict.fromkeys(notes) if note not in report.notes)
     return [_told(one, report) for one in tried]
 
 

@@ -33,7 +33,7 @@ DEFAULT_CALLS = 10
 WARM_UP = 8
 #: seconds that they may take; a cache is filled in less
 WARM_BUDGET = 0.05
-#: seconds; slower calls are made in one turn, with one call to warm up: nobody wants to wait for fifty of them
+#: seconds; slower calls are made in one turn, with one call to warm up: nobody wants to wait for a hundred of them
 SLOW = 0.2
 #: the calls are made in so many turns: timed, under the profiler, eager
 ROUNDS = 5
@@ -143,8 +143,9 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
     taken = _timed(entry, prepare(), wait)  # may still compile: a guard can fail on the second call
     taken = _timed(entry, prepare(), wait)
     is_slow = taken > SLOW
-    rounds = 1 if is_slow else min(ROUNDS, calls)
-    result.warm = max(1, min(WARM_UP, int(WARM_BUDGET / taken)))
+    is_harmless = not result.notes  # what cannot be undone is done no oftener than need be
+    rounds = min(ROUNDS, calls) if is_harmless and not is_slow else 1
+    result.warm = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / taken)))
     with torch.compiler.set_stance("force_eager"):
         spent = _timed(entry, prepare(), wait)
     for number in range(rounds):  # in turns: the load of the machine changes

@@ -46,6 +46,7 @@ class Repeat:
         self.notes: list[str] = []
         self._made: set[int] = set()
         self._outside: list[str] = []
+        self._beyond: list[str] = []
         try:
             self._look(args, kwargs)
         except NotRepeatable as reason:
@@ -56,7 +57,7 @@ class Repeat:
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep copies of the arguments; raises NotRepeatable."""
         world = World([self.function, args, kwargs], values=False)
-        self._outside = world.outside()
+        self._outside, self._beyond = world.outside(), world.notes
         if world.asks():
             raise NotRepeatable(f"it calls {', '.join(world.asks())}, which waits for you")
         names = self._namespace
@@ -72,9 +73,9 @@ class Repeat:
     def warnings(self) -> list[str]:
         """What cannot be undone, one sentence each; known before the first repeated call."""
         if not self._outside:
-            return []
+            return list(self._beyond)
         words = ", ".join(f"{name}()" for name in self._outside)
-        return [f"the call uses {words}: what that does outside Python is done again by each repeated call"]
+        return [f"the call uses {words}: what that does outside Python is done again by each repeated call", *self._beyond]
 
     @contextlib.contextmanager
     def without_trace(self) -> Iterator[Prepare]:
@@ -103,7 +104,7 @@ class Repeat:
 
     def _put_back(self, world: World) -> None:
         world.restore()
-        self.notes.extend(world.notes)
+        self.notes.extend(note for note in world.notes if note not in self._beyond)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -167,7 +168,7 @@ def explain(
     def call(*args: Any, **kwargs: Any) -> Report:
         recording = observe(chosen, [target_name(function)], cells, on_progress)
         recording.notes.extend(settings_notes(chosen))
-        last, measured, tried = profile.LastCall(), None, None
+        last, measured, tried = profile.LastCall(_warn), None, None
         watched, checked = check.LastCall(), None
         try:
             with recording, environment(chosen), fresh() as freshen:
@@ -202,6 +203,11 @@ def explain(
         return report
 
     return call
+
+
+def _warn(sentence: str) -> None:
+    """Of what repeating a call cannot undo, before it is repeated."""
+    warnings.warn(f"profile: {sentence}", stacklevel=5)
 
 
 #: settings that are about a cell of a notebook

@@ -15,6 +15,8 @@ from typing import Any
 
 _ABSENT = object()
 _ONCE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+#: modules whose callable objects are functions; another one's may be a connection to a database
+_WITH_FUNCTIONS = ("builtins", "operator", "functools", "numpy", "torch", "itertools")
 #: descriptors in a class that hold no state of it
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
                 types.MethodDescriptorType, types.ClassMethodDescriptorType)  # fmt: skip
@@ -249,7 +251,9 @@ def is_hidden(value: Any) -> bool:
     kind = type(value)
     if kind is object or isinstance(value, (*_DESCRIPTORS, types.MethodWrapperType, property, type(...), type(NotImplemented))):
         return False
-    if any("__slots__" in vars(c) for c in kind.__mro__) or callable(value) or kind.__module__ == "torch":
+    if any("__slots__" in vars(c) for c in kind.__mro__) or kind.__module__ == "torch":
+        return False
+    if callable(value) and kind.__module__.partition(".")[0] in _WITH_FUNCTIONS:
         return False
     # equal by value, and with a hash: not made to be changed
     return _found(kind, "__hash__") in (None, object.__hash__)

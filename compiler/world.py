@@ -104,7 +104,7 @@ class World:
         if self._hidden:
             kinds = [*list(self._hidden)[:4], *(["others"] if len(self._hidden) > 4 else [])]
             self.notes.append(
-                f"the call can reach objects whose state Python does not show ({', '.join(kinds)}): it was not put back"
+                f"the call can reach objects whose state Python does not show ({', '.join(kinds)}): it is not put back"
             )
 
     # -- remembering ------------------------------------------------------------------------------------------

@@ -131,6 +131,20 @@ def test_what_no_one_can_undo_is_said_beforehand(tmp_path: Any) -> None:
     assert (tmp_path / "log").read_text() == "x"
 
 
+def test_from_python_it_is_a_warning_and_the_call_is_repeated_few_times(tmp_path: Any) -> None:
+    path = tmp_path / "log"
+
+    def writes(x: torch.Tensor) -> torch.Tensor:
+        with open(path, "a") as file:
+            file.write("x")
+        return x + 1
+
+    with pytest.warns(UserWarning, match=r"profile: the call uses open\(\)"):
+        report = explain(writes, backend="eager", profile=2)(torch.ones(2))
+    assert report.profile is not None, report.notes
+    assert len(path.read_text()) <= 20
+
+
 def test_a_call_that_asks_the_user_is_not_repeated() -> None:
     def asks(x: torch.Tensor) -> torch.Tensor:
         return x + len(input())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import mmap
+import operator
 import random
 import re
+import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -185,7 +188,25 @@ def test_hidden_state_is_told() -> None:
     def f(x: torch.Tensor) -> None:
         hidden.read(1)
 
-    assert ["mmap.mmap" in note for note in again(f, torch.ones(1)).notes] == [True]
+    assert ["mmap.mmap" in note for note in again(f, torch.ones(1)).warnings()] == [True]
+
+
+def test_a_connection_to_a_database_is_told_though_it_can_be_called() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+
+        def f(x: torch.Tensor) -> None:
+            database.execute("select 1")
+
+        assert ["sqlite3.Connection" in note for note in Repeat(f, (torch.ones(1),), {}).warnings()] == [True]
+
+
+def test_operators_and_ufuncs_have_no_hidden_state() -> None:
+    first, log = operator.itemgetter(0), np.log
+
+    def f(x: torch.Tensor) -> Any:
+        return first([log(2.0), torch.relu, len])
+
+    assert Repeat(f, (torch.ones(1),), {}).warnings() == []
 
 
 def test_usual_objects_are_nothing_to_tell_of() -> None:
