@@ -114,6 +114,7 @@ def test_colours_can_be_read(colours: dict[str, str], graphs: tuple[tuple[str, s
         assert contrast(colours["soft"], colours[ground]) >= 4.5, ground
     assert contrast(colours["break"], colours["break-tint"]) >= 4.5
     assert contrast(colours["error"], colours["error-tint"]) >= 4.5
+    assert contrast(colours["ink"], colours["heat"]) >= 4.5
     for line, tint in graphs:
         assert contrast(line, colours["bg"]) >= 4.5
         assert contrast(colours["soft"], tint) >= 4.5
