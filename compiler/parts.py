@@ -74,6 +74,8 @@ class Frame:
     phases: dict[str, float] = field(default_factory=dict)
     guards: list[str] = field(default_factory=list)
     guard_count: int | None = None
+    #: inputs that were traced with symbolic sizes at once because runs before the recording had seen other sizes
+    dynamic_before: list[str] = field(default_factory=list)
     #: functions that were traced into this frame's graph: [{"name", "file", "line"}]
     inlined: list[dict[str, Any]] = field(default_factory=list)
     fullgraph: bool | None = None
@@ -280,6 +282,8 @@ class Source:
     cell: int | None = None
     #: [{"line": first line, "text": str}], in order, not overlapping
     excerpts: list[dict[str, Any]] = field(default_factory=list)
+    #: lines for which the run asked for another setting: [{"first", "last", "error_on_graph_break", "set_by"}]
+    regions: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)

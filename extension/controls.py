@@ -244,6 +244,9 @@ class Controls:
         cells = {f.file: f.cell for f in report.frames} | {b.file: b.cell for b in report.breaks}
         names |= {f"{label(file, cells.get(file))}:{line}": found for (file, line), found in self._elsewhere.items()}
         names |= self._named
+        for source in report.sources:
+            if source.file == self.cell.file and not fullgraph:
+                source.regions = [p.told() for p in self.places]
         for broken in report.breaks:
             found = names.get(broken.region or "")
             if found is not None:

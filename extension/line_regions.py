@@ -39,6 +39,11 @@ class Place:
         #: lines at which a `with` was put: reports name the region by them
         self.lines: set[int] = set()
 
+    def told(self) -> dict[str, Any]:
+        """As a report tells it."""
+        flag, name = self.region.flag, str(self.region)
+        return {"first": self.first, "last": self.last, "error_on_graph_break": flag, "set_by": name}
+
     def covers(self, statement: ast.stmt) -> bool:
         start, end = own_lines(statement)
         return start <= self.last and self.first <= end

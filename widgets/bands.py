@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dynascope.compiler.report import Break, Report
 from dynascope.widgets.advice import region_of
-from dynascope.widgets.words import Places
+from dynascope.widgets.words import Places, printable
 
 _LINES = re.compile(r"^--region (\d+)(?:-(\d+))?=")
 _NAME = re.compile(r"^--region ([\w.]+)=")
@@ -49,6 +49,10 @@ def region_name(b: Break, places: Places) -> str:
 def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
     """The innermost band of each line (file, line) that is in one."""
     found = [band for b in report.breaks if (band := _of_break(places, b))]
+    for source in report.sources:
+        for told in source.regions:
+            who = f"set by {told['set_by']}"
+            found.append(Band(source.file, told["first"], told["last"], bool(told["error_on_graph_break"]), printable(who)))
     usual = bool(report.settings.get("error_on_graph_break"))
     for f in report.frames:
         if f.kind == "function" and f.error_on_graph_break not in (None, usual):
@@ -76,7 +80,7 @@ def _of_break(places: Places, b: Break) -> Band | None:
         lines = _with(places, file, int(match[2]))
     else:
         lines = _function(places, file, name, decorated=True)
-    return Band(file, *lines, b.error_on_graph_break, f"set by {name}") if lines else None
+    return Band(file, *lines, b.error_on_graph_break, printable(f"set by {name}")) if lines else None
 
 
 def _function(places: Places, file: str, name: str, *, decorated: bool = False) -> tuple[int, int] | None:

@@ -105,6 +105,19 @@ def test_regions_keep_lines_names_and_values(shell: Any) -> None:
     assert [b.line for b in report.breaks] == [3]
 
 
+def test_the_lines_of_regions_are_in_the_report_also_where_nothing_breaks(shell: Any) -> None:
+    flags = "--region 3=allow --region outer=error"
+    report = shell.report("\n".join([f"%%compile {flags}", *CELL, "None"]).replace("torch._dynamo.graph_break()", "x = x * 3"))
+    assert report.breaks == []
+    assert [(r["first"], r["last"], r["error_on_graph_break"], r["set_by"]) for r in report.sources[0].regions] == [
+        (6, 7, True, "--region outer=error"), (3, 3, False, "--region 3=allow"),
+    ]  # fmt: skip
+    silent = shell.report(
+        "\n".join([f"%%compile --fullgraph {flags}", *CELL, "None"]).replace("torch._dynamo.graph_break()", "")
+    )
+    assert silent.sources[0].regions == []  # fullgraph wins over them
+
+
 def test_methods_and_nested_functions_of_the_cell(shell: Any) -> None:
     cell = ["class Net(torch.nn.Module):", "    def forward(self, x):", "        '''text'''",
             "        def deep(x):",

@@ -76,6 +76,14 @@ def test_a_region_that_a_resume_function_enters_again_has_the_place_of_its_with(
     assert region_name(elsewhere.breaks[0], Places(elsewhere)) == "model.py:9"
 
 
+def test_what_the_run_asked_for_is_a_region_also_without_a_break() -> None:
+    r = report(SOURCE, "plain")
+    told = {"first": 8, "last": 9, "error_on_graph_break": False, "set_by": "--region 8-9=allow"}
+    r.sources[0].regions = [told, {**told, "last": 20, "error_on_graph_break": True, "set_by": "--region plain=error"}]
+    found = bands(Report.from_dict(r.to_dict()), Places(r))
+    assert [found[CELL, n].who for n in (8, 9, 10)] == ["set by --region 8-9=allow"] * 2 + ["set by --region plain=error"]
+
+
 def test_where_the_flag_is_unknown_or_the_source_is_no_python_nothing_is_told() -> None:
     assert lines(made(13, "In[3]:10", None)) == []
     assert lines(made(2, "In[3]:1", source="with region(error_on_graph_break=False):\n    log(x\n")) == []
