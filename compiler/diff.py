@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.places import label
-from dynascope.compiler.report import Break, Report, plural, seconds
+from dynascope.compiler.report import Break, Report, dynamic_words, plural, seconds
 
 _COUNTS = {
     "graphs": "graph", "breaks": "graph break", "resumes": "resume function", "skipped": "skipped frame",
     "recompiles": "recompile",
 }  # fmt: skip
+_KINDS = ("fixed", "new", "moved", "changed")
 
 
 @dataclass(kw_only=True)
@@ -35,12 +36,14 @@ class Diff:
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: seconds of compiling, before and now
     compile_seconds: tuple[float, float] = (0.0, 0.0)
+    #: why the same code was compiled otherwise, beside edits and settings: sentences
+    causes: list[str] = field(default_factory=list)
     #: settings that differ: name -> (before, now)
     settings: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything but times and settings differs."""
-        return bool(self.fixed or self.new or self.moved or self.changed or self.counts)
+        return bool(self.fixed or self.new or self.moved or self.changed or self.counts or self.causes)
 
     @property
     def lines(self) -> list[str]:
@@ -51,12 +54,30 @@ class Diff:
         found += [f"moved: {_told(now)} (before: line {before.line})" for before, now in self.moved]
         for name, (before, now) in self.counts.items():
             if name != "breaks":
-                found.append(f"{plural(now, _COUNTS[name])} (before: {before})")
-        return found or ["nothing changed"]
+                found.append(f"{plural(now, _COUNTS[name])} (before: {before}{self._why(name, before, now)})")
+        return [*found, *self.causes] or ["nothing changed"]
+
+    def _why(self, name: str, before: int, now: int) -> str:
+        """Graphs are merged by a break that is fixed, and split by a new one."""
+        if name != "graphs":
+            return ""
+        return "; merged" if now < before and self.fixed else "; split" if now > before and self.new else ""
+
+    @property
+    def summary(self) -> str:
+        """What changed, in a few words."""
+        parts = [f"{len(found)} {what}" for what in _KINDS if (found := getattr(self, what))]
+        counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in self.counts.items()]
+        return " · ".join(parts or counts) or ("traced with other sizes" if self.causes else "nothing changed")
+
+    @property
+    def times(self) -> str:
+        """Seconds of compiling, now and before."""
+        before, now = self.compile_seconds
+        return f"compiled in {seconds(now)} (before: {seconds(before)})"
 
     def __str__(self) -> str:
-        before, now = self.compile_seconds
-        return "\n".join([*self.lines, f"compiled in {seconds(now)} (before: {seconds(before)})"])
+        return "\n".join([*self.lines, self.times])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with breaks by their place."""
@@ -68,7 +89,10 @@ class Diff:
             "counts": {name: list(pair) for name, pair in self.counts.items()},
             "compile_seconds": list(self.compile_seconds),
             "settings": {name: list(pair) for name, pair in self.settings.items()},
+            "causes": self.causes,
             "lines": self.lines,
+            "summary": self.summary,
+            "times": self.times,
         }
 
 
@@ -86,8 +110,15 @@ def diff(before: Report, now: Report) -> Diff:
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, a.allowed) != (b.outcome, b.allowed)],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),
+        causes=_causes(before, now),
         settings={name: pair for name, pair in settings.items() if pair[0] != pair[1]},
     )
+
+
+def _causes(before: Report, now: Report) -> list[str]:
+    """Frames that earlier runs made the compiler trace otherwise, and that it did not trace so before."""
+    known = {dynamic_words(f) for f in before.frames if f.dynamic_before}
+    return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
 
 
 def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable]) -> list[tuple[Break, Break]]:

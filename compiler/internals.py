@@ -60,6 +60,10 @@ def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
         return []
 
 
+#: how often `forgotten_shapes` was entered
+times_forgotten = 0
+
+
 @contextlib.contextmanager
 def forgotten_shapes() -> Iterator[None]:
     """Automatic dynamic shapes of the user's code, forgotten for the duration and put back afterwards.
@@ -67,6 +71,8 @@ def forgotten_shapes() -> Iterator[None]:
     Dynamo keys them by file, line and name, so without this the third run of a cell with other sizes would
     trace symbolically because of the first two.
     """
+    global times_forgotten
+    times_forgotten += 1
     pgo = sys.modules.get("torch._dynamo.pgo")
     try:
         state = None if pgo is None else pgo.get_code_state()
@@ -152,15 +158,18 @@ def generation() -> object:
     return getattr(pgo, "_CODE_STATE", None)
 
 
-def dynamic_sizes() -> dict[tuple[str, int, str], list[str]]:
-    """(file, first line, name) of the user's code -> inputs whose sizes earlier runs made dynamic."""
+Sizes = dict[tuple[str, int, str], dict[str, bool]]
+
+
+def known_sizes() -> Sizes:
+    """(file, first line, name) of the user's code -> inputs whose sizes Dynamo has noted, and whether they are dynamic now."""
     pgo = sys.modules.get("torch._dynamo.pgo")
     state = getattr(pgo, "_CODE_STATE", None) or {}
-    found: dict[tuple[str, int, str], list[str]] = {}
+    found: Sizes = {}
     try:
         for code, known in list(state.items()):
-            names = [n for n, entry in known.automatic_dynamic.items() if _is_dynamic(pgo, entry)]
-            if names and not in_torch(code.filename):
+            if not in_torch(code.filename):
+                names = {n: _is_dynamic(pgo, entry) for n, entry in known.automatic_dynamic.items()}
                 found[(code.filename, code.firstlineno, code.name)] = names
     except Exception as error:
         missing["automatic dynamic shapes"] = f"{type(error).__name__}: {error}"
@@ -318,10 +327,13 @@ def transforms_closed() -> Iterator[None]:
         yield
     except BaseException:
         try:
-            from torch._C import _functorch
+            from torch._C import _autograd, _functorch, _set_fwd_grad_enabled
 
             while _functorch.peek_interpreter_stack() is not None:
                 _functorch.pop_dynamic_layer_stack()
+            _autograd._saved_tensors_hooks_enable()
+            _functorch.set_inplace_requires_grad_allowed(False)
+            _set_fwd_grad_enabled(True)
         except (ImportError, AttributeError) as error:
             missing["transforms of a graph that failed"] = str(error)
         raise

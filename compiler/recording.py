@@ -17,7 +17,7 @@ from typing import Any
 from dynascope.compiler import __version__, backwards, cached, hooks, internals, places
 from dynascope.compiler.assemble import assemble
 from dynascope.compiler.guardtext import source
-from dynascope.compiler.report import Failure, Report
+from dynascope.compiler.report import Failure, Report, dynamic_words
 from dynascope.compiler.settings import Settings
 
 Progress = Callable[[dict[str, Any]], None]
@@ -49,7 +49,8 @@ class Recording:
         self._thread: int | None = None
         self._report: Report | None = None
         self._entered_before: set[int] = set()
-        self._dynamic_before: dict[tuple[str, int, str], list[str]] = {}
+        self._sizes_before: internals.Sizes = {}
+        self._times_forgotten = 0
 
     # -- on and off ------------------------------------------------------------------------------------
 
@@ -59,7 +60,7 @@ class Recording:
         self.hooks = hooks.HOOKS.attach(self._event)
         hooks.HOOKS.bytecode += self._keeps_bytecode
         self._entered_before = set(hooks.HOOKS.entered)
-        self._dynamic_before = internals.dynamic_sizes()
+        self._sizes_before, self._times_forgotten = internals.known_sizes(), internals.times_forgotten
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -131,7 +132,7 @@ class Recording:
             *self.notes,
             *fault_notes(report),
             *overruled_notes(report),
-            *dynamic_notes(report, self._dynamic_before),
+            *self._dynamic_notes(report),
             *report.notes,
         ]
         if self.settings is not None:
@@ -141,6 +142,11 @@ class Recording:
         elif report.error is not None:
             report.error.caught = True
         return report
+
+    def _dynamic_notes(self, report: Report) -> list[str]:
+        if internals.times_forgotten != self._times_forgotten:
+            return []  # a run in here has traced as if there had been none before
+        return dynamic_notes(report, self._sizes_before, internals.known_sizes())
 
 
 def observe(
@@ -170,20 +176,18 @@ def overruled_notes(report: Report) -> list[str]:
     return [f"error_on_graph_break(False) at {name} has no effect here: fullgraph=True wins over it." for name in names]
 
 
-def dynamic_notes(report: Report, before: dict[tuple[str, int, str], list[str]]) -> list[str]:
-    """Frames traced with symbolic sizes at once, because earlier runs had seen other sizes there."""
+def dynamic_notes(report: Report, before: internals.Sizes, now: internals.Sizes) -> list[str]:
+    """Frames traced with symbolic sizes at once, because earlier runs had seen other sizes there; they are told so, too."""
     notes = []
     for frame in report.frames:
-        sources = before.get((frame.file, frame.line, frame.code_name))
-        if not sources or frame.recompile_of is not None or frame.graph is None:
+        code = (frame.file, frame.line, frame.code_name)
+        names = [source(name) for name, dynamic in now.get(code, {}).items() if dynamic and name in before.get(code, {})]
+        if not names or frame.recompile_of is not None or frame.graph is None:
             continue
         sizes = [size for node in report.graph(frame.graph).nodes for size in node.shape or () if node.op == "placeholder"]
         if any(isinstance(size, str) for size in sizes):
-            names = ", ".join(source(name) for name in sources)
-            notes.append(
-                f"{frame.name} was traced with symbolic sizes because of earlier runs: {names} had other sizes there "
-                "(automatic dynamic shapes)."
-            )
+            frame.dynamic_before = names
+            notes.append(f"{dynamic_words(frame)}.")
     return list(dict.fromkeys(notes))
 
 

@@ -243,6 +243,15 @@ def plural(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
+def dynamic_words(frame: Frame) -> str:
+    """Why a frame was traced with symbolic sizes at once."""
+    names = ", ".join(frame.dynamic_before)
+    return (
+        f"{frame.name} was traced with symbolic sizes because of earlier runs: {names} had other sizes there "
+        "(automatic dynamic shapes)"
+    )
+
+
 def headline(report: Report) -> str:
     """`f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.8 s`."""
     s = report.summary

@@ -39,7 +39,7 @@ class View(anywidget.AnyWidget):
 
     Traits the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls
     show), `busy`, `can_run_again` (no controls where False), `devices` (on which a graph can run alone), `edited`,
-    `command` (the equivalent magic line) and `diff` (`{"fixed": [...], "new": [...], "moved": [...], "lines": [str]}` or
+    `command` (the equivalent magic line) and `diff` (`{"summary": str, "lines": [str], "times": str, ...}` or
     None).
     """
 

@@ -868,8 +868,7 @@ if(host.get("edited"))lines.push(["the cell was edited since this run","warning"
 for(const text of ctx.content?ctx.content.notes:[])lines.push([text,"note"]);
 note.replaceChildren(...lines.map(([text,kind])=>h("div",{cls:`dyn-say dyn-say-${/^\w+$/.test(kind||"")?kind:"note"}`,text,tabindex:text.length>300?"0":null})));
 const diff=host.get("diff");
-const words=diff?["fixed","new","moved"].filter((k)=>(diff[k]||[]).length).map((k)=>`${diff[k].length} ${k}`).join(" · "):"";
-changes.replaceChildren(diff?h("details",{},h("summary",{text:`since the run before: ${words||"nothing changed"}`}),h("ul",{},...(diff.lines||[]).map((text)=>h("li",{text})))):"");
+changes.replaceChildren(diff?h("details",{},h("summary",{text:`since the run before: ${diff.summary}`}),h("ul",{},...[...diff.lines,diff.times].map((text)=>h("li",{text})))):"");
 const out=host.get("printed")||[];
 printed.replaceChildren(...(out.length?[h("details",{open:true},h("summary",{text:"output of the run"}),...out.map((o)=>h("pre",{cls:`dyn-o dyn-o-${o.type==="error"?"error":"stream"}`,text:o.text})))]:[]));
 }

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from dynascope.compiler.expect import ExpectationFailed, parse
+from dynascope.compiler.recording import observe
 from dynascope.compiler.report import Break, Hit, Report
 from dynascope.compiler.run import explain
 
@@ -38,6 +39,7 @@ def test_fixed_new_and_moved_breaks_are_told_apart() -> None:
     assert [b.source for b in difference.fixed] == ["y.item()"]
     assert [b.source for b in difference.new] == ["save(x)"]
     assert [(a.line, b.line) for a, b in difference.moved] == [(2, 4)]
+    assert difference.summary == "1 fixed · 1 new · 1 moved"
     assert difference.to_dict()["lines"] == [
         "new: In[1]:12 save(x)", "fixed: In[1]:9 y.item()", "moved: In[1]:4 print(x) (before: line 2)",
     ]  # fmt: skip
@@ -49,6 +51,49 @@ def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
     refused = Report(breaks=[found(2, "print(x)", "raised")])
     assert allowed.diff(before).lines == ["now allowed: In[1]:2 print(x) (before: resumed)"]
     assert refused.diff(before).lines == ["now raised: In[1]:2 print(x) (before: resumed)"]
+
+
+def test_merged_and_split_graphs_and_the_times() -> None:
+    torch._dynamo.reset()
+    split = explain(one, backend="eager")(torch.ones(2))
+    whole = explain(whole_one, backend="eager")(torch.ones(2))
+    assert "1 graph (before: 2; merged)" in whole.diff(split).lines
+    assert "2 graphs (before: 1; split)" in split.diff(whole).lines
+    assert whole.diff(split).to_dict()["times"].startswith("compiled in ")
+
+
+def whole_one(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1) * 2
+
+
+def test_sizes_seen_by_earlier_runs_are_named_as_a_cause() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(one, backend="eager")
+    reports = []
+    for size in (3, 4, 5):
+        with observe() as recording:
+            compiled(torch.ones(size))
+        reports.append(recording.report)
+    cause = "one was traced with symbolic sizes because of earlier runs: x had other sizes there (automatic dynamic shapes)"
+    assert reports[0].notes == []
+    assert f"{cause}." in reports[1].notes
+    difference = reports[1].diff(reports[0])
+    assert difference.causes == [cause]
+    assert cause in difference.lines
+    assert difference.to_dict()["causes"] == [cause]
+    assert not reports[2].diff(reports[1]).causes  # a cache hit
+    again = Report.from_dict(reports[1].to_dict())
+    assert again.diff(reports[0]).causes == [cause]
+
+
+def test_what_a_run_was_told_or_traced_afresh_is_no_such_cause() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(one, backend="eager")
+    for size in (3, 4):
+        compiled(torch.ones(size))
+    first, second = (explain(one, backend="eager", dynamic=True)(torch.ones(n)) for n in (5, 6))
+    assert first.notes == second.notes == []
+    assert not second.diff(first)
 
 
 def test_two_equal_breaks_are_paired_in_order() -> None:
