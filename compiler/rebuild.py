@@ -34,11 +34,14 @@ _MODULES = (
 )  # fmt: skip
 #: further functions that Dynamo writes into graphs
 _FUNCTIONS = frozenset({
-    "torch._C._set_grad_enabled", "torch._C._log_api_usage_once",
+    "torch._C._set_grad_enabled", "torch._C._log_api_usage_once", "torch._C._set_fwd_grad_enabled",
+    "torch._C._autograd._saved_tensors_hooks_disable", "torch._C._autograd._saved_tensors_hooks_enable",
     "torch.amp.autocast_mode._enter_autocast", "torch.amp.autocast_mode._exit_autocast",
 })  # fmt: skip
-#: in those modules, and no operation on tensors: they reach files, settings or the program's own kernels
-_NOT_THESE = ("from_file", "set_", "compile", "import_", "triton_kernel_wrapper")
+#: builtin functions of `torch` that are no operation on tensors: they reach files or settings
+_NOT_THESE = ("from_file", "set_", "compile", "import_")
+#: calls a kernel of the program's own, by its number in this process
+_KERNELS = "triton_kernel_wrapper"
 _BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "pow", "round", "sum"})
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "Ellipsis": ...}
 
@@ -77,8 +80,11 @@ def operation(name: str) -> Callable[..., Any]:
     if "c10d" in name or ".distributed." in name:
         raise NotRunnable(f"it calls {name}, which waits for other processes")
     module, last = str(getattr(found, "__module__", None)), name.rpartition(".")[2]
-    own = module == "torch" and (isinstance(found, type(torch.relu)) or last.startswith(("sym_", "_check")))
-    if (own or module.startswith(_MODULES) or name in _FUNCTIONS) and not last.startswith(_NOT_THESE):
+    if last.startswith(_KERNELS):
+        raise NotRunnable("it calls a Triton kernel of the program's own, which the report does not keep")
+    builtin = isinstance(found, type(torch.relu)) and not last.startswith(_NOT_THESE)
+    own = module == "torch" and (builtin or last.startswith(("sym_", "_check")))
+    if own or module.startswith(_MODULES) or name in _FUNCTIONS:
         return found  # type: ignore[no-any-return]
     raise NotRunnable(f"it calls {name}, which is no operation on tensors that a report could run")
 

@@ -14,6 +14,7 @@ from programs import PROGRAMS
 from torch.utils.checkpoint import checkpoint
 
 from dynascope.compiler import graph_runs, stopwatch
+from dynascope.compiler.drafts import Drafts
 from dynascope.compiler.made_up import MadeUp, limits, size
 from dynascope.compiler.rebuild import RECORDED, NotRunnable, operation, rebuild
 from dynascope.compiler.recording import observe
@@ -93,7 +94,11 @@ def own_gradient(x: torch.Tensor) -> torch.Tensor:
     return Doubled.apply(x)  # type: ignore[no-any-return,no-untyped-call]
 
 
-FUNCTIONS = [arithmetic, branches, checkpointed, autocast, mapped, without_gradients, noisy, own_gradient]
+def gradient(x: torch.Tensor) -> torch.Tensor:
+    return torch.func.grad(lambda y: (y**2).sum())(x)  # type: ignore[no-any-return]
+
+
+FUNCTIONS = [arithmetic, branches, checkpointed, autocast, mapped, without_gradients, noisy, own_gradient, gradient]
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -259,6 +264,30 @@ def test_symbolic_sizes_are_those_of_the_recorded_call() -> None:
         report.run_graph("g0", calls=1)
 
 
+def test_sizes_in_the_files_of_a_trace() -> None:
+    told = [("s0", "7"), ("s1", "-3"), ("s2", "2.5"), ("s3", None)]
+    events: list[dict[str, Any]] = [
+        {"kind": "trace", "cid": "0/0", "metadata": {"dynamo_start": {"stack": []}}, "payload": None}
+    ]
+    for symbol, value in told:
+        events.append({"kind": "trace", "cid": "0/0", "metadata": {"create_symbol": {"symbol": symbol, "val": value}}})
+    drafts = Drafts().feed(events)
+    assert [d.sizes for d in drafts.drafts] == [{"s0": 7, "s1": -3}]
+    assert drafts.unread == {}
+
+
+def shifted(i: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.embedding(i - 9, table)
+
+
+def test_where_no_made_up_integer_fits_it_is_said_before_a_device_sees_it() -> None:
+    report = explain(shifted, backend="eager")(torch.tensor([9, 10]), torch.ones(2, 3))
+    with pytest.raises(NotRunnable, match=r"^g0 cannot be run again: on made-up data it raised IndexError: index out of range"):
+        report.run_graph("g0", calls=1)
+    with pytest.raises(NotRunnable, match="IndexError"):
+        graph_runs._dry_run(report.graphs[0])
+
+
 # -- without a trace ------------------------------------------------------------------------------------------------
 
 
@@ -313,6 +342,7 @@ class Failing(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> None:
         torch._C._functorch._vmap_increment_nesting(3, "error")
         torch._C._set_grad_enabled(True)
+        torch._C._autograd._saved_tensors_hooks_disable("for as long as it runs")
         raise IndexError("index 9 is out of range")
 
 
@@ -326,6 +356,7 @@ def test_a_graph_that_fails_leaves_no_mode_behind(monkeypatch: pytest.MonkeyPatc
             report.run_graph("g0", calls=1)
         assert not torch.is_grad_enabled()
     assert torch._C._functorch.peek_interpreter_stack() is None
+    assert torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is None
     assert report.graphs[0].run is None
 
 
@@ -346,7 +377,7 @@ def _failing_case(self: Any, graph: Graph, device: str | None) -> None:
         ("torch.from_file", "no operation on tensors"),
         ("torch.set_default_dtype", "no operation on tensors"),
         ("torch.ops.load_library", "no operation on tensors"),
-        ("torch.ops.higher_order.triton_kernel_wrapper_mutation", "no operation on tensors"),
+        ("torch.ops.higher_order.triton_kernel_wrapper_mutation", "a Triton kernel of the program's own"),
         ("torch.ops._c10d_functional.all_reduce", "waits for other processes"),
         ("os.system", "does not know by that name"),
         ("eval", "does not know by that name"),
