@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dynascope.compiler import hooks, internals, stopwatch
+from dynascope.compiler import engines, hooks, internals, stopwatch
 from dynascope.compiler.made_up import MadeUp, limits
 from dynascope.compiler.rebuild import RECORDED, NotRunnable, rebuild
 from dynascope.compiler.repeat import random_state
@@ -69,7 +69,7 @@ def _without_trace() -> Iterator[None]:
         stack.enter_context(random_state())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        stack.enter_context(internals.transforms_closed())
+        stack.enter_context(engines.transforms_closed())
         accelerator = torch.accelerator.current_accelerator()
         for kind in {"cpu", accelerator.type if accelerator is not None else "cpu"}:
             stack.enter_context(torch.autocast(kind, enabled=False))
@@ -150,7 +150,7 @@ class _Case:
         """What the backend makes of the graph; None, with a note, where it cannot."""
         made: Callable[..., Any] | None = None
         try:
-            made = internals.compiled_graph(backend, self.rebuild(), self.inputs)
+            made = engines.compiled_graph(backend, self.rebuild(), self.inputs)
             made(*self.inputs)
             self.wait()
         except Exception as error:
