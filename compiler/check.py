@@ -3,18 +3,22 @@
 The last call of what was compiled runs again twice without a trace (`repeat`): compiled, and with torch's stance
 "force_eager", each on fresh copies of its arguments and with the same random numbers.  Compared are what it returns, what
 it leaves in its arguments (and, for a cell's statements, in the names they bind) and the gradients of the tensors and
-parameters that ask for one; with the tolerances of `torch.testing.assert_close` for their dtypes.
+parameters that ask for one, wherever the call reaches them: those of its values, and those that it leaves in `.grad`;
+with the tolerances of `torch.testing.assert_close` for their dtypes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from types import FunctionType
 from typing import Any
 
 from dynascope.compiler import hooks
 from dynascope.compiler.copies import Copies
+from dynascope.compiler.putting import content_of
 from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.world import World, names_used
 
 #: differences that are told
 TOLD = 5
@@ -81,11 +85,18 @@ def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: 
 
     def run() -> dict[str, list[tuple[str, Any]]]:
         args, kwargs = prepare()
+        leaves = list(_wanting(target, args, kwargs))
+        before = [(t.grad, None if t.grad is None else t.grad._version) for _, t in leaves]
         torch.manual_seed(0)
         result = entry(*args, **kwargs)
         left = {name: namespace[name] for name in names if namespace is not None and name in namespace}
         values = list(_tensors("the value", result[1] if namespace is not None else result))
-        grads = _gradients(values, list(_wanting(target, args, kwargs)))
+        grads = [
+            (f"gradient left in {name}", t.grad)
+            for (name, t), (grad, version) in zip(leaves, before, strict=True)
+            if t.grad is not None and (t.grad is not grad or t.grad._version != version)
+        ]
+        grads = [(name, g.clone()) for name, g in grads] + _gradients(values, leaves)
         found = {"values": values, "effects": list(_tensors("argument", [*args, kwargs, left])), "gradients": grads}
         return {what: [(name, Copies()(t.detach())) for name, t in tensors] for what, tensors in found.items()}
 
@@ -124,17 +135,36 @@ def _tensors(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]
 
 
 def _wanting(target: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
-    """Leaves that ask for a gradient: arguments, and parameters of the module."""
+    """Leaves that ask for a gradient: arguments, parameters of the module, what closures and globals lead to."""
+    done: set[int] = set()
+    names = _names_of(target)
+    reached = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in World([target], values=False).leaves()]
+    for name, tensor in [*_tensors("argument", [*args, kwargs]), *reached]:
+        if tensor.requires_grad and tensor.is_leaf and id(tensor) not in done:
+            done.add(id(tensor))
+            yield name, tensor
+
+
+def _names_of(target: Any) -> dict[int, str]:
+    """Names of the tensors that a module holds, or that a function's closure and globals name themselves."""
     import torch
 
-    for name, tensor in _tensors("argument", [*args, kwargs]):
-        if tensor.requires_grad and tensor.is_leaf:
-            yield name, tensor
     owner = getattr(target, "__self__", target)
+    found: dict[int, str] = {}
     if isinstance(owner, torch.nn.Module):
-        for name, parameter in owner.named_parameters():
-            if parameter.requires_grad:
-                yield name, parameter
+        found = {id(p): name for name, p in owner.named_parameters()}
+    function = getattr(target, "__func__", target)
+    if not isinstance(function, FunctionType):
+        return found
+    known = {name: function.__globals__.get(name) for name in names_used(function.__code__)}
+    known |= {n: content_of(cell) for n, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)}
+    for name, value in known.items():
+        if isinstance(value, torch.Tensor):
+            found.setdefault(id(value), name)
+        elif isinstance(value, torch.nn.Module):
+            for inner, parameter in value.named_parameters():
+                found.setdefault(id(parameter), f"{name}.{inner}")
+    return found
 
 
 def _gradients(values: list[tuple[str, Any]], leaves: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -144,5 +174,8 @@ def _gradients(values: list[tuple[str, Any]], leaves: list[tuple[str, Any]]) -> 
     if not outputs or not leaves:
         return []
     total = torch.stack(outputs).sum()
-    grads = torch.autograd.grad(total, [t for _, t in leaves], allow_unused=True)
+    try:
+        grads = torch.autograd.grad(total, [t for _, t in leaves], allow_unused=True)
+    except RuntimeError:  # the call has gone backward itself: what it left in `.grad` is compared
+        return []
     return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, grads, strict=True) if g is not None]

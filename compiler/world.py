@@ -244,6 +244,10 @@ class World:
         """Names that would wait for the user (`input`)."""
         return sorted(_ASKS & self._called())
 
+    def leaves(self) -> list[Any]:
+        """Tensors that can be reached and ask for a gradient."""
+        return [tensor for tensor, _ in self._gradients]
+
     def names_in(self, namespace: dict[str, Any]) -> set[str]:
         """Names of this namespace that the user's functions read or bind."""
         return {name for owner, name, _ in self._names if owner is namespace}

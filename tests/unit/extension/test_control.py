@@ -277,6 +277,41 @@ def test_check_agrees_and_leaves_no_trace(shell: Any) -> None:
     assert shell.report("%%compile --check", "y = x + 1", "y * 2").check["agrees"] is True
 
 
+def test_check_compares_gradients_wherever_parameters_are_reached(shell: Any) -> None:
+    shell("net = torch.nn.Linear(3, 1)", "holder = type('H', (), {})()", "holder.deep = {'net': torch.nn.Linear(3, 1)}",
+          "def make(scale):", "    def inside(x): return net(x * scale) + holder.deep['net'](x)", "    return inside",
+          "scale = torch.ones(3, requires_grad=True)", "g = make(scale)")  # fmt: skip
+    assert shell.report("%%compile --check -f g", "y = g(x)").check["compared"]["gradients"] == 5  # two linears and scale
+    report = shell.report("%%compile --check", "def f(x): return net(x).sum()", "f(x)")
+    assert (report.check["agrees"], report.check["compared"]["gradients"]) == (True, 2)
+    assert shell.report("%%compile --check", "y = net(x)", "z = y * 2").check["compared"]["gradients"] == 0  # no value
+    assert shell.report("%%compile --check", "y = net(x)", "y * 2").check["compared"]["gradients"] == 2
+    report = shell.report("%%compile --check", "def step(x):", "    loss = net(x).sum()", "    loss.backward()",
+                          "    return loss", "step(x)")  # fmt: skip
+    assert (report.check["agrees"], report.check["compared"]["gradients"]) == (True, 2)  # those that it left in .grad
+    assert torch.equal(shell.ns["net"].bias.grad, torch.ones(1))
+
+
+def test_check_finds_wrong_gradients_of_a_global_module(shell: Any) -> None:
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    def wrong(gm: Any, inputs: Any) -> Any:
+        return lambda *args: tuple(Wrong.apply(t) for t in gm(*args))
+
+    torch._dynamo.register_backend(wrong, name="wrong_gradients")
+    shell("net = torch.nn.Linear(3, 1)")
+    report = shell.report("%%compile --check --backend wrong_gradients", "def f(x): return net(x)", "f(x)")
+    assert report.check["agrees"] is False
+    assert [d.partition(" (")[0] for d in report.check["differences"]] == ["gradient of net.weight", "gradient of net.bias"]
+
+
 def test_check_finds_a_backend_that_computes_wrongly(shell: Any) -> None:
     def wrong(gm: Any, inputs: Any) -> Any:
         return lambda *args: tuple(t + 1 if isinstance(t, torch.Tensor) else t for t in gm(*args))
