@@ -121,7 +121,9 @@ def _picture(nodes: list[FxNode]) -> FxPicture:
         value = node["value"].removesuffix(same) if same else node["value"]
         values.append(cut(value, WIDEST - 10, 10, mono=True) if value and i in read else "")
         time = node.get("time", "")
-        wide = max(text_width(titles[i], 12) + 24, text_width(values[i], 10, mono=True) + 10, text_width(time, 10, mono=True) + 16)
+        wide = max(
+            text_width(titles[i], 12) + 24, text_width(values[i], 10, mono=True) + 10, text_width(time, 10, mono=True) + 16
+        )
         boxes.append(lay.Box(f"n{i}", min(WIDEST, max(NARROWEST, wide)), TIMED if time else HEIGHT))
     edges = [lay.Edge(f"n{source}", f"n{i}") for i, node in enumerate(nodes) for source in node["reads"]]
     placed = lay.layout(boxes, edges, engine="layered", compact=True)
