@@ -131,7 +131,9 @@ class BreakTable:
             found = self.new(at, entries, text, first)
             self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(found)
         # a text without a stack names the innermost line only: where the frame itself stood is then not known
-        own = [e["line"] for e in stack if (e["file"], e["function"]) == (frame.file, frame.code_name)]
+        # (a resume function is told under the name of the user's function that it continues)
+        names = (frame.code_name, frame.name) if frame.kind == "resume" else (frame.code_name,)
+        own = [e["line"] for e in stack if e["file"] == frame.file and e["function"] in names]
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
         found.hits.append(hit)
         worse = _WORSE[outcome] > _WORSE[found.outcome]

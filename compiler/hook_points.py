@@ -267,15 +267,14 @@ def _resumes(hooks: Hooks) -> Undo:
     def made(code: CodeType, args: Any, kwargs: Any, resume: CodeType) -> None:
         given = {**dict(zip(names, (code, *args), strict=False)), **kwargs}
         metadata = cache.generated_code_metadata
-        # offsets are those of the user's function, also when the code that breaks is itself a resume function
         original = metadata[code].code if code in metadata else code
         hooks.emit(
             "resume",
             code=hooks.code(code),
             resume=hooks.code(resume),
             original=hooks.code(original),
-            break_at=offset_positions(original, given["init_offset"]),
-            resume_at=offset_positions(original, given["resume_offset"]),
+            break_at=offset_positions(code, given["init_offset"]),
+            resume_at=offset_positions(code, given["resume_offset"]),
             receives=[str(n) for n in given.get("argnames", ())],
             stack=given.get("nstack"),
         )

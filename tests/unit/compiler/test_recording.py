@@ -340,3 +340,20 @@ def test_bad_settings_are_one_line_before_anything_runs(settings: dict[str, Any]
     with pytest.raises(ValueError, match=words) as caught:
         explain(broken, **settings)
     assert "\n" not in str(caught.value)
+
+
+def test_each_resume_function_of_a_chain_knows_its_line_and_the_line_of_its_own_break() -> None:
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        torch._dynamo.graph_break()
+        x = x + 2
+        torch._dynamo.graph_break()
+        x = x + 3
+        torch._dynamo.graph_break()
+        return x + 4
+
+    report = explain(chain, backend="eager")(torch.ones(3))
+    lines = [b.line for b in report.breaks]
+    assert len(lines) == 3
+    assert [h.line for b in report.breaks for h in b.hits] == lines
+    assert [f.resume.line for f in report.frames if f.resume] == lines  # what is left of a break's own line comes first
