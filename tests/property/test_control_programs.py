@@ -23,6 +23,7 @@ from control_programs import LIBRARY, Expected, Program, controlled
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
+from made_programs import Function, programs, text
 
 import dynascope
 from dynascope import api
@@ -172,3 +173,13 @@ def test_with_functions_of_a_library(ip: Any, buttons: Clicks, library: Path, pr
     agrees(buttons.again(program.settings(), program.regions(1, at, count)), program.expected(), theirs + cell, border=border)
     assert {name: vars(module)[name] for name in functions} == functions
     assert all(functions[name].__code__ is code for name, code in codes.items())
+
+
+@FEW
+@given(programs())
+def test_an_unedited_second_run_has_an_empty_diff(ip: Any, functions: list[Function]) -> None:
+    """Whatever the program: loops, `try` and `with` that make frames be skipped, breaks, refusals."""
+    cell = f"%%compile\n{text(functions)}{functions[-1].name}(torch.arange(4.0))"
+    first, second = run(ip, cell), run(ip, cell)
+    assert not second.diff(first), f"{second.diff(first)}\n{cell}"
+    assert [(f.name, f.status) for f in second.frames] == [(f.name, f.status) for f in first.frames], cell

@@ -39,9 +39,13 @@ def test_observed(program: Program, shell: Any) -> None:
     check(program, report, shift=1)
 
 
-def test_the_same_cell_twice_gives_the_same_report(shell: Any) -> None:
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+@pytest.mark.parametrize("options", ["", "--nested-graph-breaks"])
+def test_the_same_cell_twice_has_an_empty_diff(program: Program, options: str, shell: Any) -> None:
+    skip_where_unlike(program)
     shell.ns["torch"] = torch
-    for program in PROGRAMS[:12]:
-        lines = (f"%%compile --view none --backend eager {program.flags()}", program.text())
-        first, second = shell.report(*lines), shell.report(*lines)
-        assert not second.diff(first), program.name
+    lines = (f"%%compile --view none --backend eager {options} {program.flags()}", program.text())
+    first, second = shell.report(*lines), shell.report(*lines)
+    assert second.previous is first
+    assert not second.diff(first), str(second.diff(first))
+    assert second.diff(first).summary == "nothing changed"
