@@ -142,6 +142,19 @@ def test_the_view_shows_grows_and_tells() -> None:
     view.close()
 
 
+def test_a_large_model_travels_compressed_a_small_one_as_it_is() -> None:
+    view = View(many())
+    sent = view.get_state(["content"])["content"]
+    assert set(sent) == {"gzip"}
+    assert len(sent["gzip"]) < 0.1 * len(json.dumps(view.content))
+    assert json.loads(gzip.decompress(sent["gzip"])) == json.loads(json.dumps(view.content))
+    view.set_state({"content": {"gzip": b""}})  # what a front end sends back changes nothing here
+    assert view.content["name"] == "f"
+    view.show(one_break())
+    assert view.get_state(["content"])["content"] == view.content
+    view.close()
+
+
 def test_a_closed_view_leaves_no_widget_behind() -> None:
     from ipywidgets.widgets.widget import _instances
 
