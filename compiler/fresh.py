@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -116,8 +117,19 @@ class _Swaps:
                 if entry.runs <= 0:
                     _swapped.pop(key, None)
         internals.forget_resumes([copy for _, copy in self.copies.values()])
+        self.born()
         self.done.clear()
         self.copies.clear()
+
+    def born(self) -> None:
+        """Functions that the run has made, and that live on, get the code that they would have without it."""
+        own = {id(copy) for _, _, copy in self.done.values()}
+        inner = {id(copy): original for original, copy in self.copies.values() if id(copy) not in own}
+        # held by the table of copies, the constants of the function around it, and twice by asking
+        alive = [copy for _, copy in self.copies.values() if id(copy) in inner and sys.getrefcount(copy) > 4]
+        for function in gc.get_referrers(*alive) if alive else ():  # looks at every object: only where there is one
+            if type(function) is FunctionType and id(function.__code__) in inner:
+                function.__code__ = inner[id(function.__code__)]
 
 
 def _holds(code: CodeType, known: dict[int, CodeType]) -> bool:

@@ -177,6 +177,20 @@ def test_no_wrapper_stays_around_a_graph() -> None:
     assert not torch.autograd.profiler._is_profiler_enabled
 
 
+def test_functions_that_a_run_makes_have_the_code_that_they_would_have_without_it() -> None:
+    made: list[Any] = []
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        made.append(lambda y: y + 1)
+        return x * 2
+
+    torch.compile(f, backend="eager")(torch.ones(2))  # Dynamo knows it: it gets another code object for a run
+    explain(f, backend="eager", profile=1)(torch.ones(2))
+    codes = [c for c in f.__code__.co_consts if hasattr(c, "co_code")]
+    assert [function.__code__ is codes[0] for function in made] == [True, True]
+    assert made[1](1) == 2
+
+
 def test_a_verdict_in_words() -> None:
     report = explain(lambda x: (x @ x).relu(), backend="eager", profile=3)(torch.ones(8, 8))
     assert report.profile is not None
