@@ -230,6 +230,7 @@ MOUNT = """async ([script, style, content]) => {
   const model = { get: k => values[k], set: (k, v) => { values[k] = v; }, save_changes() {}, send() {},
     on: (k, f) => { (heard[k] ||= []).push(f); }, off() {} };
   const root = document.createElement('div'); document.body.append(root);
+  Object.assign(window, { values, heard });
   module.default.render({ model, el: root }); }"""
 
 
@@ -263,6 +264,22 @@ def test_a_compressed_model_is_drawn_and_the_newest_wins(chromium: Browser) -> N
     expect(page.locator(".dyn-counts")).to_contain_text("100 graph breaks")
     page.wait_for_timeout(300)  # the older one, which takes longer, would be drawn by now
     expect(page.locator(".dyn-counts")).to_contain_text("100 graph breaks")
+    page.close()
+
+
+GROWS = """() => { const box = s => document.querySelector(s), places = { '.dyn-src': 300, '.dyn-pane': 200 };
+  for (const [s, top] of Object.entries(places)) box(s).scrollTop = top;
+  window.values.content = structuredClone(window.values.content);
+  for (const act of window.heard['change:content']) act();
+  return Object.keys(places).map(s => box(s).scrollTop); }"""
+
+
+def test_what_is_looked_at_stays_in_sight_while_the_report_grows(chromium: Browser) -> None:
+    page = chromium.new_page(viewport={"width": 1000, "height": 800})
+    mount(page, "many")
+    assert page.evaluate(GROWS) == [300, 200]
+    page.locator(".dyn-brow").nth(40).click()
+    assert page.locator(".dyn-src").evaluate("n => n.scrollTop") > 1000
     page.close()
 
 

@@ -40,18 +40,20 @@ function mount(root, host) {
     if (host.get("selected") !== id) host.set("selected", id);
     host.link(linkTo(id, ""));
   }
-  function light() {
+  function light(look = true) {
     const { content } = ctx;
     const reveals = [breaks, time, split, lens].map((part) => part.light(content, selected));
     if (shown !== selected || drawnFor !== content) detail.show(content, selected);
     [shown, drawnFor] = [selected, content];
-    for (const show of reveals) show(); // after all changes: the page is laid out once
+    if (look) for (const show of reveals) show(); // after all changes: the page is laid out once
   }
   function clear() {
     ctx.pending.clear();
     if (ctx.content) detail.show(ctx.content, selected);
   }
   function request(message) {
+    // a kernel that runs the view's cell may hear nothing until that is over
+    if (message.kind === "stop" && host.get("running") && host.interrupt()) return;
     ctx.local = "";
     header.drawNotes();
     host.ask(message, PATIENCE).then((answer) => {
@@ -86,7 +88,7 @@ function mount(root, host) {
     split.draw(content);
     const wanted = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]);
     selected = wanted || "";
-    light();
+    light(shown !== selected); // a report that grows does not take away what the user looks at
   }
   view.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
@@ -175,6 +177,12 @@ function widgetHost(model) {
     connection(act) {
       model.on("comm_live_update", act);
       return () => model.off("comm_live_update", act);
+    },
+    interrupt() {
+      const kernel = model.widget_manager && model.widget_manager.kernel;
+      if (!kernel || !kernel.interrupt) return false;
+      kernel.interrupt();
+      return true;
     },
     ask: (message, patience) => new Promise((resolve) => {
       const id = `${Date.now()}-${next++}`;

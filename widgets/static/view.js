@@ -1027,18 +1027,19 @@ light();
 if(host.get("selected")!==id)host.set("selected",id);
 host.link(linkTo(id,""));
 }
-function light(){
+function light(look=true){
 const{content}=ctx;
 const reveals=[breaks,time,split,lens].map((part)=>part.light(content,selected));
 if(shown!==selected||drawnFor!==content)detail.show(content,selected);
 [shown,drawnFor]=[selected,content];
-for(const show of reveals)show();
+if(look)for(const show of reveals)show();
 }
 function clear(){
 ctx.pending.clear();
 if(ctx.content)detail.show(ctx.content,selected);
 }
 function request(message){
+if(message.kind==="stop"&&host.get("running")&&host.interrupt())return;
 ctx.local="";
 header.drawNotes();
 host.ask(message,PATIENCE).then((answer)=>{
@@ -1073,7 +1074,7 @@ lens.draw(content);
 split.draw(content);
 const wanted=[host.get("selected"),selected,content.first].find((id)=>id&&content.details[id]);
 selected=wanted||"";
-light();
+light(shown!==selected);
 }
 view.addEventListener("keydown",(event)=>{
 if(event.key!=="Escape")return;
@@ -1158,6 +1159,12 @@ link:()=>{},
 connection(act){
 model.on("comm_live_update",act);
 return()=>model.off("comm_live_update",act);
+},
+interrupt(){
+const kernel=model.widget_manager&&model.widget_manager.kernel;
+if(!kernel||!kernel.interrupt)return false;
+kernel.interrupt();
+return true;
 },
 ask:(message,patience)=>new Promise((resolve)=>{
 const id=`${Date.now()}-${next++}`;
