@@ -195,8 +195,11 @@ class Report:
         from dynascope.compiler import graph_runs
 
         graph = self.graph(id)
-        graph.run = graph_runs.run_graph(graph, device, backend or graph_runs.own_backend(self.settings), calls)
-        return graph.run
+        run = graph_runs.run_graph(graph, device, backend or graph_runs.own_backend(self.settings), calls)
+        if backend is None and (self.settings.get("mode") or self.settings.get("options")):
+            run.notes.append("compiled with the backend's default mode and options, not with those of the run")
+        graph.run = run
+        return run
 
     def save(self, path: str | Path) -> Path:
         """Write the report to `path`, as its suffix says: .html .json .svg .dot .txt .

@@ -475,3 +475,10 @@ def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None
 )  # fmt: skip
 def test_the_backend_of_the_run_unless_it_only_traces(asked: str | None, expected: str) -> None:
     assert graph_runs.own_backend({"backend": asked}) == expected
+
+
+def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
+    report = explain(mapped, backend="eager")(X)
+    report.settings["mode"] = "max-autotune"
+    notes = report.run_graph("g0", calls=1).notes
+    assert notes == ["compiled with the backend's default mode and options, not with those of the run"]
