@@ -1,4 +1,4 @@
-"""Tab completion for the lines of the magics: flags, their values, and the names that `-f` can take."""
+"""Tab completion for the lines of the magics: flags, their values, and the names that `-f` and `--inputs` can take."""
 
 from __future__ import annotations
 
@@ -73,6 +73,8 @@ def _values(f: Field, namespace: dict[str, Any]) -> list[str]:
         return ["cpu", "cuda", "meta", "mps", "xpu"]
     if f.name == "function":
         return [name for name, value in namespace.items() if not name.startswith("_") and _can_be_compiled(value)]
+    if f.name == "inputs":
+        return [name for name, value in namespace.items() if not name.startswith("_") and isinstance(value, (list, tuple))]
     return []
 
 

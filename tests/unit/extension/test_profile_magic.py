@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from dynascope.completion import completions
+
 
 def test_profile_of_an_entry_point(shell):
     report = shell.report(
@@ -88,6 +90,11 @@ def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
     assert report.settings["inputs"] == "sizes"
     assert "float32[5]" in str(report)
     assert "makes the compiler work again" in str(report)
+
+
+def test_tab_completes_the_lists_of_the_notebook(shell):
+    shell.ns |= {"batches": [1], "bound": 3}
+    assert completions("compile", "--profile --inputs b", shell.ns) == ["batches"]
 
 
 def test_inputs_that_cannot_work_are_one_line_before_anything_runs(shell):
