@@ -300,7 +300,8 @@ def test_nothing_is_left_behind() -> None:
     assert before[1:] == after[1:]
 
 
-def test_a_run_keeps_no_tensor_and_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_run_keeps_no_tensor_and_no_module(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(two_layers()[0], backend="eager")(two_layers()[1])
     alive: list[weakref.ref[Any]] = []
 
@@ -310,7 +311,7 @@ def test_a_run_keeps_no_tensor_and_no_module(monkeypatch: pytest.MonkeyPatch) ->
             return super().run(backend, calls)
 
     monkeypatch.setattr(graph_runs, "_Case", Watched)
-    report.run_graph("g0", backend="eager", calls=1)
+    report.run_graph("g0", backend=backend, calls=1)
     gc.collect()
     assert len(alive) == 6
     assert [r() for r in alive] == [None] * 6
