@@ -93,7 +93,7 @@ def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
 
 
 def test_tab_completes_the_lists_of_the_notebook(shell):
-    shell.ns |= {"batches": [1], "bound": 3}
+    shell.ns.update(batches=[1], bound=3)
     assert completions("compile", "--profile --inputs b", shell.ns) == ["batches"]
 
 
