@@ -31,7 +31,7 @@ MOUNT = """
 const data = document.getElementById("dyn-data");
 const read = async () => {
   if (data.dataset.packed !== "gzip") return JSON.parse(data.textContent);
-  return unzipped(Uint8Array.from(atob(data.textContent), (c) => c.charCodeAt(0)));
+  return unzipped(data.textContent);
 };
 read().then((model) => mountPage(document.getElementById("dyn-view"), model));
 """

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { module } from "./load.mjs";
 
-const { clock, linkTo, parseLink, pending, rounded, search, sourceText, step } = await module("logic");
+const { clock, linkTo, parseLink, pending, rounded, search, sourceText, step, unzipped } = await module("logic");
 
 const content = {
   details: {
@@ -72,3 +73,9 @@ test("polylines get round corners", () => {
 });
 
 test("seconds", () => assert.deepEqual([0.031, 4.21, 75.4].map(clock), ["31 ms", "4.2 s", "75 s"]));
+
+test("a compressed model is read from bytes and from base64", async () => {
+  const packed = gzipSync(JSON.stringify({ name: "f", counts: ["ä"] }));
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
+  for (const data of [view, packed.toString("base64")]) assert.deepEqual(await unzipped(data), { name: "f", counts: ["ä"] });
+});

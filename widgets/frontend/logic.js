@@ -94,7 +94,10 @@ export function rounded(points, radius = 7) {
   return path + `L${x} ${y}`;
 }
 
-// The model that was compressed into these bytes.
-export const unzipped = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+// The model that was compressed into these bytes; where a host has no binary messages, they come as base64.
+export const unzipped = (data) => {
+  const bytes = typeof data === "string" ? Uint8Array.from(atob(data), (c) => c.charCodeAt(0)) : data;
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+};
 
 export const clock = (seconds) => (seconds < 0.1 ? `${Math.round(seconds * 1000)} ms` : seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`);

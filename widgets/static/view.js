@@ -246,7 +246,10 @@ path +=`L${part(ax,x,before)} ${part(ay,y,before)}Q${x} ${y} ${part(bx,x,after)}
 const[x,y]=points[points.length - 1];
 return path + `L${x} ${y}`;
 }
-const unzipped=(bytes)=>new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+const unzipped=(data)=>{
+const bytes=typeof data==="string"?Uint8Array.from(atob(data),(c)=>c.charCodeAt(0)):data;
+return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+};
 const clock=(seconds)=>(seconds<0.1?`${Math.round(seconds * 1000)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`);
 const HEAD=34;
 const held=(shape,fold)=>({...shape,x:shape.x + fold.x,y:shape.y + fold.y + HEAD});
