@@ -49,7 +49,8 @@ class Measured:
     #: seconds of the calls without the profiler
     compiled: list[float] = field(default_factory=list)
     eager: list[float] = field(default_factory=list)
-    #: calls before the first that counts, in each turn
+    #: in how many turns the calls were made, and calls before the first that counts in each
+    turns: int = ROUNDS
     warm: int = WARM_UP
     devices: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -144,12 +145,12 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
     taken = _timed(entry, prepare(), wait)
     is_slow = taken > SLOW
     is_harmless = not result.notes  # what cannot be undone is done no oftener than need be
-    rounds = min(ROUNDS, calls) if is_harmless and not is_slow else 1
+    result.turns = min(ROUNDS, calls) if is_harmless and not is_slow else 1
     result.warm = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / taken)))
     with torch.compiler.set_stance("force_eager"):
         spent = _timed(entry, prepare(), wait)
-    for number in range(rounds):  # in turns: the load of the machine changes
-        many = calls // rounds + (number < calls % rounds)
+    for number in range(result.turns):  # in turns: the load of the machine changes
+        many = calls // result.turns + (number < calls % result.turns)
         gc.collect(0)
         result.compiled.extend(_turn(entry, prepare, wait, many, result.warm))
         _profiled(entry, prepare, wait, many, result)
@@ -267,14 +268,26 @@ def tell(measured: Measured, report: Report) -> Profile | None:
     result.verdict = verdict(measured, result, report)
     result.first = first_to_fix(result, report)
     result.notes = [*measured.notes, *result.notes]
-    compiled = result.verdict.compiled_seconds
-    if compiled is not None and result.median_seconds > 1.25 * compiled:
-        result.notes.append(
-            f"the profiler slows the call down, from {time_text(compiled)} to {time_text(result.median_seconds)}: "
-            "short stretches take less without it"
-        )
+    result.notes += _doubts(measured)
     report.notes.extend(n for n in result.notes if n not in report.notes)
     return result
+
+
+def _doubts(measured: Measured) -> Iterator[str]:
+    """What makes the figures uncertain."""
+    if not measured.compiled:
+        return
+    (low, high), own = middle_half(measured.compiled), measured.profilers_own()
+    if own > 0.25 * low:
+        yield (
+            f"the profiler slows the call down, from {time_text(low)} to {time_text(low + own)}: "
+            "short stretches take less without it"
+        )
+    if high > 1.5 * low:
+        yield (
+            f"the calls took very different times, half of them {time_text(low)} to {time_text(high)}: something else keeps "
+            "the machine busy, or the call does not always do the same; take the figures for rough ones"
+        )
 
 
 def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:

@@ -22,11 +22,11 @@ _SECONDS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µ
 _PACKAGE = re.compile(r"[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]")
 _STANDARD = re.compile(r"[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]")
 _KERNEL_FILE = re.compile(r"[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py")
-#: of `--profile`: figures from end to end, and a note that comes and goes with them
-_RUN_TIME = re.compile(r"^run time: .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-_PROFILER_NOTE = re.compile(
-    r"\n*^note: the profiler slows .*?(?=\n\n|\Z)|<p[^<>]*>the profiler slows [^<>]*</p>", re.MULTILINE | re.DOTALL
-)
+#: of `--profile`: figures from end to end, and notes that come and go with them
+_RUN_TIME = re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_PASSING = r"(?:the profiler slows|the calls took very different)"
+_PASSING_NOTE = re.compile(rf"^note: {_PASSING} .*?\n(?=note: )", re.MULTILINE | re.DOTALL)
+_LAST_NOTE = re.compile(rf"\n*^note: {_PASSING} .*?(?=\n\n|\Z)|<p[^<>]*>{_PASSING} [^<>]*</p>", re.MULTILINE | re.DOTALL)
 _SVG = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
 
 
@@ -72,7 +72,8 @@ def stable(text: str, ours: bool = False, folder: str = "") -> str:
     if folder and folder != "/":
         text = text.replace(folder.rstrip("/\\") + "/", "")
     if ours:
-        text = _PROFILER_NOTE.sub("", _RUN_TIME.sub("run time: not stored, as it differs from run to run", text))
+        text = _PASSING_NOTE.sub("", _RUN_TIME.sub("run time: not stored, as it differs from run to run", text))
+        text = _LAST_NOTE.sub("", text)
         text = _SVG.sub(_settle_svg, text)
         text = _SECONDS.sub(r"…\1s", text)  # the unit changes with the time
     return text

@@ -69,13 +69,12 @@ def note(name: str, seconds: float) -> None:
         WATCH[name].put_nowait(seconds)
 
 
-def stopwatch(name: str, warm: int) -> float:
+def stopwatch(name: str, measured: profile.Measured) -> float:
     """The median over the calls that counted: in each turn the first ones warm up."""
-    in_turn = CALLS // profile.ROUNDS
-    turn = warm + in_turn
+    turn = measured.warm + CALLS // measured.turns
     times = list(WATCH[name].queue)
-    assert len(times) == turn * profile.ROUNDS, f"{name}: {len(times)} calls"
-    return statistics.median(t for i, t in enumerate(times) if i % turn >= warm)
+    assert len(times) == turn * measured.turns, f"{name}: {len(times)} calls"
+    return statistics.median(t for i, t in enumerate(times) if i % turn >= measured.warm)
 
 
 def watched(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -176,13 +175,13 @@ def parts(backend: str) -> tuple[list[Row], float]:
     graphs = [s for s in found.segments if s.kind == "graph"]
     for number, name in ((0, "4 products"), (1, "8 products")):
         rows.append(
-            Row(f"graph {number}: {name}", stopwatch(f"graph {number}", measured.warm), graphs[number].median or 0, 0.10)
+            Row(f"graph {number}: {name}", stopwatch(f"graph {number}", measured), graphs[number].median or 0, 0.10)
         )
     for name in ("sleep", "copy", "eager product"):
         line = f"= {name.replace(' ', '_')}("
         broken = next(b for b in report.breaks if line in b.source)
         gap = sum(s.median or 0 for s in found.segments if s.kind == "gap" and s.break_ == broken.id)
-        rows.append(Row(f"gap: {name}", stopwatch(name, measured.warm), gap, 0.10))
+        rows.append(Row(f"gap: {name}", stopwatch(name, measured), gap, 0.10))
     return rows, found.shares["unaccounted"]
 
 

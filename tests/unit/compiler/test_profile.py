@@ -13,6 +13,7 @@ import torch
 from dynascope.compiler import profile as profiles
 from dynascope.compiler.copies import Copies, NotRepeatable
 from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.report import Report
 from dynascope.compiler.run import explain
 from dynascope.compiler.world import World
 
@@ -203,3 +204,15 @@ def test_the_world_does_not_walk_into_machinery() -> None:
 
     world = World([[logging.getLogger("x"), torch.ones(2)]])
     assert len(world._seen) == 2
+
+
+def test_calls_that_take_very_different_times_make_rough_figures() -> None:
+    call = {"name": profiles.CALL, "kind": "cpu", "start": 0, "duration": 1_000_000, "thread": 1, "device": None}
+    measured = profiles.Measured(events=[{**call, "correlation": None}], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
+    found = profiles.tell(measured, Report())
+    assert found is not None
+    assert [note.partition(",")[0] for note in found.notes] == ["the calls took very different times"]
+    measured.compiled = [0.5e-3] * 5
+    found = profiles.tell(measured, Report())
+    assert found is not None
+    assert found.notes == ["the profiler slows the call down, from 500 µs to 1.0 ms: short stretches take less without it"]
