@@ -174,9 +174,7 @@ def parts(backend: str) -> tuple[list[Row], float]:
     rows = []
     graphs = [s for s in found.segments if s.kind == "graph"]
     for number, name in ((0, "4 products"), (1, "8 products")):
-        rows.append(
-            Row(f"graph {number}: {name}", stopwatch(f"graph {number}", measured), graphs[number].median or 0, 0.10)
-        )
+        rows.append(Row(f"graph {number}: {name}", stopwatch(f"graph {number}", measured), graphs[number].median or 0, 0.10))
     for name in ("sleep", "copy", "eager product"):
         line = f"= {name.replace(' ', '_')}("
         broken = next(b for b in report.breaks if line in b.source)
