@@ -13,10 +13,13 @@ from dynascope.compiler.break_costs import time_text
 from dynascope.widgets import layout as lay
 from dynascope.widgets.wire import FxFold, FxNode, FxPicture
 from dynascope.widgets.words import cut, shorten, text_width
+from dynascope.widgets.wrap import wrapped
 
 #: boxes that can still be taken in
 MOST = 60
 WIDEST, HEIGHT = 260.0, 40.0
+#: pixels: what is higher stands in columns, as many as this is wide
+TALL, ROOM = 420.0, 740.0
 #: share of the nodes that one fold may hold
 LARGEST = 0.7
 INPUTS = "inputs"
@@ -84,7 +87,7 @@ def folded_picture(folds: list[FxFold], nodes: list[FxNode], seconds: Sequence[f
     widths = [max(text_width(a, 12), text_width(b, 10)) + 24 for a, b in zip(titles, notes, strict=True)]
     boxes = [lay.Box(f"n{i}", min(WIDEST, max(90.0, width)), HEIGHT) for i, width in enumerate(widths)]
     edges = [lay.Edge(f"n{a}", f"n{b}") for a, b in sorted(joined) if a < b]
-    placed = lay.layout(boxes, edges, engine="layered", compact=True)
+    placed = wrapped(lay.layout(boxes, edges, engine="layered", compact=True), edges, ROOM, tall=TALL, bend=10.0)
     rects = [placed.boxes[f"n{i}"] for i in range(len(folds))]
     return {
         "width": placed.width, "height": placed.height, "boxes": [[r.x, r.y, r.width, r.height] for r in rects],

@@ -46,14 +46,16 @@ class _Column:
         return round(point[0] + self.dx, 1), round(point[1] + self.dy, 1)
 
 
-def wrapped(placed: lay.Placement, edges: list[lay.Edge], room: float) -> lay.Placement:
+def wrapped(
+    placed: lay.Placement, edges: list[lay.Edge], room: float, *, tall: float = TALL, bend: float = BEND
+) -> lay.Placement:
     """`placed` in as many columns as stand side by side in `room` pixels; as it is, where it is not tall or cannot be cut."""
-    cuts = _cuts(placed, edges) if placed.height > TALL else []
+    cuts = _cuts(placed, edges, bend) if placed.height > tall else []
     if not cuts:
         return placed
-    pages = _pages(_pieces(placed, cuts), room)
+    pages = _pages(_pieces(placed, cuts), room, tall)
     columns = [column for page in pages for column in page]
-    y = lay.MARGIN + (BEND if len(pages[0]) > 1 else 0)
+    y = lay.MARGIN + (bend if len(pages[0]) > 1 else 0)
     for page in pages:
         x = lay.MARGIN
         for column in page:
@@ -70,7 +72,7 @@ def wrapped(placed: lay.Placement, edges: list[lay.Edge], room: float) -> lay.Pl
         return lay.Rect(*of(r.y).moved((r.x, r.y)), r.width, r.height)
 
     routes = [
-        _carried(route, used[n], columns, pages) if n in used else [of(p[1]).moved(p) for p in route]
+        _carried(route, used[n], columns, pages, bend) if n in used else [of(p[1]).moved(p) for p in route]
         for n, route in enumerate(placed.edges)
     ]
     width = max(c.right + c.dx for c in columns) + lay.MARGIN
@@ -79,12 +81,12 @@ def wrapped(placed: lay.Placement, edges: list[lay.Edge], room: float) -> lay.Pl
     return lay.Placement(round(width, 1), round(height, 1), boxes, groups, routes, placed.engine)
 
 
-def _cuts(placed: lay.Placement, edges: list[lay.Edge]) -> list[_Cut]:
+def _cuts(placed: lay.Placement, edges: list[lay.Edge], bend: float) -> list[_Cut]:
     """Where it can be cut, from top to bottom."""
     gaps: list[tuple[float, float]] = []
     bottom = math.inf
     for r in sorted([*placed.groups.values(), *placed.boxes.values()], key=lambda r: r.y):
-        if r.y > bottom + 2 * BEND:
+        if r.y > bottom + 2 * bend:
             gaps.append((bottom, r.y))
         bottom = max(r.y + r.height, bottom) if bottom < math.inf else r.y + r.height
     met: list[list[int]] = [[] for _ in gaps]
@@ -111,7 +113,7 @@ def _pieces(placed: lay.Placement, cuts: list[_Cut]) -> list[_Column]:
     return pieces
 
 
-def _pages(pieces: list[_Column], room: float) -> list[list[_Column]]:
+def _pages(pieces: list[_Column], room: float, tall: float) -> list[list[_Column]]:
     """The columns that stand side by side, page by page: narrow pieces spread evenly, wide ones one below the other."""
     runs: list[tuple[bool, list[_Column]]] = []
     for piece in pieces:
@@ -122,9 +124,9 @@ def _pages(pieces: list[_Column], room: float) -> list[list[_Column]]:
     pages = []
     for narrow, run in runs:
         high, wide = run[-1].bottom - run[0].top, max(p.right - p.left for p in run)
-        fit = int((room + lay.SIDE_GAP) // (wide + lay.SIDE_GAP)) if narrow and high > TALL else 1
+        fit = int((room + lay.SIDE_GAP) // (wide + lay.SIDE_GAP)) if narrow and high > tall else 1
         columns = [run[0]]
-        share = high / min(fit, math.ceil(high / TALL))
+        share = high / min(fit, math.ceil(high / tall))
         for piece in run[1:]:
             full = (piece.top + piece.bottom) / 2 - columns[-1].top > share
             columns[-1:] = [columns[-1], piece] if full and len(columns) < fit else [columns[-1].joined(piece)]
@@ -132,13 +134,15 @@ def _pages(pieces: list[_Column], room: float) -> list[list[_Column]]:
     return pages
 
 
-def _carried(route: list[lay.Point], cut: _Cut, columns: list[_Column], pages: list[list[_Column]]) -> list[lay.Point]:
+def _carried(
+    route: list[lay.Point], cut: _Cut, columns: list[_Column], pages: list[list[_Column]], bend: float
+) -> list[lay.Point]:
     """The route that leads from the end of one column to the begin of the next."""
     before = next(n for n, column in enumerate(columns) if column.bottom == cut.bottom)
     here, there = columns[before], columns[before + 1]
     begin = [here.moved(p) for p in route if p[1] <= cut.bottom]
     end = [there.moved(p) for p in route if p[1] >= cut.top]
-    (ax, ay), (bx, by) = (begin[-1][0], cut.bottom + here.dy + BEND), (end[0][0], cut.top + there.dy - BEND)
+    (ax, ay), (bx, by) = (begin[-1][0], cut.bottom + here.dy + bend), (end[0][0], cut.top + there.dy - bend)
     if any(page[-1] is here for page in pages):  # on to the next page: below all columns
         middle = round(cut.top + there.dy - lay.ROW_GAP / 2, 1)
         return [*begin, (ax, middle), (bx, middle), *end]

@@ -89,6 +89,14 @@ def test_no_group_of_a_picture_lies_over_another(name: str) -> None:
     assert overlapping({s["id"]: Rect(s["x"], s["y"], s["w"], s["h"]) for s in outer}) == []
 
 
+def test_the_layers_of_a_model_stand_in_columns_too() -> None:
+    picture = view_model(SAMPLES["layers"]())["details"]["g0"]["parts"][0]["body"]["picture"]
+    rects = {str(i): Rect(*box) for i, box in enumerate(picture["boxes"])}
+    assert overlapping(rects) == []
+    assert len({r.x for r in rects.values()}) >= 4
+    assert picture["height"] < 20 * len(rects)  # a single column is 70 for each
+
+
 def test_a_picture_of_thirty_breaks_is_no_tall_thin_column() -> None:
     picture = view_model(many(30))["split"]
     assert picture["height"] < 6 * picture["width"]
