@@ -17,7 +17,7 @@ from typing import Any
 from dynascope.compiler import hooks
 from dynascope.compiler.copies import Copies
 from dynascope.compiler.putting import content_of
-from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.repeat import Repeat, watching
 from dynascope.compiler.world import World, names_used
 
 #: differences that are told
@@ -62,8 +62,7 @@ class LastCall:
             self._last = (target, entry, repeat, namespace)
             return result
 
-        call.entry = entry  # type: ignore[attr-defined]
-        return call
+        return watching(call, entry)
 
     def compare(self) -> Checked:
         """Run the last call again, compiled and eagerly; lets go of its arguments."""

@@ -22,7 +22,7 @@ from typing import Any
 from dynascope.compiler import hooks, internals
 from dynascope.compiler.break_costs import first_to_fix, time_text
 from dynascope.compiler.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
-from dynascope.compiler.repeat import Arguments, Prepare, Repeat
+from dynascope.compiler.repeat import Arguments, Prepare, Repeat, unwatched, watching
 from dynascope.compiler.report import Profile, Report, Verdict
 from dynascope.compiler.segments import profile_of
 from dynascope.compiler.stopwatch import middle_half, no_collection, silent, timed
@@ -83,6 +83,7 @@ class LastCall:
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
         """`entry`, the compiled `target`, with its calls watched; `namespace`: as for Repeat."""
+        plain = unwatched(entry)  # what `--check` has put around it is not to be measured
 
         def call(*args: Any, **kwargs: Any) -> Any:
             repeat = Repeat(target, args, kwargs, namespace)
@@ -90,14 +91,13 @@ class LastCall:
                 if sentence not in self._warned:
                     self._warned.add(sentence)
                     self._warn(sentence)
-            self._last, self._raised = (entry, repeat), True
-            self._called = (target, entry) if namespace is None else None  # a cell's statements take no inputs
+            self._last, self._raised = (plain, repeat), True
+            self._called = (target, plain) if namespace is None else None  # a cell's statements take no inputs
             result = entry(*args, **kwargs)
             self._raised = False
             return result
 
-        call.entry = entry  # type: ignore[attr-defined]
-        return call
+        return watching(call, entry)
 
     def measure(self, calls: int) -> Measured:
         """Run the last call again; lets go of its arguments."""

@@ -27,6 +27,7 @@ from dynascope.api import cell_number, remember
 from dynascope.cell import Cell
 from dynascope.compiler import check, expect, internals, marks
 from dynascope.compiler.places import STATEMENTS as CELL
+from dynascope.compiler.repeat import unwatched
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import SAVE_SUFFIXES as SAVED_AS
 from dynascope.compiler.settings import Settings
@@ -330,8 +331,7 @@ class Run:
             entry = None if name.startswith("_") else entry_of(value)
             if entry is None:
                 continue
-            while hasattr(entry, "entry"):  # without what --profile and --check put around it
-                entry = entry.entry
+            entry = unwatched(entry)
             if isinstance(value, torch.nn.Module):
                 marks.compiled_call(value)(entry)
             else:

@@ -192,6 +192,13 @@ def test_functions_that_a_run_makes_have_the_code_that_they_would_have_without_i
     assert made[1](1) == 2
 
 
+def test_what_check_puts_around_a_call_is_not_measured() -> None:
+    report = explain(lambda x: (x @ x).relu(), backend="eager", profile=2, check=True)(torch.ones(8, 8))
+    assert report.profile is not None
+    assert report.check is not None
+    assert "gap" not in [s.kind for s in report.profile.segments]  # the copies that it makes
+
+
 def test_a_verdict_in_words() -> None:
     report = explain(lambda x: (x @ x).relu(), backend="eager", profile=3)(torch.ones(8, 8))
     assert report.profile is not None
