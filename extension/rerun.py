@@ -57,11 +57,22 @@ def attach(run: Run, display: Display) -> None:
         _views.add(view)
         view.controller = controller = Controller(run, display, cell_id(run.shell))
         view.on_request(controller.heard)
+        hear_at_once(view)
         view.devices = devices()
         changes = changed_objects(run.cell)
         if changes and view.can_run_again:
             view.message(f"Run again runs the cell once more: {', '.join(changes)} will change again.")
     controller.run = run
+
+
+def hear_at_once(view: Any) -> None:
+    """Have a click heard where the front end sends it, a subshell if there is one, also while a cell runs.
+
+    ipykernel 7.4 hands all messages of a widget to the shell that last wrote to it: most often the one that is busy.
+    """
+    comm = getattr(view, "comm", None)
+    if comm is not None and hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda data, asked: asked
 
 
 def devices() -> list[str]:
@@ -181,6 +192,7 @@ class Controller:
             _queued, _running = None, self
         view = self.view
         view.message("")
+        view.running = True
         try:
             with _interrupts():
                 work()
@@ -188,7 +200,7 @@ class Controller:
             view.message("interrupted", "warning")
         finally:
             _running = None
-            view.busy = False
+            view.running = view.busy = False
 
     def _graph(self, id: str, device: str | None) -> None:
         """One graph on its own; its figures go into the report, and to every place where that is shown."""

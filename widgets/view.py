@@ -38,9 +38,9 @@ class View(anywidget.AnyWidget):
     """A clickable view of one report, which may still be growing.
 
     Traits the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls
-    show), `busy`, `can_run_again` (no controls where False), `devices` (on which a graph can run alone), `edited`,
-    `command` (the equivalent magic line) and `diff` (`{"summary": str, "lines": [str], "times": str, ...}` or
-    None).
+    show), `busy`, `running` (what a button started), `can_run_again` (no controls where False), `devices` (on which a
+    graph can run alone), `edited`, `command` (the equivalent magic line) and `diff` (`{"summary": str, "lines": [str],
+    "times": str, ...}` or None).
     """
 
     _esm = (STATIC / "view.js").read_text("utf-8")
@@ -53,6 +53,7 @@ class View(anywidget.AnyWidget):
     settings = traitlets.Dict().tag(sync=True)
     busy = traitlets.Bool(False).tag(sync=True)
     can_run_again = traitlets.Bool(False).tag(sync=True)
+    running = traitlets.Bool(False).tag(sync=True)
     devices: Any = traitlets.List().tag(sync=True)
     edited = traitlets.Bool(False).tag(sync=True)
     command = traitlets.Unicode("").tag(sync=True)

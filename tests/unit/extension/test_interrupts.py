@@ -1,0 +1,125 @@
+"""An interrupt is never lost: it stops the user's code, also where it came while ours was running."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dynascope.interrupts import Interrupts, interruptible
+
+
+@pytest.fixture(autouse=True)
+def _handler() -> Iterator[None]:
+    """Interrupts raise, also where the tests were started in the background (a shell ignores them there)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ours_is_not_stopped_and_the_users_code_does_not_begin() -> None:
+    done: list[str] = []
+
+    def run() -> None:
+        with Interrupts():
+            interrupt()
+            done.append("set up")
+            interruptible(done.append, "user")
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert done == ["set up"]
+
+
+def test_between_two_statements_and_at_the_end() -> None:
+    done: list[str] = []
+
+    def between() -> None:
+        with Interrupts():
+            interruptible(done.append, "first")
+            interrupt()
+            interruptible(done.append, "second")
+
+    def at_the_end() -> None:
+        with Interrupts():
+            interrupt()
+            done.append("put back")
+
+    with pytest.raises(KeyboardInterrupt):
+        between()
+    with pytest.raises(KeyboardInterrupt):
+        at_the_end()
+    assert done == ["first", "put back"]
+    interruptible(done.append, "later")  # nothing is left over
+    assert done[-1] == "later"
+
+
+def test_nested_runs_and_an_error_of_the_users() -> None:
+    done: list[str] = []
+
+    def nested() -> None:
+        with Interrupts(), Interrupts():
+            interrupt()
+            interruptible(done.append, "went on")
+
+    def inner_puts_back() -> None:
+        with Interrupts():
+            interruptible(inner)
+
+    def inner() -> None:
+        with Interrupts():
+            interrupt()
+            done.append("put back")
+        done.append("went on")
+
+    def failing() -> None:
+        with Interrupts():
+            interrupt()
+            raise ValueError("mine")
+
+    with pytest.raises(KeyboardInterrupt):
+        nested()
+    with pytest.raises(ValueError, match="mine"):
+        failing()
+    assert done == []
+    with pytest.raises(KeyboardInterrupt):
+        inner_puts_back()
+    assert done == ["put back"]
+    interruptible(lambda: None)
+
+
+def test_a_cell_that_is_interrupted_before_its_code_runs(shell: Any) -> None:
+    shell.ns["interrupt"] = interrupt
+    shell("%config DynascopeMagics.view = 'none'")
+    from dynascope import session
+
+    before = session.Run._run
+    try:
+        session.Run._run = lambda self, recording: (interrupt(), before(self, recording))[1]  # type: ignore[method-assign]
+        done = shell("%%compile", "began = True")
+    finally:
+        session.Run._run = before  # type: ignore[method-assign]
+    assert type(done.error) is KeyboardInterrupt
+    assert "began" not in shell.ns
+
+
+def test_where_torch_would_swallow_it_an_interrupt_comes_again() -> None:
+    file = os.path.join("somewhere", "torch", "_dynamo", "guards.py")
+    swallow = compile("try:\n    interrupt()\nexcept KeyboardInterrupt:\n    done.append('lost')\n", file, "exec")
+    done: list[str] = []
+
+    def user() -> None:
+        exec(swallow, {"interrupt": interrupt, "done": done})
+        while True:
+            signal.pause()
+
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        interruptible(user)
+    assert done == []
