@@ -55,8 +55,6 @@ class BreakTable:
             stack = [
                 {"file": end["file"], "line": line, "function": end["function"], "column": column, "end_column": end_column}
             ]
-        if stack and stack[-1].get("column") is None and end is not None:
-            _add_columns(stack[-1], end)
         # 2.9 to 2.13: "step" ends the graph at the last statement before a block that cannot be resumed; the break is
         # deeper, where the text says, and the rest of the function runs eagerly
         stepped = end is not None and end["reason"] == "step_unsupported"
@@ -67,6 +65,8 @@ class BreakTable:
             stack = self.printed_stack(text, draft) or stack
         if not stack:
             return None
+        if end is not None and stack[-1].get("column") is None and "carets" not in stack[-1]:
+            stack[-1] = _with_columns(stack[-1], end)
         rest_is_eager = stepped or "skipping the rest of the function" in text.text
         outcome: Outcome = "skipped" if rest_is_eager else "resumed"
         if rest_is_eager:
@@ -218,10 +218,10 @@ def _matching(texts: list[breaktext.BreakText], stack: list[dict[str, Any]]) -> 
     return texts[-1] if texts else None
 
 
-def _add_columns(innermost: dict[str, Any], end: dict[str, Any]) -> None:
-    """Torch 2.9 tells no columns in a break's stack: those of the instruction there are known from the translators."""
+def _with_columns(innermost: dict[str, Any], end: dict[str, Any]) -> dict[str, Any]:
+    """2.9 and 2.11 tell no columns, or not everywhere: those of the instruction there are known from the translators."""
     candidates = [(c["file"], c["at"]) for c in (end.get("stopped") or [])[:1]] + [(end["file"], end["at"])]
     for file, (line, column, _, end_column) in candidates:
         if (file, line) == (innermost["file"], innermost["line"]):
-            innermost["column"], innermost["end_column"] = column, end_column
-            return
+            return {**innermost, "column": column, "end_column": end_column}
+    return innermost

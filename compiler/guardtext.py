@@ -54,6 +54,7 @@ def _readable(kind: str, text: str) -> str:
 def source(text: str) -> str:
     """`L['x']` and `G['x']` as the user writes them."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
     text = re.sub(r"G\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)
     return re.sub(r"__import_(\w+?)(?=\W|$)", lambda m: m.group(1).replace("_dot_", "."), text)

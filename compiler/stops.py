@@ -64,9 +64,13 @@ def reason_of(draft: Draft) -> str | None:
 def stack_of(draft: Draft) -> list[dict[str, Any]]:
     """The user's stack at the stop, outermost first, as far as the exception or the translators tell it."""
     event = draft.frame or {}
-    stack: list[dict[str, Any]] = list(error_of(draft)["stack"] or ())
+    stack: list[dict[str, Any]] = [dict(entry) for entry in error_of(draft)["stack"] or ()]
     chain = event.get("stopped") or []
     if len(stack) >= len(chain):
+        if stack and chain and stack[-1].get("column") is None:  # 2.9 and 2.11 tell none; the instruction's are known
+            file, (line, column, _, end_column) = chain[0]["file"], chain[0]["at"]
+            if (file, line) == (stack[-1]["file"], stack[-1]["line"]):
+                stack[-1] |= {"column": column, "end_column": end_column}
         return stack
     return [
         {

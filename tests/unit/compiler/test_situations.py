@@ -170,9 +170,9 @@ def test_a_break_in_a_generator_is_told_beside_what_it_led_to() -> None:
 
     report = explain(f, backend="eager")(torch.ones(2))
     first = f.__code__.co_firstlineno
-    assert [(b.line - first, b.gb_ids, b.outcome) for b in report.breaks] == [
-        (3, ["GB0025"], "skipped"), (2, ["GB0091"], "skipped"),
-    ]  # fmt: skip
+    # what going on led to is another break in 2.13
+    assert (report.breaks[0].line - first, report.breaks[0].gb_ids, report.breaks[0].outcome) == (3, ["GB0025"], "skipped")
+    assert [(b.line - first, b.gb_ids, b.outcome) for b in report.breaks[1:]] in ([], [(2, ["GB0091"], "skipped")])
     assert [f.name for f in report.frames if f.status == "skipped"] == ["f"]
 
 
@@ -216,14 +216,17 @@ def calls_not_nested(x: torch.Tensor) -> torch.Tensor:
     return torch._dynamo.disable_nested_graph_breaks(calls_nested)(x.tan()).tan()
 
 
-def test_nested_graph_breaks_and_a_region_without_them() -> None:
+def test_a_nested_graph_break_is_the_outermost_frames() -> None:
     nested = explain(calls_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
     assert [(f.name, f.graph) for f in nested.frames if f.status != "ignored"] == [
         ("calls_nested", "g0"),
         ("calls_nested", "g1"),
     ]
     assert [[h.frame for h in b.hits] for b in nested.breaks] == [["f0"]]
-    torch._dynamo.reset()
+
+
+@pytest.mark.skipif(torch.__version__.startswith("2.11"), reason="2.11 captures in its wrapper; docs/torch_versions.md")
+def test_a_region_without_nested_graph_breaks() -> None:
     classic = explain(calls_not_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
     shown = {f.id: f for f in classic.frames if f.status != "ignored"}
     assert [f.name for f in shown.values()] == [
