@@ -17,7 +17,7 @@ from typing import Any
 from dynascope.compiler import internals
 from dynascope.compiler.input_words import words_of
 from dynascope.compiler.parts import InputRun
-from dynascope.compiler.profile import Measured, measure
+from dynascope.compiler.profile import INTERRUPTED, Measured, measure
 from dynascope.compiler.recording import observe
 from dynascope.compiler.repeat import Repeat
 from dynascope.compiler.report import Report
@@ -49,9 +49,11 @@ def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], ca
             args, kwargs = arguments_of(value)
             tried.append(Tried(described(args, kwargs)))
             _try(tried[-1], Repeat(target, args, kwargs), entry, calls)
+            if tried[-1].error == INTERRUPTED:
+                break
     except KeyboardInterrupt:
         if tried and tried[-1].measured is None:
-            tried[-1].error = "interrupted"
+            tried[-1].error = INTERRUPTED
     return tried
 
 

@@ -39,6 +39,8 @@ SLOW = 0.2
 ROUNDS = 5
 #: seconds that the eager calls may take together; at least three are timed
 EAGER_BUDGET = 10.0
+#: what a run says that Ctrl-C ended
+INTERRUPTED = "the call was not profiled: interrupted"
 
 
 @dataclass
@@ -129,7 +131,7 @@ def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALL
         with hooks.HOOKS.paused(), repeat.without_trace() as prepare, no_collection():
             _measure(entry, prepare, calls, result)
     except KeyboardInterrupt:
-        result.failed = "the call was not profiled: interrupted"
+        result.failed = INTERRUPTED
     except Exception as error:
         result.failed = f"the call was not profiled: run again it raised {type(error).__name__}: {error}"
     result.notes.extend(repeat.notes)

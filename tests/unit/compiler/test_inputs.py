@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from dynascope.compiler.input_words import summed_up
-from dynascope.compiler.inputs import arguments_of, described
+from dynascope.compiler.inputs import arguments_of, described, try_inputs
 from dynascope.compiler.parts import InputRun
+from dynascope.compiler.profile import INTERRUPTED
 from dynascope.compiler.report import Report
 from dynascope.compiler.run import explain
 
@@ -65,6 +66,17 @@ def test_an_input_that_fails_is_told_and_the_others_go_on() -> None:
     assert report.inputs[0].error is not None
     assert report.inputs[0].words.startswith("not measured: TorchRuntimeError")
     assert report.error is None
+
+
+def test_an_interrupt_ends_the_list() -> None:
+    def stops(x: torch.Tensor) -> torch.Tensor:
+        if len(x) == 5:
+            raise KeyboardInterrupt
+        return x + 1
+
+    sizes = [torch.ones(n) for n in (3, 5, 7)]
+    tried = try_inputs(stops, stops, sizes, 1)
+    assert [t.error for t in tried] == [None, INTERRUPTED]
 
 
 def test_inputs_are_described_and_never_kept() -> None:
