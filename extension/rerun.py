@@ -287,14 +287,17 @@ class Output:
         self._stack.enter_context(contextlib.redirect_stdout(stream))
         self._stack.enter_context(contextlib.redirect_stderr(stream))
         output = self
+        shell: Any = InteractiveShell.instance()
+        before = shell.display_pub
 
         class Publisher(CapturingDisplayPublisher):
+            def __getattr__(self, name: str) -> Any:
+                return getattr(before, name)  # what a kernel asks of its own one when it hears a message meanwhile
+
             def publish(self, data: Any, *args: Any, **kwargs: Any) -> None:
                 if not kwargs.get("update"):
                     output.add("data", str(data.get("text/plain", "")) + "\n")
 
-        shell: Any = InteractiveShell.instance()
-        before = shell.display_pub
         publisher: Any = Publisher
         shell.display_pub = publisher()
         self._stack.callback(setattr, shell, "display_pub", before)
