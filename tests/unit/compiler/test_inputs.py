@@ -56,7 +56,8 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
         report = given(torch.ones(3, 3), torch.ones(4, 3), torch.ones(4, 3), dynamic=False)
     assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["recompiled", "eager", "eager"]
-    assert report.inputs[1].words.startswith("runs eagerly: Dynamo recompile limit exceeded")
+    assert report.inputs[1].words.startswith("runs eagerly: ")
+    assert "recompile limit" in report.inputs[1].words.replace("_", " ")
 
 
 def test_an_input_that_fails_is_told_and_the_others_go_on() -> None:

@@ -76,7 +76,7 @@ def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
     with torch._dynamo.config.patch(recompile_limit=3):
         report = seen(call)
     assert (report.summary.graphs, report.summary.recompiles, report.summary.skipped) == (3, 2, 1)
-    assert "recompile limit" in (report.frames[-1].reason or "").lower()
+    assert "recompile limit" in (report.frames[-1].reason or "").lower().replace("_", " ")
     assert report.recompiles[0].words == ["scale.by was 0.5 when it was compiled, and is not now"]
 
 
@@ -94,7 +94,10 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     report = seen(call)
     words = [r.words for r in report.recompiles]
     assert words[0] == ["factor was 2 when it was compiled, and is not now"]
-    assert "x had another dtype: Float before, Double now" in words[1]
+    # 2.9 and 2.11 name the argument by its number
+    assert {"x had another dtype: Float before, Double now", "args[0] had another dtype: Float before, Double now"} & {
+        *words[1]
+    }
 
 
 def test_compiled_autograd_is_a_kind_of_its_own() -> None:
@@ -159,6 +162,7 @@ def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
     assert recording.report.error.caught
 
 
+@pytest.mark.skipif(torch.__version__.startswith("2.9"), reason="2.9 names the caller's line only; docs/torch_versions.md")
 def test_a_break_in_a_generator_is_told_beside_what_it_led_to() -> None:
     def f(x: torch.Tensor) -> Any:
         def turns() -> Any:
@@ -225,7 +229,7 @@ def test_a_nested_graph_break_is_the_outermost_frames() -> None:
     assert [[h.frame for h in b.hits] for b in nested.breaks] == [["f0"]]
 
 
-@pytest.mark.skipif(torch.__version__.startswith("2.11"), reason="2.11 captures in its wrapper; docs/torch_versions.md")
+@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="2.9 has none, 2.11 another; docs/torch_versions.md")
 def test_a_region_without_nested_graph_breaks() -> None:
     classic = explain(calls_not_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
     shown = {f.id: f for f in classic.frames if f.status != "ignored"}
