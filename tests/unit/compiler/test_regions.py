@@ -84,6 +84,8 @@ def _new_dynamo() -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_every_break_names_its_region(function: Any, regions: list[str], flag: bool | None, nested_graph_breaks: bool) -> None:
+    if nested_graph_breaks and torch.__version__.startswith("2.9") and function is calls_decorated:
+        pytest.skip("torch 2.9: an early version of nested graph breaks; its code raises IndexError")
     report = explain(
         function, backend="eager", error_on_graph_break=flag, nested_graph_breaks=nested_graph_breaks
     )(torch.ones(3))  # fmt: skip
