@@ -62,11 +62,18 @@ def said(text: str, limit: int) -> str:
     return printable(re.sub(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b", "", text[: 2 * limit + 1000]), limit)
 
 
+def set_by(region: str) -> str:
+    """`region In[3]:4`; as it was written where it is an option, `--region g=allow`."""
+    return region if region.startswith("--") else f"region {region}"
+
+
 def flag_words(value: bool | None, region: str | None) -> str:
     """`False (default)`, `True (region In[3]:4)`, `unknown`."""
     if value is None and region is None:
         return "unknown"
-    who = {None: "", "default": " (default)", "this run": " (this run)"}.get(region, f" (region {region})")
+    who = {None: "", "default": " (default)", "this run": " (this run)"}.get(region)
+    if region is not None and who is None:
+        who = f" ({set_by(region)})"
     return f"{'unknown' if value is None else value}{who}"
 
 

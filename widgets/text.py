@@ -13,7 +13,7 @@ import textwrap
 
 from dynascope.compiler.input_words import summed_up
 from dynascope.compiler.report import Break, Report, headline
-from dynascope.widgets.advice import advice, cause_of, said
+from dynascope.widgets.advice import advice, cause_of, said, set_by
 from dynascope.widgets.bands import region_name
 from dynascope.widgets.graphrun import run_words
 from dynascope.widgets.model import sorted_breaks
@@ -194,4 +194,4 @@ class _Terminal:
 def allowed_words(b: Break, places: Places) -> str:
     """`, allowed by region In[3]:8`; empty where it is not allowed."""
     region = region_name(b, places)
-    return "" if not b.allowed else f", allowed by region {region}" if region else ", allowed here"
+    return "" if not b.allowed else f", allowed by {set_by(region)}" if region else ", allowed here"

@@ -350,3 +350,10 @@ def test_under_time_autoreload_run_and_a_tracing_debugger(shell: Any, tmp_path: 
         sys.settrace(before)
     assert done.error is None
     assert seen
+
+
+def test_the_text_names_an_option_as_it_was_written(shell: Any) -> None:
+    from dynascope.widgets.text import to_text
+
+    report = shell.report("%%compile --error-on-graph-break --region inner=allow", *CELL)
+    assert "(resumed, allowed by --region inner=allow," in to_text(report)
