@@ -58,7 +58,9 @@ def all_of(body: list[Statement]) -> list[Statement]:
 @given(programs(), st.booleans(), st.data())
 def test_line_regions_do_what_a_with_does(shell: Any, functions: list[Function], outer: bool, data: st.DataObject) -> None:
     source = text(functions)
-    chosen = data.draw(st.sampled_from(all_of([s for f in functions for s in f.body])))
+    # the model does not know a block that cannot be resumed inside one that can
+    every = [s for s in all_of([s for f in functions for s in f.body]) if s.kind not in ("for", "try", "manager")]
+    chosen = data.draw(st.sampled_from(every))
     last = chosen
     while last.body:
         last = last.body[-1]
