@@ -1,8 +1,9 @@
 """Copies of a call's arguments on which the call can be run again.
 
-Promises: a copied tensor has the values, device, dtype, strides, offset and `requires_grad` of its original; tensors
+Promises: a copied tensor has the values, device, dtype, strides, offset, `requires_grad` and `is_leaf` of its original; tensors
 that share memory share memory in the copies too; an object that occurs twice is one object in the copies.  Parameters and
-modules are not copied (compiled code is bound to them): what a call does to them is undone instead (`world`).
+modules are not copied (compiled code is bound to them), nor are objects that do something when they go (`__del__`): what a
+call does to them is undone instead (`world`).
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Copies:
             raise NotRepeatable(f"one of its arguments is a {kind.__name__}, which runs only once")
         if isinstance(value, io.IOBase):
             raise NotRepeatable("one of its arguments is a file")
+        if _has_destructor(kind):
+            return value  # a copy that goes would close what the original holds; `world` puts it back
         if isinstance(value, (list, set, dict)):
             made = copy.copy(value)  # keeps the class and its other state
             self._done[id(value)] = (value, made)
@@ -133,9 +136,16 @@ class Copies:
     def _tensor(self, value: Any) -> Any:
         import torch
 
+        if _has_destructor(type(value)):
+            return value
         with torch.no_grad():
             made = self._strided(value) if _is_strided(value) else value.detach().clone()
-        vars(made).update(vars(value))  # mark_dynamic and the like
+        if type(made) is not type(value):
+            raise NotRepeatable(f"one of its arguments is a {type(value).__name__}, of which torch makes no copy")
+        # mark_dynamic and the like; what the copy of a tensor subclass has of itself are its own inner tensors
+        vars(made).update({name: inner for name, inner in vars(value).items() if name not in vars(made)})
+        if value.requires_grad and not value.is_leaf:
+            return _computed(made)
         made.requires_grad_(value.requires_grad)
         return made
 
@@ -150,6 +160,29 @@ class Copies:
         made = torch.empty(0, dtype=value.dtype, device=value.device)
         made.set_(self._storages[key][1], value.storage_offset(), value.size(), value.stride())
         return made
+
+
+def _has_destructor(kind: type) -> bool:
+    return any("__del__" in vars(c) for c in kind.__mro__)
+
+
+def _computed(tensor: Any) -> Any:
+    """The same tensor as the result of an operation: only such a one can ask for a gradient and be changed in place."""
+    import torch
+
+    class Computed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, tensor: Any, seed: Any) -> Any:
+            ctx.mark_dirty(tensor)
+            return tensor
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return None, None
+
+    compute: Any = Computed.apply
+    with torch.enable_grad():
+        return compute(tensor, torch.zeros((), requires_grad=True))
 
 
 def _is_strided(value: Any) -> bool:

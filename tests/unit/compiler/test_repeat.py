@@ -305,3 +305,47 @@ def test_lightly_puts_back_what_calls_were_seen_to_change_and_the_end_puts_back_
         prepare(lightly=True)
         assert (first.item(), second.item(), log) == (0.0, 1.0, [0, 1])
     assert (first.item(), second.item(), log) == (0.0, 0.0, [0])
+
+
+def test_the_copy_of_a_tensor_subclass_has_inner_tensors_of_its_own() -> None:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    a, b = torch.zeros(3), torch.zeros(3)
+    again(lambda x: x.add_(1), TwoTensor(a, b))
+    assert (a.tolist(), b.tolist()) == ([1.0] * 3, [1.0] * 3)
+
+
+def test_objects_with_a_destructor_are_not_copied() -> None:
+    closed = []
+
+    class Handle:
+        def __init__(self) -> None:
+            self.uses = 0
+
+        def __del__(self) -> None:
+            closed.append(self)
+
+    class Handles(list[int]):
+        def __del__(self) -> None:
+            closed.append(self)
+
+    handle, handles = Handle(), Handles([1])
+
+    def f(handle: Handle, handles: Handles) -> None:
+        handle.uses += 1
+        handles.append(2)
+
+    again(f, handle, handles)
+    assert not closed
+    assert (handle.uses, handles) == (1, [1, 2])
+
+
+def test_an_argument_that_was_computed_can_be_changed_in_place_by_each_call() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    hidden = (weight * 2).expand(2, 3).t()
+    copied = Copies()([hidden, hidden])
+    assert copied[0] is copied[1]
+    assert (copied[0].is_leaf, copied[0].requires_grad, copied[0].stride()) == (False, True, hidden.stride())
+    assert torch.equal(copied[0], hidden)
+    report = explain(lambda h: h.add_(1) * 2, backend="aot_eager", profile=2)(weight * 2)
+    assert report.profile is not None, report.notes
