@@ -309,8 +309,8 @@ class _Assembly:
 
     def skipped(self, draft: Draft) -> tuple[Any, str | None]:
         reason = (draft.frame or {}).get("skip_reason")
-        if draft.cid is None and places.in_stdlib(str(draft.code.get("file"))):
-            return "ignored", stops.reason_of(draft) or reason  # a generator of Python's library, met on the way
+        if draft.cid is None and places.is_compilers_own(str(draft.code.get("file"))):
+            return "ignored", stops.reason_of(draft) or reason  # a generator of a library's, met on the way
         if draft.break_texts or draft.error_text or stops.error_of(draft)["type"]:
             return ("empty" if stops.nothing_to_compile(draft) else "skipped"), stops.reason_of(draft) or reason
         if draft.cid is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dynascope.compiler import internals
 from dynascope.compiler.report import Report, plural
+from dynascope.compiler.report import seconds as seconds_text
 
 #: compile id -> (the generation that it belongs to, the report, the graph that waits)
 _pending: dict[str, tuple[object, weakref.ref[Report], str]] = {}
@@ -47,5 +48,5 @@ def complete(report: Report, late: list[dict[str, Any]]) -> None:
         whose = (
             " of an earlier report, which shows them now" if known == len(late) else " of code compiled before this recording"
         )
-        report.notes.append(f"{plural(len(late), 'backward graph')} compiled in {seconds:.2f} s:{whose}.")
+        report.notes.append(f"{plural(len(late), 'backward graph')} compiled in {seconds_text(seconds)}:{whose}.")
         report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler import internals, places
+from dynascope.compiler import internals, marks, places
 
 
 @contextlib.contextmanager
@@ -116,7 +116,7 @@ class _Swaps:
                 entry.runs -= 1
                 if entry.runs <= 0:
                     _swapped.pop(key, None)
-        internals.forget_resumes([copy for _, copy in self.copies.values()])
+        marks.forget_resumes([copy for _, copy in self.copies.values()])
         self.born()
         self.done.clear()
         self.copies.clear()

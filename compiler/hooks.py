@@ -35,6 +35,8 @@ class Hooks:
         #: ours among the handlers of the structured trace
         self.trace_handler: logging.Handler | None = None
         self._undo: list[Undo] = []
+        #: threads that measure, or run a graph on its own, just now
+        self._pausing = 0
         self._lock = threading.RLock()
         self._local = threading.local()
         self._codes: dict[int, tuple[CodeType, dict[str, Any]]] = {}
@@ -45,8 +47,10 @@ class Hooks:
         """Send events to `sink` from now on; returns which hooks took."""
         with self._lock:
             try:
-                if not self.sinks:
+                if not self.sinks and not self._pausing:
                     self._install()
+                elif self._pausing:
+                    sink({"kind": "paused", "thread": None, "cid": None})
                 self.sinks = [*self.sinks, sink]
             except BaseException:  # an interrupt, between any two lines
                 self.detach(sink)
@@ -66,7 +70,7 @@ class Hooks:
         from dynascope.compiler.hook_points import POINTS
 
         self._uninstall()
-        self.status = {}
+        self.status.clear()
         for name, install in POINTS.items():
             try:
                 self._undo.append(install(self))
@@ -76,14 +80,20 @@ class Hooks:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Torch as it is without us, for the duration; what is known stays known."""
+        """Torch as it is without us, for the duration; what is known stays known.
+
+        It is so for all threads; recordings hear of it, because they miss what other threads compile meanwhile.
+        """
         with self._lock:
+            self._pausing += 1
             self._uninstall()
         try:
+            self.emit("paused", cid=None)
             yield
         finally:
             with self._lock:
-                if self.sinks and not self._undo:
+                self._pausing -= 1
+                if self.sinks and not self._undo and not self._pausing:
                     self._install()
 
     def _uninstall(self) -> None:

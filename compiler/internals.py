@@ -364,38 +364,3 @@ def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -
         yield
     finally:
         vars(eval_frame)["_maybe_set_eval_frame"] = original
-
-
-def forget_resumes(codes: Iterable[CodeType]) -> None:
-    """Let go of the resume functions made for these code objects, which nobody calls any more.
-
-    Torch's tables keep a code object and its resume functions alive through one another, for good, and with them the
-    compiled graphs and the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Without
-    the entries these code objects die, and Dynamo's own clean-up takes the names away.
-    """
-    resume_execution = sys.modules.get("torch._dynamo.resume_execution")
-    if resume_execution is None:
-        return
-    try:
-        cache = resume_execution.ContinueExecutionCache
-        todo, everything = list(codes), []
-        while todo:
-            code = todo.pop()
-            everything.append(code)
-            made = cache.cache.get(code)
-            if made is not None:
-                cache.cache._remove_id(id(code))
-                for resume in made.values():
-                    todo.append(resume)
-                    cache.generated_code_metadata._remove_id(id(resume))
-        done = set(map(id, everything))
-        originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> what it was made from
-        names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to take away
-        for compiled in [key for key, original in originals.values.items() if id(original) in done]:
-            originals._remove_id(compiled)
-            with contextlib.suppress(KeyError):  # the user has taken the names away
-                names._remove_id(compiled)
-        for code in everything:
-            sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # its compiled code, and what that keeps alive
-    except (KeyError, AttributeError, TypeError) as error:
-        missing["forgetting resume functions"] = f"{type(error).__name__}: {error}"

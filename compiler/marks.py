@@ -1,4 +1,4 @@
-"""What torch.compile leaves on the user's functions and modules: private names of torch, guarded.
+"""What torch.compile leaves on the user's functions and modules, and in its own tables: private names of torch, guarded.
 
 Reads them, and sets those that `-f`, `--keep` and `dynascope.compile` need.  What is not there in the installed torch is
 named in `missing`.
@@ -6,8 +6,11 @@ named in `missing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import FunctionType
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType, FunctionType
 from typing import Any
 
 #: what does not fit the installed torch, by name; shown in `report.hooks`
@@ -75,3 +78,46 @@ def mark_of(module: Any) -> Callable[[], None]:
     if name in own:
         return lambda: None
     return lambda: own.pop(name, None)
+
+
+#: torch's tables know no two threads that take the same entries away
+_FORGETTING = threading.Lock()
+
+
+def forget_resumes(codes: Iterable[CodeType]) -> None:
+    """Let go of the resume functions made for these code objects, which nobody calls any more.
+
+    Torch's tables keep a code object and its resume functions alive through one another, for good, and with them the
+    compiled graphs and the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Without
+    the entries these code objects die, and Dynamo's own clean-up takes the names away.
+    """
+    resume_execution = sys.modules.get("torch._dynamo.resume_execution")
+    if resume_execution is None:
+        return
+    with _FORGETTING:
+        try:
+            _forget(resume_execution.ContinueExecutionCache, codes)
+        except (KeyError, AttributeError, TypeError) as error:
+            missing["forgetting resume functions"] = f"{type(error).__name__}: {error}"
+
+
+def _forget(cache: Any, codes: Iterable[CodeType]) -> None:
+    todo, everything = list(codes), []
+    while todo:
+        code = todo.pop()
+        everything.append(code)
+        made = cache.cache.get(code)
+        if made is not None:
+            cache.cache._remove_id(id(code))
+            for resume in made.values():
+                todo.append(resume)
+                cache.generated_code_metadata._remove_id(id(resume))
+    done = set(map(id, everything))
+    originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> what it was made from
+    names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to take away
+    for compiled in [key for key, original in originals.values.items() if id(original) in done]:
+        originals._remove_id(compiled)
+        with contextlib.suppress(KeyError):  # the user has taken the names away
+            names._remove_id(compiled)
+    for code in everything:
+        sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # its compiled code, and what that keeps alive

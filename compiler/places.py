@@ -68,6 +68,15 @@ def in_stdlib(file: str) -> bool:
     return file.startswith("<frozen ") or (file.startswith(_stdlib()) and "-packages" + os.sep not in file)
 
 
+#: libraries that the compiler computes with
+_COMPILERS = re.compile(r"(?:site|dist)-packages[/\\](?:sympy|mpmath|networkx)[/\\]")
+
+
+def is_compilers_own(file: str) -> bool:
+    """Whether code of this file runs because the compiler computes (symbolic sizes, say), as Python's library does."""
+    return in_stdlib(file) or bool(_COMPILERS.search(file))
+
+
 def is_plumbing(file: str) -> bool:
     """Whether the file is of no interest in a user's stack: Dynamo's own, ours, the notebook's."""
     if in_torch(file):

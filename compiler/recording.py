@@ -20,6 +20,8 @@ from dynascope.compiler.guardtext import source
 from dynascope.compiler.report import Failure, Report, dynamic_words
 from dynascope.compiler.settings import Settings
 
+_MISSED = "another thread timed calls meanwhile, and nothing was recorded until it had done: this report can lack compiles"
+
 Progress = Callable[[dict[str, Any]], None]
 
 
@@ -98,6 +100,10 @@ class Recording:
     # -- events ----------------------------------------------------------------------------------------
 
     def _event(self, event: dict[str, Any]) -> None:
+        if event["kind"] == "paused":
+            if event["thread"] != self._thread and _MISSED not in self.notes:
+                self.notes.append(_MISSED)
+            return
         self.events.append(event)
         if self._on_progress is not None:
             self._tell(event)
@@ -131,6 +137,7 @@ class Recording:
         report.notes = [
             *self.notes,
             *fault_notes(report),
+            *foreign_notes(report),
             *overruled_notes(report),
             *self._dynamic_notes(report),
             *report.notes,
@@ -167,6 +174,12 @@ def fault_notes(report: Report) -> list[str]:
     """Frames that a fault of the backend or of Dynamo left to run eagerly: no break, but no success either."""
     found = [f for f in report.frames if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend=")]
     return [f"{f.name} was not compiled, and ran eagerly: {f.reason}" for f in found]
+
+
+def foreign_notes(report: Report) -> list[str]:
+    """Compiles of other threads are in the report, and in its counts: which thread the user means is not known."""
+    names = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
+    return [f"compiled by other threads meanwhile, and counted here: {', '.join(names)}"] if names else []
 
 
 def overruled_notes(report: Report) -> list[str]:

@@ -33,7 +33,7 @@ def tell(draft: Draft, graph: Graph) -> None:
     if graph.caches:
         graph.from_cache = "hit" in graph.caches.values()
     if graph.aot_backward is not None:
-        compiled = bool(draft.backward_metrics) or len(draft.output_codes) > 1 or not (draft.output_codes or graph.caches)
+        compiled = bool(draft.backward_metrics) or len(draft.output_codes) > 1
         graph.backward = "compiled" if compiled else "pending"
         if graph.from_cache and graph.backward != "pending":
             graph.backward = "from cache"

@@ -101,7 +101,7 @@ def entered_function(function: Any) -> tuple[Any, str]:
     A module's call is its `forward`; what has no frame of its own (a module of torch's, a builtin) torch wraps.
     """
     module = getattr(function, "__self__", None)
-    if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl"):
+    if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
         return getattr(module.forward, "__func__", module.forward), type(module).__name__
     code = getattr(function, "__code__", None)
     if code is not None and code.co_filename.endswith("external_utils.py"):

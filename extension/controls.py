@@ -24,7 +24,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell import Cell, own_statements
-from dynascope.compiler import internals
+from dynascope.compiler import internals, marks
 from dynascope.compiler.places import label
 from dynascope.compiler.recording import RUNS_OWN
 from dynascope.compiler.regions import Region, parse_regions, region
@@ -227,7 +227,7 @@ class Controls:
         for function, code, made in self._functions:
             if function.__code__ is made:
                 function.__code__ = code
-        internals.forget_resumes([made for _, _, made in self._functions])
+        marks.forget_resumes([made for _, _, made in self._functions])
         if self.places and self._plain:
             for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
                 code = function.__code__

@@ -166,3 +166,70 @@ def test_check_from_python_tells_right_from_wrong() -> None:
     assert bad.check is not None
     assert good.check["agrees"] is True
     assert bad.check["agrees"] is False
+
+
+def grows(x: torch.Tensor) -> torch.Tensor:
+    return (x @ x).sin().sum()
+
+
+def test_a_backward_is_pending_until_it_is_compiled() -> None:
+    compiled = torch.compile(grows, backend="aot_eager")
+    with observe() as first:
+        loss = compiled(torch.ones(3, 3, requires_grad=True))
+    assert [g.backward for g in first.report.graphs] == ["pending"]
+    with observe() as second:
+        loss.backward()
+    assert [g.backward for g in first.report.graphs] == ["compiled"]
+    assert "of an earlier report" in second.report.notes[0]
+
+
+def test_what_the_compiler_computes_with_is_no_skipped_frame() -> None:
+    def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor | None:
+        (x @ w).sin().sum().backward()  # type: ignore[no-untyped-call]
+        return w.grad
+
+    with torch._dynamo.config.patch(compiled_autograd=True), observe() as recording:
+        torch.compile(step, backend="eager")(torch.ones(3, 3), torch.ones(3, 3, requires_grad=True))
+    report = recording.report
+    assert [f.name for f in report.frames if f.status == "skipped"] == []
+    assert "call_wrapped" not in report.compiled
+    assert [f.kind for f in report.frames if f.kind == "autograd"] == ["autograd"]
+
+
+def test_a_recording_knows_that_another_threads_measuring_left_it_blind() -> None:
+    entered, done = threading.Event(), threading.Event()
+
+    def measure() -> None:
+        with hooks.HOOKS.paused():
+            entered.set()
+            done.wait(20)
+
+    thread = threading.Thread(target=measure)
+    with observe() as before:
+        thread.start()
+        entered.wait(20)
+        with observe() as during:
+            torch.compile(grows, backend="eager")(torch.ones(3, 3))
+        with hooks.HOOKS.paused():  # another one; the hooks come back after the last
+            pass
+        assert not hooks.HOOKS._undo
+        done.set()
+        thread.join()
+        torch.compile(lambda x: grows(x) + 1, backend="eager")(torch.ones(3, 3))
+    assert [g.ops for g in before.report.graphs] == [4]
+    for recording in (before, during):
+        assert any("another thread timed calls meanwhile" in note for note in recording.report.notes)
+    with observe() as after:
+        pass
+    assert after.report.notes == []
+
+
+def test_compiles_of_other_threads_are_named() -> None:
+    def other() -> None:
+        torch.compile(grows, backend="eager")(torch.ones(3, 3))
+
+    with observe() as recording:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert recording.report.notes == ["compiled by other threads meanwhile, and counted here: grows"]
