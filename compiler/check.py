@@ -1,10 +1,12 @@
 """`--check`: does compiled code do what eager code does?
 
 The last call of what was compiled runs again twice without a trace (`repeat`): compiled, and with torch's stance
-"force_eager", each on fresh copies of its arguments and with the same random numbers.  Compared are what it returns, what
-it leaves in its arguments (and, for a cell's statements, in the names they bind) and the gradients of the tensors and
-parameters that ask for one, wherever the call reaches them: those of its values, and those that it leaves in `.grad`;
-with the tolerances of `torch.testing.assert_close` for their dtypes.
+"force_eager", each on fresh copies of its arguments and with the same random numbers.  Compared (`compared`) are what it
+returns, what it leaves in its arguments, in the modules that it reaches (and, for a cell's statements, in the names they
+bind) and the gradients of the tensors and parameters that ask for one, wherever the call reaches them: those of its values,
+and those that it leaves in `.grad`; with the tolerances of `torch.testing.assert_close` for their dtypes.
+
+A backend may draw random numbers of its own (Inductor does).  Where any were drawn, a difference tells nothing.
 """
 
 from __future__ import annotations
@@ -15,32 +17,42 @@ from types import FunctionType
 from typing import Any
 
 from dynascope.compiler import hooks
+from dynascope.compiler.compared import Part, difference, parts_of
 from dynascope.compiler.copies import Copies
 from dynascope.compiler.putting import content_of
-from dynascope.compiler.repeat import Repeat, watching
+from dynascope.compiler.repeat import Repeat, random_state, watching
+from dynascope.compiler.report import plural
 from dynascope.compiler.world import World, names_used
 
 #: differences that are told
 TOLD = 5
+_NUMBERS = (bool, int, float, complex, str, bytes)
 
 
 @dataclass
 class Checked:
-    """What comparing gave; `agrees` is None where nothing could be compared."""
+    """What comparing gave; `agrees` is None where nothing could be compared, or a difference need not mean anything."""
 
     agrees: bool | None = None
-    #: how many tensors were compared: {"values", "effects", "gradients"}
+    #: how many tensors, arrays, numbers and strings were compared: {"values", "effects", "gradients"}
     compared: dict[str, int] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     why_not: str = ""
+    #: classes of what it returns that could not be looked into
+    not_compared: list[str] = field(default_factory=list)
 
     def words(self) -> str:
         """One sentence for the report."""
+        if self.agrees is None and self.differences:
+            return f"check: unknown whether compiled and eager agree: {self.why_not}."
         if self.agrees is None:
             return f"check: nothing was compared: {self.why_not}."
         if not self.agrees:
             return f"check: compiled and eager differ: {'; '.join(self.differences)}."
-        return f"check: compiled and eager agree ({', '.join(f'{n} {what}' for what, n in self.compared.items() if n)})."
+        told = ", ".join(plural(many, what.removesuffix("s")) for what, many in self.compared.items() if many)
+        if self.not_compared:
+            told += f"; not compared: {', '.join(self.not_compared[:3])}"
+        return f"check: compiled and eager agree ({told})."
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -77,71 +89,139 @@ class LastCall:
             return Checked(why_not=f"run again it raised {type(error).__name__}: {error}")
 
 
+@dataclass
+class _Outcome:
+    """What one call gave and left, copied."""
+
+    parts: dict[str, list[Part]]
+    drew: bool
+    opaque: list[str]
+
+
 def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: dict[str, Any] | None) -> Checked:
     import torch
 
     names = list(target.__code__.co_names) if namespace is not None else []
 
-    def run() -> dict[str, list[tuple[str, Any]]]:
+    def run() -> _Outcome:
         args, kwargs = prepare()
-        leaves = list(_wanting(target, args, kwargs))
-        before = [(t.grad, None if t.grad is None else t.grad._version) for _, t in leaves]
+        reached = World([target], values=False)
+        leaves = list(_wanting(target, reached, args, kwargs))
+        before = [_gradient_of(t) for _, t in leaves]
+        given_as = [t._version for _, t in leaves]  # changed in place, a computed tensor is another one
+        versions: dict[int, int] = {id(t): t._version for _, t in _state(target, reached) if isinstance(t, torch.nn.Parameter)}
         torch.manual_seed(0)
+        seeded = torch.get_rng_state()
         result = entry(*args, **kwargs)
+        drew = not torch.equal(seeded, torch.get_rng_state())
         left = {name: namespace[name] for name in names if namespace is not None and name in namespace}
-        values = list(_tensors("the value", result[1] if namespace is not None else result))
+        opaque: dict[str, None] = {}
+        values = list(parts_of("the value", result[1] if namespace is not None else result, opaque))
         grads = [
             (f"gradient left in {name}", t.grad)
-            for (name, t), (grad, version) in zip(leaves, before, strict=True)
-            if t.grad is not None and (t.grad is not grad or t.grad._version != version)
+            for (name, t), (gradient, version) in zip(leaves, before, strict=True)
+            if t.is_leaf and t.grad is not None and (t.grad is not gradient or t.grad._version != version)
         ]
-        grads = [(name, g.clone()) for name, g in grads] + _gradients(values, leaves)
-        found = {"values": values, "effects": list(_tensors("argument", [*args, kwargs, left])), "gradients": grads}
-        return {what: [(name, Copies()(t.detach())) for name, t in tensors] for what, tensors in found.items()}
+        asked = [(name, t) for (name, t), version in zip(leaves, given_as, strict=True) if t.is_leaf or t._version == version]
+        grads = [(name, g.clone()) for name, g in grads] + _gradients(values, asked)
+        given = [*args, *kwargs.values(), *left.values()]
+        labels = [*(f"argument {i}" for i in range(len(args))), *kwargs, *left]
+        number = len(args) + len(kwargs)  # a number that was given stays what it is
+        effects = [
+            part
+            for i, (label, value) in enumerate(zip(labels, given, strict=True))
+            if i >= number or not isinstance(value, _NUMBERS)
+            for part in parts_of(label, value)
+        ]
+        effects += [
+            (name, value)
+            for name, value in _state(target, reached)
+            if not isinstance(value, torch.nn.Parameter)  # a model's weights are not copied for nothing
+            or versions.get(id(value)) != value._version
+        ]
+        found = {"values": values, "effects": effects, "gradients": grads}
+        return _Outcome({what: [(name, _kept(v)) for name, v in parts] for what, parts in found.items()}, drew, list(opaque))
 
     with hooks.HOOKS.paused(), repeat.without_trace() as prepare:
-        compiled = run()
-        with torch.compiler.set_stance("force_eager"):
+        with random_state():
+            compiled = run()
+        with random_state(), torch.compiler.set_stance("force_eager"):
             eager = run()
-    checked = Checked(agrees=True)
-    for what, expected in eager.items():
-        found = compiled[what]
+    return _told(compiled, eager)
+
+
+def _gradient_of(tensor: Any) -> tuple[Any, int]:
+    """Which gradient a leaf has, and in which version."""
+    gradient = tensor.grad if tensor.is_leaf else None
+    return gradient, 0 if gradient is None else gradient._version
+
+
+def _kept(value: Any) -> Any:
+    import torch
+
+    return Copies()(value.detach() if isinstance(value, torch.Tensor) else value)
+
+
+def _told(compiled: _Outcome, eager: _Outcome) -> Checked:
+    checked = Checked(not_compared=eager.opaque)
+    for what, expected in eager.parts.items():
+        found = compiled.parts[what]
         checked.compared[what] = len(expected)
-        if len(found) != len(expected):
-            checked.differences.append(f"{len(found)} tensors among the {what}, eager {len(expected)}")
-        for (name, a), (_, b) in zip(found, expected, strict=False):
-            try:
-                torch.testing.assert_close(a, b, equal_nan=True)
-            except AssertionError as error:
-                checked.differences.append(f"{name} ({what}): {' '.join(str(error).split())[:160]}")
-    checked.agrees = not checked.differences
+        names, wanted = [name for name, _ in found], [name for name, _ in expected]
+        only = [f"{n} is there only compiled" for n in names if n not in wanted]
+        only += [f"{n} is there only eager" for n in wanted if n not in names]
+        if only or len(names) != len(wanted):
+            checked.differences += only or [f"{len(names)} parts among the {what}, eager {len(wanted)}"]
+            continue
+        for (name, a), (_, b) in zip(found, expected, strict=True):
+            told = difference(a, b)
+            if told is not None:
+                checked.differences.append(f"{name} ({what}): {told}")
+    if checked.differences and (compiled.drew or eager.drew):
+        checked.why_not = (
+            f"they differ ({checked.differences[0]}), but the call draws random numbers, and a backend may draw others than "
+            "eager code does; with Inductor, torch._inductor.config.fallback_random = True makes them the same"
+        )
+    elif not checked.differences and not any(checked.compared.values()):
+        checked.why_not = "the call gives and leaves nothing that can be compared" + (
+            f" ({', '.join(checked.not_compared[:3])})" if checked.not_compared else ""
+        )
+    else:
+        checked.agrees = not checked.differences
     del checked.differences[TOLD:]
     return checked
 
 
-def _tensors(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Every tensor in a value, with a name for each."""
+def _state(target: Any, reached: World) -> Iterator[tuple[str, Any]]:
+    """What the modules that a call reaches hold: parameters, buffers, numbers."""
+    names = _names_of(target)
+    done: set[int] = set()
+    for module in reached.modules():
+        own = vars(module)
+        for name, value in {**own.get("_parameters", {}), **own.get("_buffers", {})}.items():
+            if value is not None and id(value) not in done:
+                done.add(id(value))
+                yield names.get(id(value), f"{type(module).__name__}.{name}"), value
+        for name, value in own.items():
+            if isinstance(value, _NUMBERS) and not name.startswith("_"):
+                yield f"{type(module).__name__}.{name}", value
+
+
+def _wanting(target: Any, reached: World, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
+    """What asks for a gradient: arguments, parameters of the module, leaves that closures and globals lead to."""
     import torch
 
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif depth < 6 and isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _tensors(f"{name}[{key!r}]", inner, depth + 1)
-    elif depth < 6 and isinstance(value, (list, tuple)):
-        for i, inner in enumerate(value):
-            yield from _tensors(f"{name}[{i}]", inner, depth + 1)
-
-
-def _wanting(target: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
-    """Leaves that ask for a gradient: arguments, parameters of the module, what closures and globals lead to."""
     done: set[int] = set()
     names = _names_of(target)
-    reached = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in World([target], values=False).leaves()]
-    for name, tensor in [*_tensors("argument", [*args, kwargs]), *reached]:
-        if tensor.requires_grad and tensor.is_leaf and id(tensor) not in done:
+    leaves = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in reached.leaves()]
+    for name, tensor in [*parts_of("argument", [*args, kwargs]), *leaves]:
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and id(tensor) not in done:
             done.add(id(tensor))
             yield name, tensor
+
+
+def _held(module: Any) -> list[tuple[str, Any]]:
+    return [*module.named_parameters(), *module.named_buffers()]
 
 
 def _names_of(target: Any) -> dict[int, str]:
@@ -151,7 +231,7 @@ def _names_of(target: Any) -> dict[int, str]:
     owner = getattr(target, "__self__", target)
     found: dict[int, str] = {}
     if isinstance(owner, torch.nn.Module):
-        found = {id(p): name for name, p in owner.named_parameters()}
+        found = {id(p): name for name, p in _held(owner)}
     function = getattr(target, "__func__", target)
     if not isinstance(function, FunctionType):
         return found
@@ -161,15 +241,16 @@ def _names_of(target: Any) -> dict[int, str]:
         if isinstance(value, torch.Tensor):
             found.setdefault(id(value), name)
         elif isinstance(value, torch.nn.Module):
-            for inner, parameter in value.named_parameters():
+            for inner, parameter in _held(value):
                 found.setdefault(id(parameter), f"{name}.{inner}")
     return found
 
 
-def _gradients(values: list[tuple[str, Any]], leaves: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def _gradients(values: list[Part], leaves: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     import torch
 
-    outputs = [t.float().sum() for _, t in values if t.requires_grad and t.is_floating_point() and t.grad_fn is not None]
+    tensors = [t for _, t in values if isinstance(t, torch.Tensor) and t.is_floating_point()]
+    outputs = [t.float().sum() for t in tensors if t.requires_grad and t.grad_fn is not None]
     if not outputs or not leaves:
         return []
     total = torch.stack(outputs).sum()

@@ -248,6 +248,12 @@ class World:
         """Tensors that can be reached and ask for a gradient."""
         return [tensor for tensor, _ in self._gradients]
 
+    def modules(self) -> list[Any]:
+        """Modules that can be reached."""
+        import torch
+
+        return [owner for owner, _ in self._attributes if isinstance(owner, torch.nn.Module)]
+
     def names_in(self, namespace: dict[str, Any]) -> set[str]:
         """Names of this namespace that the user's functions read or bind."""
         return {name for owner, name, _ in self._names if owner is namespace}

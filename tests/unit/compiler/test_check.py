@@ -1,0 +1,126 @@
+"""`--check` compares all that Python shows of a result, and says so where it compared nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dynascope.compiler.run import explain
+
+INDUCTORS_OWN = "a backend may draw others than eager code does"
+
+
+@pytest.fixture(autouse=True)
+def fresh_torch() -> None:
+    torch._dynamo.reset()
+
+
+def checked(function: Callable[..., Any], *args: Any, backend: Any = "eager") -> dict[str, Any]:
+    report = explain(function, backend=backend, check=True)(*args)
+    assert report.check is not None
+    return {**report.check, "words": next(note for note in report.notes if note.startswith("check: "))}
+
+
+@dataclasses.dataclass
+class Pair:
+    x: Any
+
+
+class Holder:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+def other() -> int:
+    """Another number in compiled code: what a wrong compiler would do."""
+    return 1 if torch.compiler.is_compiling() else 5
+
+
+class Counting(torch.nn.Module):
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.add_(other())
+        return x * 1
+
+
+class Remembering(torch.nn.Module):
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls = other()
+        return x * 1
+
+
+def leaves(x: torch.Tensor, holder: Holder) -> None:
+    holder.x = x * other()
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "where"),
+    [
+        (Counting(), (), "seen (effects)"),
+        (Remembering(), (), "Remembering.calls (effects)"),
+        (lambda x: Pair(x + other()), (), "the value.x (values)"),
+        (lambda x: Holder([x + other()]), (), "the value.x[0] (values)"),
+        (lambda x: (x + 1, float(other())), (), "the value[1] (values)"),
+        (lambda x: (x + 1, str(other())), (), "the value[1] (values)"),
+        (lambda x: (x + 1, [0] * other()), (), "the value[1][1] is there only eager"),
+        (leaves, (Holder(None),), "argument 1.x (effects)"),
+    ],
+)
+def test_a_difference_is_found_wherever_it_is(function: Any, args: tuple[Any, ...], where: str) -> None:
+    found = checked(function, torch.ones(3), *args)
+    assert found["agrees"] is False, found
+    assert found["differences"][0].startswith(where)
+
+
+def test_what_agrees_is_counted() -> None:
+    def mixed(x: torch.Tensor) -> Any:
+        return Pair(x + 1), {"n": 2.0, "a": np.ones(2)}
+
+    found = checked(mixed, torch.ones(3))
+    assert (found["agrees"], found["compared"]["values"]) == (True, 3)
+    assert found["words"] == "check: compiled and eager agree (3 values, 1 effect)."
+
+
+def test_where_nothing_is_compared_nothing_agrees() -> None:
+    found = checked(lambda n: {n}, 3)
+    assert found["agrees"] is None
+    assert found["words"] == "check: nothing was compared: the call gives and leaves nothing that can be compared (set)."
+    found = checked(lambda x: (x + 1, {3}), torch.ones(2))
+    assert found["words"] == "check: compiled and eager agree (1 value, 1 effect; not compared: set)."
+
+
+def test_random_numbers_that_the_backend_draws_itself_are_no_difference() -> None:
+    found = checked(lambda x: torch.nn.functional.dropout(x, 0.5), torch.ones(100), backend="inductor")
+    assert found["agrees"] is None
+    assert "unknown whether compiled and eager agree" in found["words"]
+    assert INDUCTORS_OWN in found["words"]
+    assert checked(lambda x: torch.nn.functional.dropout(x, 0.5), torch.ones(100))["agrees"] is True
+
+
+def test_python_and_numpy_draw_the_same_numbers_both_times() -> None:
+    def draws(x: torch.Tensor) -> Any:
+        torch._dynamo.graph_break()
+        return x * random.random(), np.random.rand()
+
+    assert checked(draws, torch.ones(3))["agrees"] is True
+
+
+def test_gradients_of_a_computed_argument_are_compared() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    found = checked(lambda h: h.sin() * 2, weight * 2, backend="aot_eager")
+    assert (found["agrees"], found["compared"]["gradients"]) == (True, 1), found
+    found = checked(lambda h: h.add_(1) * 2, weight * 2, backend="aot_eager")  # now another tensor
+    assert (found["agrees"], found["compared"]["gradients"]) == (True, 0), found
