@@ -111,7 +111,7 @@ class _Cutter:
 
     def __init__(self, report: Report) -> None:
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
-        # a version that was compiled while the call was repeated: the same function, by the number of its frame
+        # a version that the report lacks is one of the same function, by the number of its frame, but not the same graph
         self.numbers = {id.split("/")[0]: f for id, f in self.frames.items()}
         self.unknown: set[str] = set()
         self.ids = {f.id: f for f in report.frames}
@@ -119,10 +119,11 @@ class _Cutter:
         for graph in report.graphs:
             if graph.break_ is not None:
                 self.ended[graph.frame] = graph.break_
+        self.resumed = {frame: b.id for b in report.breaks for h in b.hits for frame in h.resumes}
         self.outer = self._outermost(report)
         self.order = {g.id: number for number, g in enumerate(report.graphs)}
-        #: sequence number of a graph that ran forward -> its frame, and the break after which it was entered
-        self.forwards: dict[int, tuple[Frame | None, str | None]] = {}
+        #: sequence number of a graph that ran forward -> its place, and the break after which it was entered
+        self.forwards: dict[int, tuple[dict[str, Any], str | None]] = {}
         self.pieces: list[Piece] = []
         self.entries = 0
         self.has_graph = False
@@ -207,13 +208,13 @@ class _Cutter:
     def _region(self, span: Span, cause: str | None) -> None:
         """`cause`: the break after which it was entered."""
         region = span.region or ""
-        frame = self.frames.get(region) or self.numbers.get(region.split("/")[0])
+        frame = self._frame(region)
         if region not in self.frames:
             self.unknown.add(region)
         self.entries += 1
         entry = self.entries
         place: dict[str, Any] = {"frame": frame.id if frame else None, "entry": entry}
-        ended = self.ended.get(frame.id) if frame else None
+        ended = self._ended(span)
         # before its graph; a frame that has none is at its break at once
         entering = any(s.name.startswith((GRAPH, BACKEND)) for s in span.inside)
         # what calls compiled code behind its graph was broken there, even where the report does not know by what
@@ -235,6 +236,17 @@ class _Cutter:
                 self._eager(inner, {**place, "break_": after}, after)
         self._own(at, span.end, entering, broken, fault, after, place)
 
+    def _frame(self, region: str) -> Frame | None:
+        return self.frames.get(region) or self.numbers.get(region.split("/")[0])
+
+    def _ended(self, span: Span) -> str | None:
+        """The break that ended a region; of one that the report lacks, the resume function that it calls tells."""
+        frame = self.frames.get(span.region or "")
+        if frame is not None:
+            return self.ended.get(frame.id)
+        called = [self._frame(inner.region) for inner in span.inside if inner.region is not None]
+        return next((self.resumed[f.id] for f in called if f is not None and f.id in self.resumed), None)
+
     def _own(
         self, start: int, end: int, entering: bool, broken: bool, cause: str | None, after: str | None, place: dict[str, Any]
     ) -> None:
@@ -248,21 +260,25 @@ class _Cutter:
 
     def _graph(self, span: Span, frame: Frame | None, region: str | None, cause: str | None, entry: int) -> None:
         """A captured graph; what wraps the backend's code in it is prologue, waiting for the device is waiting."""
-        place: dict[str, Any] = {"frame": frame.id if frame else None, "entry": entry}
-        graph = {**place, "graph": frame.graph if frame else None, "label": "" if frame else f"region {region}"}
+        graph: dict[str, Any] = {"frame": frame.id if frame else None, "entry": entry}
+        if region in self.frames:
+            graph["graph"] = frame.graph if frame else None
+        else:
+            graph["label"] = f"compiled code the report lacks ({region})"
         for forward in _named(span, FORWARD):
             if forward.name == FORWARD and forward.sequence is not None:
-                self.forwards[forward.sequence] = (frame, cause)
+                self.forwards[forward.sequence] = (graph, cause)
         self._backend(span, graph, cause)
 
     def _backward(self, span: Span, cause: str | None) -> None:
         """Of the graph whose forward has the same sequence number; what wraps it is there because of the same break."""
-        frame, because = self.forwards.get(span.sequence, (None, cause)) if span.sequence is not None else (None, cause)
-        graph = frame.graph if frame else None
-        label = f"backward of graph {self.order[graph]}" if graph in self.order else "compiled backward"
+        forward, because = self.forwards.get(span.sequence, ({}, cause)) if span.sequence is not None else ({}, cause)
+        graph, label = forward.get("graph"), forward.get("label")
+        if graph in self.order:
+            label = f"graph {self.order[graph]}"
         self.entries += 1
-        place = {"frame": frame.id if frame else None, "entry": self.entries}
-        self._backend(span, {**place, "graph": graph, "label": label}, because)
+        place = {"frame": forward.get("frame"), "graph": graph, "entry": self.entries}
+        self._backend(span, {**place, "label": f"backward of {label}" if label else "compiled backward"}, because)
 
     def _backend(self, span: Span, graph: dict[str, Any], cause: str | None) -> None:
         """A graph, forward or backward: the backend's code, or all of it where the backend does not mark its own."""

@@ -145,18 +145,20 @@ def _told(tried: Tried, report: Report) -> InputRun:
         first_seconds=tried.first_seconds,
         error=tried.error,
     )
+    ran: list[str | None] = []
     refused = [str(f.reason) for f in looked_at if f.status == "skipped" and f.reason]
     if measured is not None and measured.failed is None:
         result.seconds, result.spread = statistics.median(measured.compiled), middle_half(measured.compiled)
         result.eager_seconds = statistics.median(measured.eager) if measured.eager else None
-        result.graphs = graphs_in(measured.events, report)
+        ran = graphs_in(measured.events, report)
+        result.graphs = [graph for graph in ran if graph is not None]
     if tried.error is not None:
         result.outcome = "failed"
     elif seen.recompiles:
         result.outcome = "recompiled"
     elif any(f.status == "compiled" for f in looked_at):
         result.outcome = "compiled"
-    elif not result.graphs:
+    elif not ran:
         result.outcome = "eager"
         result.reasons = list(dict.fromkeys(r.partition(":")[0] for r in refused))
     gain = (result.eager_seconds or 0.0) - (result.seconds or 0.0)

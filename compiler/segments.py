@@ -50,15 +50,15 @@ def profile_of(events: Iterable[Event], report: Report, own: float = 0.0) -> Pro
     if unknown:
         result.notes.append(
             f"the profiled calls ran compiled code that the report lacks ({', '.join(unknown[:5])}): compiled before it, or "
-            "because a guard failed when the call was repeated"
+            "because a guard failed when the call was repeated; its time is that of none of the report's graphs"
         )
     return result
 
 
-def graphs_in(events: Iterable[Event], report: Report) -> list[str]:
-    """Ids of the graphs that the calls in these events run, each once, in order."""
+def graphs_in(events: Iterable[Event], report: Report) -> list[str | None]:
+    """Ids of the graphs that the calls in these events run, each once, in order; None for those that the report lacks."""
     pieces = [p for call in read_calls(list(events), report) for p in call.pieces]
-    return list(dict.fromkeys(p.graph for p in pieces if p.kind == "graph" and p.graph is not None))
+    return list(dict.fromkeys(p.graph for p in pieces if p.kind == "graph"))
 
 
 # -- telling ----------------------------------------------------------------------------------------------------

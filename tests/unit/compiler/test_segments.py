@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from dynascope.compiler.cutting import read_calls
-from dynascope.compiler.profiler_trace import BACKEND, CALL, GRAPH, LOOKUP, Event, plain_events, trees
+from dynascope.compiler.profiler_trace import BACKEND, CALL, GRAPH, LOOKUP, REGION, Event, plain_events, trees
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
+from dynascope.compiler.run import explain
 from dynascope.compiler.segments import profile_of
 
 TRACES = Path(__file__).parent / "profiler_traces"
@@ -216,7 +218,7 @@ def test_compiled_code_that_the_report_lacks_is_said() -> None:
     events = [event(CALL, 0, 100), event("Torch-Compiled Region: 9/0", 10, 90), event("dynascope graph z", 20, 80)]
     profile = profile_of(events, Report())
     assert "9/0" in profile.notes[0]
-    assert [s.label for s in profile.segments if s.kind == "graph"] == ["region 9/0"]
+    assert [s.label for s in profile.segments if s.kind == "graph"] == ["compiled code the report lacks (9/0)"]
 
 
 def test_no_call_is_an_error() -> None:
@@ -359,3 +361,50 @@ def test_a_chrome_trace_of_a_gpu_is_read() -> None:
     ]  # fmt: skip
     assert {(e["start"], e["duration"]) for e in events} == {(10500, 2250)}
     assert list(trees(events)) == [5]
+
+
+# -- compiled code that the report lacks -----------------------------------------------------------------------------------
+
+
+def renamed(events: list[Event], region: str, other: str) -> list[Event]:
+    """As if the repeated calls had run another version of the code in this region."""
+    name, wanted = f"{REGION}{region}", f"{REGION}{other}"
+    return [{**e, "name": e["name"].replace(name, wanted) if e["name"].startswith(name) else e["name"]} for e in events]
+
+
+def test_a_version_that_the_report_lacks_is_no_graph_of_the_report() -> None:
+    events, report = recorded("inductor_cpu")
+    first = next(f for f in report.frames if f.graph == "g0")
+    before = profile_of(events, report)
+    profile = profile_of(renamed(events, first.compile_id or "", f"{(first.compile_id or '').split('/')[0]}/7"), report)
+    unknown = [s for s in profile.segments if s.kind == "graph" and s.graph is None]
+    assert [s.label for s in unknown] == ["compiled code the report lacks (0/7)"]
+    assert "g0" not in [s.graph for s in profile.segments]
+    assert any("(0/7)" in note for note in profile.notes)
+    # the resume function that it calls tells which break ended it
+    assert [c.break_ for c in profile.breaks] == [c.break_ for c in before.breaks]
+
+
+def test_the_backward_of_a_graph_that_the_report_lacks() -> None:
+    events, report = recorded("training_cpu")
+    frame = next(f for f in report.frames if f.graph == "g0")
+    assert frame.compile_id is not None
+    (call, *_) = read_calls(renamed(events, frame.compile_id, f"{frame.compile_id.split('/')[0]}/7"), report)
+    labels = [p.label for p in call.pieces if p.kind == "graph" and p.graph is None]
+    assert labels == [f"{what}compiled code the report lacks (1/7)" for what in ("", "backward of ")]
+
+
+def test_the_second_call_of_a_module_that_goes_another_way_is_not_its_first_graph() -> None:
+    class Second(torch.nn.Module):
+        first = True
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.first:
+                self.first = False
+                return x + 1
+            return x @ x
+
+    torch._dynamo.reset()
+    report = explain(Second(), backend="eager", profile=1, inputs=[torch.ones(4, 4)])(torch.ones(4, 4))
+    assert report.profile is not None, report.notes
+    assert [s.graph for s in report.profile.segments if s.kind == "graph"] == [None]
