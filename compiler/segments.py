@@ -50,7 +50,8 @@ def profile_of(events: Iterable[Event], report: Report, own: float = 0.0) -> Pro
     if unknown:
         result.notes.append(
             f"the profiled calls ran compiled code that the report lacks ({', '.join(unknown[:5])}): compiled before it, or "
-            "because a guard failed when the call was repeated; its time is that of none of the report's graphs"
+            "because a guard failed when the call was repeated; its time is that of none of the report's graphs. A second "
+            "call in the cell has it in the report"
         )
     return result
 
