@@ -12,6 +12,7 @@ import contextlib
 import io
 import random
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -113,8 +114,8 @@ class Repeat:
         with contextlib.ExitStack() as stack:
             stack.enter_context(random_state())
             stack.callback(self._put_back, world)
-            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            stack.enter_context(contextlib.redirect_stdout(held_back(sys.stdout)))
+            stack.enter_context(contextlib.redirect_stderr(held_back(sys.stderr)))
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
             yield prepare
@@ -122,6 +123,40 @@ class Repeat:
     def _put_back(self, world: World) -> None:
         world.restore()
         self.notes.extend(note for note in world.notes if note not in self._beyond)
+
+
+class _HeldBack:
+    """A stream that keeps back what one thread writes; what others write goes through, for `sys.stdout` is everybody's."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._instead = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace")
+        self._thread = threading.get_ident()
+
+    @property
+    def _now(self) -> Any:
+        return self._instead if threading.get_ident() == self._thread else self._stream
+
+    def write(self, text: str) -> int:
+        return int(self._now.write(text))
+
+    def writelines(self, lines: Any) -> None:
+        self._now.writelines(lines)
+
+    def flush(self) -> None:
+        self._now.flush()
+
+    @property
+    def buffer(self) -> Any:
+        return self._now.buffer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def held_back(stream: Any) -> Any:
+    """What the calling thread writes to this stream is lost; None, where there is no stream, takes everything."""
+    return io.StringIO() if stream is None else _HeldBack(stream)
 
 
 @contextlib.contextmanager

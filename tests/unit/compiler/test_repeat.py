@@ -10,6 +10,8 @@ import operator
 import random
 import re
 import sqlite3
+import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -349,3 +351,26 @@ def test_an_argument_that_was_computed_can_be_changed_in_place_by_each_call() ->
     assert torch.equal(copied[0], hidden)
     report = explain(lambda h: h.add_(1) * 2, backend="aot_eager", profile=2)(weight * 2)
     assert report.profile is not None, report.notes
+
+
+def test_only_the_output_of_the_repeated_calls_is_held_back(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: int) -> None:
+        print("a call")
+        sys.stdout.writelines(["of it"])
+        sys.stdout.buffer.write(b"bytes")
+        print("a call", file=sys.stderr)
+
+    def other() -> None:
+        print("another thread", flush=True)
+        print("another thread", file=sys.stderr)
+
+    repeat = Repeat(f, (1,), {})
+    with repeat.without_trace() as prepare:
+        args, kwargs = prepare()
+        f(*args, **kwargs)
+        assert not sys.stdout.isatty()
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("another thread\n", "another thread\n")
