@@ -228,6 +228,25 @@ def _words(storage: Any) -> Any:
     return torch.empty(0, dtype=dtype, device=storage.device).set_(storage, 0, (size,), (1,))
 
 
+def hooks_of(tensor: Any) -> list[dict[int, Any]]:
+    """The functions that run in a tensor's backward, as torch keeps them: by the number of each."""
+    kept = [getattr(tensor, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks")]
+    return [hooks for hooks in kept if hooks is not None]
+
+
+def hooks_putter(tensor: Any) -> Callable[[], bool]:
+    """Takes away the hooks that a tensor gets; those that it had are put back as contents of their dict."""
+    before = hooks_of(tensor)
+
+    def put() -> bool:
+        new = [hooks for hooks in hooks_of(tensor) if hooks and not any(hooks is b for b in before)]
+        for hooks in new:
+            hooks.clear()
+        return bool(new)
+
+    return put
+
+
 def geometry(tensor: Any) -> tuple[Any, ...]:
     """Where a tensor's values lie and how; other values where `tensor.data` was assigned, or `resize_` called."""
     try:

@@ -2,9 +2,10 @@
 
 From a function and its arguments `World` follows what the function's own code can reach: closure cells, defaults, the
 globals that it names (and those of the user's functions among them), modules, optimizers, containers, objects and the
-user's classes.  `restore()` puts back tensors, gradients, arrays, the contents of containers, attributes, names and the
-state of random generators.  What is too large to keep a copy of, or has state that Python does not show, cannot be put
-back: `notes` says so.  Iterators that the call could use up are in `once`.
+user's classes.  `restore()` puts back tensors, gradients, arrays, the contents of containers, attributes, names, the
+state of random generators, and some of Python's machinery (`outward`).  What is too large to keep a copy of, has state that
+Python does not show, or is seen by others, cannot be put back: `notes` says so.  Iterators that the call could use up are
+in `once`.
 
 Looking at all of it takes time and turns the processor's caches over, which would make the next call slow.  So
 `restore()` learns what calls change, and `restore(lightly=True)` puts only that back.
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler import marks, places, putting, states
+from dynascope.compiler import marks, outward, places, putting, states
 
 #: bytes of tensors of which values are kept
 MOST_BYTES = 4 << 30
@@ -80,6 +81,8 @@ class World:
         self._unkept = 0
         self._putters: list[tuple[type, Callable[[], Any]]] = []
         self._hidden: dict[str, None] = {}
+        self._told: dict[str, None] = {}
+        self._concerned: dict[type, bool] = {}
         self._lost: set[type] = set()
         #: what was found changed: places in the order of `_everything`
         self._changing: dict[int, Callable[[], Any]] = {}
@@ -91,6 +94,11 @@ class World:
             value = todo.popleft()
             if isinstance(value, _LEAVES) or id(value) in self._seen:
                 continue
+            inside = self._outward(value)
+            if inside is not None:
+                self._seen[id(value)] = value
+                todo.extend(inside)
+                continue
             if _is_machinery(type(value)) and states.size_of(value) is None:
                 todo.append(_inner(value))  # a compiled module is machinery, too
                 continue
@@ -101,6 +109,9 @@ class World:
         if self._unkept:
             many = f"{self._unkept} of the tensors and arrays" if self._unkept > 1 else "one of the tensors and arrays"
             self.notes.append(f"{many} that the call reaches: too large to be kept: what it changes there stays changed")
+        if self._told:
+            told = [*list(self._told)[:4], *(["others"] if len(self._told) > 4 else [])]
+            self.notes.append(f"the call can reach {', '.join(told)}: what goes out of the program there is not undone")
         if self._hidden:
             kinds = [*list(self._hidden)[:4], *(["others"] if len(self._hidden) > 4 else [])]
             self.notes.append(
@@ -144,6 +155,20 @@ class World:
         if states.attributes_of(value) is None and states.is_hidden(value):
             self._hidden[f"{type(value).__module__}.{type(value).__qualname__}"] = None
         return [_inner(value), *self._object(value), *self._methods(value)]
+
+    def _outward(self, value: Any) -> list[Any] | None:
+        """What can be reached through Python's machinery; None where it is an object like any other."""
+        kind = type(value)
+        if kind not in self._concerned:
+            self._concerned[kind] = outward.concerns(kind)
+        if not self._concerned[kind]:
+            return None
+        told, put, inside = outward.told_of(value), outward.putter(value), outward.inside_of(value)
+        if told is not None:
+            self._told[told] = None
+        if put is not None and self._values:
+            self._putters.append((kind, put))
+        return inside
 
     def _keep(self, value: Any, putter: Callable[[Any], Callable[[], Any]]) -> None:
         if self._values:
@@ -206,6 +231,9 @@ class World:
         for name in names:
             value = function.__globals__.get(name, putting.ABSENT)
             found += [value, *self._name(function.__globals__, name)]
+            if isinstance(value, types.ModuleType):
+                found += outward.named(value, frozenset(names))
+                self._told.update(dict.fromkeys(outward.told_of_names(value, frozenset(names))))
             if isinstance(value, types.ModuleType) and _is_users_module(value.__name__):
                 found += [v for n in names for v in self._name(vars(value), n)]
         return [v for v in found if v is not putting.ABSENT]
@@ -232,7 +260,8 @@ class World:
                     self._storages[key] = states.Storage(storage)
             else:
                 self._keep(value, states.values_putter)
-        return [gradient]
+        self._keep(value, states.hooks_putter)
+        return [gradient, *states.hooks_of(value)]
 
     # -- what is known beforehand -------------------------------------------------------------------------------
 
@@ -306,6 +335,9 @@ class World:
     def _try(self, kind: type, put: Callable[[], Any]) -> Any:
         try:
             return put()
+        except outward.Lost as lost:
+            self.notes.extend([str(lost)] * (str(lost) not in self.notes))
+            return None
         except Exception as error:
             if kind not in self._lost:
                 self._lost.add(kind)

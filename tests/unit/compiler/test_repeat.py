@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import datetime
+import functools
+import io
 import itertools
+import logging
 import mmap
 import operator
+import os
+import queue
 import random
 import re
 import sqlite3
 import sys
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -374,3 +381,93 @@ def test_only_the_output_of_the_repeated_calls_is_held_back(capsys: pytest.Captu
         thread.join()
     told = capsys.readouterr()
     assert (told.out, told.err) == ("another thread\n", "another thread\n")
+
+
+@functools.lru_cache
+def table(size: int) -> torch.Tensor:
+    return torch.zeros(size)
+
+
+class Key:
+    """What weak dictionaries hold."""
+
+
+@torch.library.custom_op("dynascope_tests::counted", mutates_args=())
+def counted(x: torch.Tensor) -> torch.Tensor:
+    COUNTED.append(1)
+    return x.clone()
+
+
+COUNTED: list[int] = []
+
+
+def test_pythons_own_machinery_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNASCOPE_TESTS", "0")
+    table.cache_clear()
+    COUNTED.clear()
+    variable, fresh = contextvars.ContextVar("variable", default=0), contextvars.ContextVar("fresh", default=0)
+    variable.set(1)
+    key, local, hooked, fired = Key(), threading.local(), torch.ones(1, requires_grad=True), list[int]()
+    by_key, one, weak = weakref.WeakKeyDictionary({key: [0]}), weakref.WeakSet([key]), weakref.ref(key)
+    kept, local.n, memory, lines = [Key()], 0, io.StringIO(), queue.Queue[int]()
+    hooked.register_hook(lambda g: fired.append(1))
+
+    def f(x: torch.Tensor) -> None:
+        table(3).add_(1)
+        os.environ["DYNASCOPE_TESTS"] = f"{int(os.environ['DYNASCOPE_TESTS']) + 1}"
+        variable.set(variable.get() + 1)
+        fresh.set(fresh.get() + 1)
+        by_key[key].append(1)
+        one.add(kept[0])
+        vars(weak())["n"] = vars(weak()).get("n", 0) + 1
+        local.n += 1
+        memory.write("x")
+        lines.put(1)
+        hooked.register_hook(lambda g: None)
+        (hooked * 2).sum().backward()
+        counted(x)
+        torch.ops.dynascope_tests.counted(x)
+
+    again(f, torch.ones(1))
+    assert table(3).tolist() == [1.0] * 3
+    assert os.environ["DYNASCOPE_TESTS"] == "1"
+    assert (variable.get(), fresh.get(), by_key[key], len(one), vars(key), local.n) == (2, 1, [0, 1], 2, {"n": 1}, 1)
+    assert (memory.getvalue(), lines.qsize(), lines.unfinished_tasks) == ("x", 1, 1)
+    assert (fired, len(hooked._backward_hooks or ()), COUNTED) == ([1], 2, [1, 1])
+
+
+def test_what_goes_out_of_the_program_is_told_before_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, silent, lines = logging.getLogger("dynascope.tests"), logging.getLogger("dynascope.silent"), queue.Queue[int]()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logging.NullHandler()])
+    assert Repeat(lambda x: silent.info("x"), (torch.ones(1),), {}).warnings() == []
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logging.StreamHandler()])
+    with open(tmp_path / "out.txt", "w") as file:
+        for function, words in (
+            (lambda x: file.write("x"), "a file ("),
+            (lambda x: log.info("x"), "a logger (dynascope.tests)"),
+            (lambda x: logging.info("x"), "a logger (root)"),
+            (lambda x: lines.put(x), "a queue"),
+        ):
+            assert [words in sentence for sentence in Repeat(function, (torch.ones(1),), {}).warnings()] == [True]
+
+
+def test_operators_of_which_python_shows_nothing_are_told() -> None:
+    library = torch.library.Library("dynascope_foreign", "DEF")
+    library.define("same(Tensor x) -> Tensor")
+    library.impl("same", lambda x: x.clone(), "CompositeExplicitAutograd")
+
+    def f(x: torch.Tensor) -> Any:
+        return torch.ops.dynascope_foreign.same(x)
+
+    f(torch.ones(1))
+    assert ["torch.ops.dynascope_foreign" in note for note in Repeat(f, (torch.ones(1),), {}).warnings()] == [True]
+    library._destroy()
+
+
+def test_what_a_cache_keeps_is_told() -> None:
+    @functools.lru_cache
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    repeat = again(lambda x: doubled(x), torch.ones(1))
+    assert repeat.notes == ["the cache of doubled keeps what repeated calls have put into it"]
