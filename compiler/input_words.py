@@ -19,7 +19,7 @@ def words_of(run: InputRun) -> str:
     elif run.outcome == "compiled":
         words = f"compiled more code in {seconds(run.compile_seconds)}"
     else:
-        words = f"runs eagerly{why}" if run.outcome == "eager" else "nothing to compile"
+        words = f"runs eagerly{why}" if run.outcome == "eager" else "ran from compiled code"
     if run.seconds is None:
         return words
     words += f"; a call takes {time_text(run.seconds)}"

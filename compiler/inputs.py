@@ -1,6 +1,7 @@
 """`--inputs`: which of a list of inputs make the compiler work again, and what that costs.
 
-Each input is given to what was compiled, one after the other: once while a recording of its own tells what gets compiled
+Each input is given to what was compiled, one after the other: once eagerly, so that an input with which the program itself
+fails tells Dynamo nothing (it would skip the code from then on), once while a recording of its own tells what gets compiled
 and why, then as often as `--profile` says, compiled and eager (`profile.measure`).  All of it works on copies and is undone.
 `told()` makes the report's part of what was measured.
 """
@@ -26,6 +27,8 @@ from dynascope.compiler.stopwatch import middle_half
 
 #: characters of an input's description
 _LONGEST = 160
+#: items of a container that are described, where there are more than so many
+_SHOWN, _MANY = 6, 8
 
 
 @dataclass
@@ -75,10 +78,15 @@ def _try(tried: Tried, repeat: Repeat, entry: Callable[..., Any], calls: int) ->
     if repeat.why_not is not None:
         tried.error = f"not called: {repeat.why_not}"
         return
+    import torch
+
     recording = observe()
     try:
         # else one that fails would be run eagerly, and all after it
         with internals.dynamo_config(suppress_errors=False), repeat.without_trace() as prepare:
+            args, kwargs = prepare()
+            with torch.compiler.set_stance("force_eager"):
+                entry(*args, **kwargs)
             args, kwargs = prepare()
             with recording:
                 start = time.perf_counter()
@@ -86,7 +94,7 @@ def _try(tried: Tried, repeat: Repeat, entry: Callable[..., Any], calls: int) ->
                 tried.first_seconds = time.perf_counter() - start
             del args, kwargs, kept
     except Exception as error:
-        tried.error = f"{type(error).__name__}: {error}".partition("\n")[0]
+        tried.error = _first_lines(error)
     tried.seen = recording.report
     if tried.error is None:
         with internals.dynamo_config(suppress_errors=False):
@@ -94,29 +102,61 @@ def _try(tried: Tried, repeat: Repeat, entry: Callable[..., Any], calls: int) ->
         tried.error = tried.measured.failed
 
 
+def _first_lines(error: Exception) -> str:
+    """The first line of what an error says; one more where that only introduces it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    more = f" {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else ""
+    return f"{type(error).__name__}: {lines[0]}{more}"
+
+
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """`float32[7, 3], scale=2`: tensors by dtype, shape, device and, where they are unusual, strides; nothing is kept."""
+    """`float32[7, 3], scale=2`: tensors by dtype, shape, device and what else is unusual about them; nothing is kept."""
     words = [_described(value) for value in args] + [f"{name}={_described(value)}" for name, value in kwargs.items()]
-    text = ", ".join(words)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return _cut(", ".join(words), _LONGEST)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _described(value: Any, depth: int = 0) -> str:
     import torch
 
     if isinstance(value, torch.Tensor):
-        text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-        if value.layout is not torch.strided:
-            text += f" {str(value.layout).removeprefix('torch.')}"
-        elif not value.is_contiguous():
-            text += f" strides {list(value.stride())}"
-        return text if value.device.type == "cpu" else f"{text} {value.device}"
-    if isinstance(value, (bool, int, float, str, type(None))):
-        return repr(value)[:40]
-    if type(value) in (list, tuple) and depth < 2:
-        inside = ", ".join(_described(v, depth + 1) for v in value[:8])
-        return f"[{inside}]" if type(value) is list else f"({inside})"
-    return type(value).__name__
+        return _tensor_described(value)
+    if isinstance(value, (bool, int, float, complex, bytes, type(None))):
+        return _cut(repr(value), 40)
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 40 else f"{value[:39] + '…'!r} of {len(value)} characters"
+    if type(value) in (list, tuple, dict) and depth < 2:
+        of_dict = type(value) is dict
+        words = [f"{k!r:.40}: {_described(v, depth + 1)}" for k, v in value.items()] if of_dict else [
+            _described(v, depth + 1) for v in value
+        ]  # fmt: skip
+        if len(words) > _MANY:
+            words = [*words[:_SHOWN], f"… {len(words)} items"]
+        inside = ", ".join(words)
+        return f"[{inside}]" if type(value) is list else f"({inside})" if type(value) is tuple else f"{{{inside}}}"
+    shape = getattr(value, "shape", None) if type(value).__module__ == "numpy" else None
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} {value.dtype}{list(shape)}"
+    many = f" of {len(value)}" if type(value) in (list, tuple, dict, set, frozenset) else ""
+    return f"{type(value).__name__}{many}"
+
+
+def _tensor_described(value: Any) -> str:
+    import torch
+
+    text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if type(value) is not torch.Tensor:
+        text = f"{type(value).__name__} {text}"
+    if value.layout is not torch.strided:
+        text += f" {str(value.layout).removeprefix('torch.')}"
+    elif not value.is_contiguous():
+        text += f" strides {list(value.stride())}"
+    if value.device.type != "cpu":
+        text += f" {value.device}"
+    return f"{text} requires_grad" if value.requires_grad else text
 
 
 # -- telling --------------------------------------------------------------------------------------------------

@@ -233,7 +233,7 @@ class InputRun:
 
     #: `float32[7, 3], scale=2`
     arguments: str
-    #: reused (nothing to compile), recompiled (a guard failed), compiled (code that no input had reached), eager (nothing
+    #: reused (ran from compiled code), recompiled (a guard failed), compiled (code that no input had reached), eager (nothing
     #: compiled runs: the recompile limit, say), failed (see `error`)
     outcome: Literal["reused", "recompiled", "compiled", "eager", "failed"] = "reused"
     #: frames that the compiler worked on because of it; how many of them were recompiles, and why

@@ -26,7 +26,7 @@ def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
     report.profile = profile_of([dict(zip(data["columns"], row, strict=True)) for row in data["events"]], report)
     report.profile.first = "Fix this first: the break at record.py:48"
     report.inputs = [
-        InputRun(arguments="float32[64, 64]", words="nothing to compile; a call takes 1.0 ms"),
+        InputRun(arguments="float32[64, 64]", words="ran from compiled code; a call takes 1.0 ms"),
         InputRun(arguments="<img src=x onerror=alert(1)>", outcome="recompiled", frames=["f1"], compile_seconds=0.8,
                  words="recompiled 1 frame in 0.80 s: " + "x had another size; " * 12),
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -60,12 +61,35 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
     assert "recompile limit" in report.inputs[1].words.replace("_", " ")
 
 
-def test_an_input_that_fails_is_told_and_the_others_go_on() -> None:
-    report = given(torch.ones(3), torch.ones(2, 3))
+def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
+    def picky(x: torch.Tensor, scale: Any = 1) -> torch.Tensor:
+        if x.shape[0] == 4:
+            raise ValueError("four is too many")
+        return x * scale
+
+    given = [torch.ones(4), (torch.ones(2), "a"), (), torch.ones(2), torch.ones(3)]
+    report = explain(picky, backend="eager", profile=1, inputs=given)(torch.ones(2))
+    assert report.inputs is not None
+    assert [r.outcome for r in report.inputs] == ["failed", "failed", "failed", "reused", "recompiled"]
+    assert report.inputs[0].words == "not measured: ValueError: four is too many"
+    assert report.inputs[3].words.startswith("ran from compiled code; a call takes")
+    assert (report.error, report.breaks) == (None, [])
+    assert [f.status for f in report.frames] == ["compiled", "compiled"]
+
+
+def test_an_input_that_only_the_compiler_refuses_is_told() -> None:
+    def refused(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        if any(node.target == "double" for node in gm.graph.nodes):
+            raise ValueError("no doubles")
+        return gm
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.double() if x.ndim > 1 else x + 1
+
+    report = explain(f, backend=refused, profile=1, inputs=[torch.ones(2, 2), torch.ones(2)])(torch.ones(2))
     assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["failed", "reused"]
-    assert report.inputs[0].error is not None
-    assert report.inputs[0].words.startswith("not measured: TorchRuntimeError")
+    assert "no doubles" in report.inputs[0].words
     assert report.error is None
 
 
@@ -86,6 +110,18 @@ def test_inputs_are_described_and_never_kept() -> None:
     assert arguments_of({"x": 1}) == ((), {"x": 1})
     assert arguments_of({1: 2}) == (({1: 2},), {})
     assert len(described(tuple(range(200)), {})) <= 160
+
+
+def test_unlike_inputs_look_unlike() -> None:
+    x = torch.ones(3)
+    unlike = [
+        [1] * 9, [1] * 10, "a" * 50, "a" * 51, {"a": x}, {"b": x}, x, x.clone().requires_grad_(), torch.nn.Parameter(x, False),
+        np.ones(3), np.ones(4), [[[1]]], [[[1, 2]]],
+    ]  # fmt: skip
+    texts = [described((value,), {}) for value in unlike]
+    assert len(set(texts)) == len(texts)
+    assert texts[0] == "[1, 1, 1, 1, 1, 1, … 9 items]"
+    assert texts[2] == f"'{'a' * 39}…' of 50 characters"
 
 
 def test_wrong_inputs_are_refused_before_anything_runs() -> None:
