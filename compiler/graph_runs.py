@@ -2,8 +2,9 @@
 
 The report keeps no tensor and no module, so the graph is made anew from its text (`rebuild`) and its inputs are made up from
 their description (`made_up`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is what the backend
-makes of it, without Dynamo's guards around it.  Both get the same data, in turns, without gradients.  Nothing is left behind
-but what the backend keeps in its caches.  GPU paths have not yet run on a GPU.
+makes of it, without Dynamo's guards around it.  Both get the same data, in turns, without gradients and without what the caller
+has set (`surroundings`).  What stays is what the backend keeps in its caches, torch's counters of compiles, and what operators
+from outside torch do beside their result, which the notes tell.  GPU paths have not yet run on a GPU.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import contextlib
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynascope.compiler import engines, hooks, internals, stopwatch
+from dynascope.compiler import engines, hooks, internals, operations, stopwatch, surroundings
 from dynascope.compiler.made_up import MadeUp, limits
-from dynascope.compiler.rebuild import RECORDED, NotRunnable, rebuild
+from dynascope.compiler.operations import NotRunnable
+from dynascope.compiler.rebuild import RECORDED, rebuild
 from dynascope.compiler.repeat import random_state
-from dynascope.compiler.report import Graph, GraphRun, plural
+from dynascope.compiler.report import Graph, GraphRun, Node, plural
 
 if TYPE_CHECKING:
     import torch
@@ -42,38 +44,35 @@ def own_backend(settings: dict[str, Any]) -> str:
     return name if isinstance(name, str) and name in internals.backends() and "eager" not in name else "inductor"
 
 
-def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS) -> GraphRun:
-    """Run it; raises NotRunnable or another ValueError, in one sentence, where that cannot be."""
+def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS, own: bool = True) -> GraphRun:
+    """Run it; raises NotRunnable or another ValueError, in one sentence, where that cannot be.
+
+    `own`: whether the graph was recorded in this process, so that it may call the program's own operators.
+    """
     from dynascope.compiler.run import check_settings
     from dynascope.compiler.settings import Settings
 
-    if calls < 1:
-        raise ValueError(f"calls is a number of at least 1, not {calls}")
+    if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
+        raise ValueError(f"calls is a whole number of at least 1, not {calls!r}")
     check_settings(Settings(backend=backend, device=device))
     try:
         if graph.ops is None:
             raise NotRunnable("it was compiled before the recording, so nothing of it is known")
         with _without_trace():
-            return _Case(graph, device).run(backend, calls)
+            return _Case(graph, device, own).run(backend, calls)
     except NotRunnable as reason:
-        raise NotRunnable(f"{graph.id} cannot be run again: {reason}") from None
+        raise NotRunnable(f"{graph.id} cannot be run again: {reason}") from reason.__cause__
 
 
 @contextlib.contextmanager
 def _without_trace() -> Iterator[None]:
-    """What a graph can change beside its inputs is put back: random numbers, gradient mode, autocast, transforms."""
-    import torch
-
+    """What the caller has set is not the graph's, and what the graph changes beside its inputs is put back."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(hooks.HOOKS.paused())
+        stack.enter_context(surroundings.neutral())
         stack.enter_context(random_state())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        stack.enter_context(engines.transforms_closed())
-        accelerator = torch.accelerator.current_accelerator()
-        for kind in {"cpu", accelerator.type if accelerator is not None else "cpu"}:
-            stack.enter_context(torch.autocast(kind, enabled=False))
-        stack.enter_context(torch.no_grad())
         stack.enter_context(stopwatch.no_collection())
         yield
 
@@ -81,13 +80,15 @@ def _without_trace() -> Iterator[None]:
 class _Case:
     """One graph with its inputs, on one device."""
 
-    def __init__(self, graph: Graph, device: str | None) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, device: str | None, own: bool) -> None:
+        self.graph, self.own = graph, own
         self.recorded = {n.name: n for n in graph.nodes}
         self.device = _device(graph, device)
         self.moved = device
         self.notes: list[str] = []
         self.attributes: dict[str, Any] = {}
+        import torch
+
         make = MadeUp(graph.sizes, {}, device)
 
         def attribute(name: str) -> Any:
@@ -98,8 +99,9 @@ class _Case:
                 self.attributes[name] = make(node)
             return self.attributes[name]
 
-        self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, device)
+        self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, device, own)
         self.module = self.rebuild()
+        torch.set_default_dtype(_default_dtype(self.module.graph, self.recorded))
         make.limits = limits(self.module.graph, self.recorded, graph.sizes)
         names = [n.meta[RECORDED] for n in self.module.graph.nodes if n.op == "placeholder"]
         self.inputs = [make(self.recorded[name]) for name in names]
@@ -111,9 +113,19 @@ class _Case:
     def run(self, backend: str, calls: int) -> GraphRun:
         self.first()
         compiled = self.compiled(backend)
+        try:
+            result = self.measured(backend, compiled, calls)
+        except Exception as error:
+            raise NotRunnable(f"called once more it raised {_said(error)}") from error
+        if result.calls < calls:
+            self.notes.append(f"it is slow: {plural(result.calls, 'call')} of each kind were timed, not {calls}")
+        result.notes = [*self.told(), *self.notes]
+        return result
+
+    def measured(self, backend: str, compiled: Callable[..., Any] | None, calls: int) -> GraphRun:
         eager_times, compiled_times, ops = self.measure(compiled, calls)
         result = GraphRun(
-            device=self.device, device_name=_device_name(self.device), backend=backend, calls=len(eager_times),
+            device=self.device, device_name=stopwatch.device_name(self.device), backend=backend, calls=len(eager_times),
             eager_seconds=statistics.median(eager_times), eager_spread=stopwatch.middle_half(eager_times),
             ops=[{"node": name, "seconds": statistics.median(taken)} for name, taken in ops.items()],
         )  # fmt: skip
@@ -124,15 +136,14 @@ class _Case:
             result.speed_up = result.eager_seconds / result.compiled_seconds
             # a CUDA graph keeps its memory between the calls, in a pool of its own
             result.compiled_peak_bytes = self.peak(compiled) if backend != "cudagraphs" else None
-        if result.calls < calls:
-            self.notes.append(f"it is slow: {plural(result.calls, 'call')} of each kind were timed, not {calls}")
-        result.notes = [*self.told(), *self.notes]
         return result
 
     def first(self) -> None:
         """The first call tells whether made-up data will do, and which inputs the graph changes."""
         if self.device != "cpu" and any(getattr(t, "dtype", None) in _integers() for t in self.inputs):
-            _dry_run(self.graph)  # an index that is too large ends a whole process on a GPU, and only a call on the CPU
+            _dry_run(
+                self.graph, self.own
+            )  # an index that is too large ends a whole process on a GPU, and only a call on the CPU
         before = [(t, t._version, t.clone()) for t in [*self.inputs, *self.attributes.values()] if hasattr(t, "_version")]
         try:
             self.module(*self.inputs)
@@ -192,6 +203,10 @@ class _Case:
         return taken
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
+        if surroundings.profiler_is_on():  # a second one would end it
+            note = "the memory peak is unknown: a profiler of the program's own is on"
+            self.notes += [note] * (note not in self.notes)
+            return None
         found = stopwatch.peak_bytes(lambda: kind(*self.inputs), self.device)
         self.put_back()
         return found
@@ -206,6 +221,9 @@ class _Case:
             yield f"the graph changes {plural(len(self.changed), 'tensor')} in place: put back before each call"
         if any(str(n.target).rpartition(".")[2] in _BRANCHES for n in self.graph.nodes):
             yield "which branch it takes, or how often it loops, depends on the made-up data"
+        own = sorted({str(n.target) for n in self.graph.nodes if operations.is_own(str(n.target))})
+        if own:
+            yield f"operators from outside torch ran again, with all that they do beside their result: {', '.join(own)}"
         if self.graph.backward != "none":
             yield "its backward is not in these figures: it runs without gradients"
 
@@ -254,19 +272,9 @@ def _device(graph: Graph, asked: str | None) -> str:
     return device
 
 
-def _device_name(device: str) -> str:
-    import torch
-
-    kind = torch.device(device).type
-    if kind == "cpu":
-        return f"CPU, {plural(torch.get_num_threads(), 'thread')}"
-    name = getattr(getattr(torch, kind, None), "get_device_name", None)
-    return str(name(device)) if name is not None else device
-
-
-def _dry_run(graph: Graph) -> None:
+def _dry_run(graph: Graph, own: bool) -> None:
     """The graph on the CPU, once; raises NotRunnable where the made-up integers do not fit."""
-    case = _Case(graph, "cpu")
+    case = _Case(graph, "cpu", own)
     try:
         case.module(*case.inputs)
     except IndexError as error:
@@ -274,6 +282,20 @@ def _dry_run(graph: Graph) -> None:
     except Exception as error:
         if "index" in str(error):
             raise NotRunnable(f"on made-up data it raised {_said(error)}") from None
+
+
+def _default_dtype(graph: torch.fx.Graph, recorded: Mapping[str, Node]) -> torch.dtype:
+    """The default dtype of the program that was recorded: what its tensors were made in where no dtype is said."""
+    import torch
+
+    for node in graph.nodes:
+        said = any(isinstance(v, torch.dtype) for v in [*node.args, *node.kwargs.values()])
+        known = recorded.get(node.meta.get(RECORDED, ""))
+        made = node.op == "call_function" and not node.all_input_nodes and not said
+        if made and known is not None and known.dtype in ("float64", "float16", "bfloat16"):
+            found: torch.dtype = getattr(torch, known.dtype)
+            return found
+    return torch.float32
 
 
 def _integers() -> set[torch.dtype]:

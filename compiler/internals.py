@@ -1,8 +1,8 @@
 """The private torch APIs that dynascope uses to *steer*, beside the `hook_points` with which it observes.
 
-These two, `engines` (a backend called directly), `marks` (what torch.compile leaves on functions and modules) and
-`translators` (what the hooks are handed) are where private parts of torch are touched.  What is not there in the installed
-torch is left out, and `missing` says so in words for the report.
+These two, `engines` (a backend called directly), `surroundings` (what the caller has set), `marks` (what torch.compile leaves
+on functions and modules) and `translators` (what the hooks are handed) are where private parts of torch are touched.  What is
+not there in the installed torch is left out, and `missing` says so in words for the report.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynascope.compiler.rebuild import RECORDED, NotRunnable
+from dynascope.compiler.operations import NotRunnable
+from dynascope.compiler.rebuild import RECORDED
 from dynascope.compiler.report import Node
 
 if TYPE_CHECKING:
@@ -67,10 +68,14 @@ class MadeUp:
         if device is None:
             raise NotRunnable(f"the report does not tell on which device its input {node.name} was")
         limit = self.limits.get(node.name, 2)
-        if stride is None or 0 in shape:
-            return self.numbers(math.prod(shape), dtype, limit).to(device).reshape(shape)
-        reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-        return torch.as_strided(self.numbers(reach, dtype, limit).to(device), shape, stride)
+        try:
+            if stride is None or 0 in shape:
+                return self.numbers(math.prod(shape), dtype, limit).to(device).reshape(shape)
+            reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+            return torch.as_strided(self.numbers(reach, dtype, limit).to(device), shape, stride)
+        except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # no such memory, no such tensor
+            first = str(error).partition("\n")[0]
+            raise NotRunnable(f"its input {node.name} cannot be made up: {first}"[:300]) from None
 
     def numbers(self, count: int, dtype: torch.dtype, limit: int) -> torch.Tensor:
         import torch

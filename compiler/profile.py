@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import math
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from dynascope.compiler import hooks, internals
+from dynascope.compiler import hooks, internals, surroundings
 from dynascope.compiler.break_costs import first_to_fix, time_text
 from dynascope.compiler.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.repeat import Arguments, Prepare, Repeat, unwatched, watching
 from dynascope.compiler.report import Profile, Report, Verdict
 from dynascope.compiler.segments import profile_of
-from dynascope.compiler.stopwatch import middle_half, no_collection, silent, timed
+from dynascope.compiler.stopwatch import device_name, middle_half, no_collection, nothing, profiled, timed, waiter
 
 DEFAULT_CALLS = 10
 #: calls before the first that counts, in each turn: after what lies between two turns, and under a profiler that has just
@@ -127,6 +124,9 @@ def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALL
     if repeat.why_not is not None:
         result.failed = f"the call was not profiled: {repeat.why_not}"
         return result
+    if surroundings.profiler_is_on():
+        result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
+        return result
     try:
         with hooks.HOOKS.paused(), repeat.without_trace() as prepare, no_collection():
             _measure(entry, prepare, calls, result)
@@ -178,7 +178,7 @@ def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], No
             wait()
             with internals.profiler_mark(CALL if number >= result.warm else "dynascope warm-up"):
                 kept = entry(*args, **kwargs)
-                if wait is not _nothing:
+                if wait is not nothing:
                     with internals.profiler_mark(DRAIN):
                         wait()
             del kept, args, kwargs
@@ -191,13 +191,13 @@ def _timed(entry: Callable[..., Any], arguments: Arguments, wait: Callable[[], N
 
 
 def _waiter() -> Callable[[], None]:
-    """Waits until the accelerator has done all it was given; does nothing where there is none."""
+    """Waits until the accelerator has done all it was given; does nothing where the program uses none."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is None or not _is_used(getattr(torch, accelerator.type, None)):
-        return _nothing
-    return torch.accelerator.synchronize
+        return nothing
+    return waiter(accelerator.type)
 
 
 def _is_used(module: Any) -> bool:
@@ -205,17 +205,19 @@ def _is_used(module: Any) -> bool:
     return module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)()
 
 
-def _nothing() -> None:
-    """There is no device to wait for."""
+def _accelerators() -> list[str]:
+    """The kinds of devices that the program uses, and the profiler can watch."""
+    import torch
+
+    return [kind for kind in ("cuda", "xpu") if _is_used(getattr(torch, kind))]
 
 
 def _devices() -> list[str]:
     import torch
 
-    names = [f"CPU, {torch.get_num_threads()} threads"]
-    for module in (torch.cuda, torch.xpu):
-        if _is_used(module):
-            names += [str(module.get_device_name(i)) for i in range(module.device_count())]
+    names = [device_name("cpu")]
+    for kind in _accelerators():
+        names += [device_name(f"{kind}:{i}") for i in range(getattr(torch, kind).device_count())]
     return names
 
 
@@ -234,27 +236,10 @@ def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
 @contextlib.contextmanager
 def _trace() -> Iterator[list[Event]]:
     """Everything in the block under the profiler; the list holds the events when the block has ended."""
-    import torch
-    from torch.profiler import ProfilerActivity
-
-    activities = [ProfilerActivity.CPU]
-    if _is_used(torch.cuda):
-        activities.append(ProfilerActivity.CUDA)
-    if _is_used(torch.xpu):
-        activities.append(ProfilerActivity.XPU)
     events: list[Event] = []
-    profiler = torch.profiler.profile(activities=activities)
-    with silent():
-        profiler.start()
-    try:
+    with profiled(_accelerators()) as trace:
         yield events
-    finally:
-        with silent():
-            profiler.stop()
-    with tempfile.TemporaryDirectory(prefix="dynascope") as folder:
-        file = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(file))
-        events.extend(plain_events(json.loads(file.read_text(encoding="utf-8"))))
+    events.extend(plain_events(trace))
 
 
 # -- telling --------------------------------------------------------------------------------------------------
@@ -296,6 +281,8 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
     """Eager against compiled, and when compiling has paid for itself."""
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     found = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)
+    if any(s.kind == "graph" and s.graph is None for s in profile.segments):
+        found.compile_seconds = None  # other code was compiled, too
     if measured.compiled:
         found.compiled_seconds = statistics.median(measured.compiled)
     if measured.eager:

@@ -1,56 +1,42 @@
 """Makes an FX graph that runs again from the text that a report keeps of it.
 
 The text names every node, its operation and its arguments, so each becomes a node of a new `torch.fx.Graph`, under its own
-name.  The text is read, never executed: it may come from a file.  A name in it is looked up in torch, and taken only where it
-is an operation on tensors (`operation`); what cannot be written again is refused in one sentence.
+name.  The text is read, never executed: it may come from a file.  A name in it is taken only where it is an operation on
+tensors (`operations`); what cannot be written again is refused in one sentence.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import math
 import operator
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.graphtext import OPERATORS, is_store
+from dynascope.compiler.operations import ATTRIBUTES, NotRunnable, method, operation, special_method
 
 if TYPE_CHECKING:
     import torch.fx
 
 
-class NotRunnable(ValueError):
-    """Why a graph cannot be run again, in one sentence."""
-
-
 #: in a node's `meta`: the name that the report has for it
 RECORDED = "recorded"
-#: how the modules are called that hold operations on tensors, beside the builtin functions of `torch` itself
-_MODULES = (
-    "torch._ops.", "torch.ops.", "torch.nn.functional", "torch.functional", "torch._jit_internal", "torch._functorch",
-    "torch._higher_order_ops", "torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._sparse",
-    "torch._C._nested", "torch._C._functorch",
-)  # fmt: skip
-#: further functions that Dynamo writes into graphs
-_FUNCTIONS = frozenset({
-    "torch._C._set_grad_enabled", "torch._C._log_api_usage_once", "torch._C._set_fwd_grad_enabled",
-    "torch._C._autograd._saved_tensors_hooks_disable", "torch._C._autograd._saved_tensors_hooks_enable",
-    "torch.amp.autocast_mode._enter_autocast", "torch.amp.autocast_mode._exit_autocast",
-})  # fmt: skip
-#: builtin functions of `torch` that are no operation on tensors: they reach files or settings
-_NOT_THESE = ("from_file", "set_", "compile", "import_")
-#: calls a kernel of the program's own, by its number in this process
-_KERNELS = "triton_kernel_wrapper"
-_BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "pow", "round", "sum"})
+#: text that a graph from a file may hand to an operation: never a path, and nothing that would end a string in the code that
+#: a backend writes (Inductor writes the message of an assertion into C++ as it is)
+_HARMLESS = re.compile(r"[\w ,.:;(){}\[\]<>=!?|&%~^'+*-]*")
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "Ellipsis": ...}
 
 
-def rebuild(text: str, attribute: Callable[[str], Any] | None = None, device: str | None = None) -> torch.fx.GraphModule:
+def rebuild(
+    text: str, attribute: Callable[[str], Any] | None = None, device: str | None = None, own: bool = True
+) -> torch.fx.GraphModule:
     """The graph of a report's text (`Graph.code`), ready to be called.
 
     `attribute` makes the tensor that the graph keeps under a name; `device`: where the graph shall make its own tensors, in
-    place of the recorded device.  Raises NotRunnable.
+    place of the recorded device; `own`: whether the text was recorded in this process, so that it may call the program's own
+    operators.  Raises NotRunnable.
     """
     try:
         body = ast.parse(text).body
@@ -59,34 +45,12 @@ def rebuild(text: str, attribute: Callable[[str], Any] | None = None, device: st
     tree = next((s for s in body if isinstance(s, ast.ClassDef)), None)
     if tree is None:
         raise NotRunnable("its text holds no graph")
-    return _Builder(tree, attribute, device).module()
-
-
-def operation(name: str) -> Callable[..., Any]:
-    """The operation that a graph's text calls by this name; raises NotRunnable for anything else."""
-    import torch
-
-    root, _, rest = name.partition(".")
-    if not rest and root in _BUILTINS:
-        return getattr(builtins, root)  # type: ignore[no-any-return]
-    for prefix, library in (("math_", math), ("_operator_", operator)):
-        if not rest and name.startswith(prefix) and hasattr(library, name.removeprefix(prefix)):
-            return getattr(library, name.removeprefix(prefix))  # type: ignore[no-any-return]
-    found: Any = torch if root == "torch" and rest else None
-    for part in rest.split("."):
-        found = getattr(found, part, None)
-    if found is None or not callable(found):
-        raise NotRunnable(f"it calls {name}, which this process does not know by that name")
-    if "c10d" in name or ".distributed." in name:
-        raise NotRunnable(f"it calls {name}, which waits for other processes")
-    module, last = str(getattr(found, "__module__", None)), name.rpartition(".")[2]
-    if last.startswith(_KERNELS):
-        raise NotRunnable("it calls a Triton kernel of the program's own, which the report does not keep")
-    builtin = isinstance(found, type(torch.relu)) and not last.startswith(_NOT_THESE)
-    own = module == "torch" and (builtin or last.startswith(("sym_", "_check")))
-    if own or module.startswith(_MODULES) or name in _FUNCTIONS:
-        return found  # type: ignore[no-any-return]
-    raise NotRunnable(f"it calls {name}, which is no operation on tensors that a report could run")
+    try:
+        return _Builder(tree, attribute, device, own).module()
+    except NotRunnable:
+        raise
+    except Exception as error:  # the text is a class with a forward(), and yet no graph
+        raise NotRunnable(f"its text cannot be made a graph: {type(error).__name__}: {error}".partition("\n")[0]) from None
 
 
 _Made = tuple[str, Any, tuple[Any, ...], dict[str, Any]]
@@ -95,10 +59,10 @@ _Made = tuple[str, Any, tuple[Any, ...], dict[str, Any]]
 class _Builder:
     """One class of the text, with the classes in it, as one GraphModule."""
 
-    def __init__(self, tree: ast.ClassDef, attribute: Callable[[str], Any] | None, device: str | None) -> None:
+    def __init__(self, tree: ast.ClassDef, attribute: Callable[[str], Any] | None, device: str | None, own: bool) -> None:
         import torch.fx
 
-        self.tree, self.attribute, self.device = tree, attribute, device
+        self.tree, self.attribute, self.device, self.own = tree, attribute, device, own
         self.graph = torch.fx.Graph()
         self.nodes: dict[str, torch.fx.Node] = {}
         self.children = {c.name: c for c in tree.body if isinstance(c, ast.ClassDef)}
@@ -170,8 +134,8 @@ class _Builder:
             dotted = ast.unparse(value)
             if dotted.startswith("self."):
                 return "get_attr", self.kept(dotted.removeprefix("self.")), (), {}
-            if not value.attr.startswith("_"):
-                return "call_function", getattr, (self.value(value.value), value.attr), {}
+            if value.attr in ATTRIBUTES:
+                return "call_function", getattr, (self.receiver(value.value), value.attr), {}
         raise NotRunnable(f"it has a node that is written in no known way: {_short(value)}")
 
     def call(self, value: ast.Call) -> _Made:
@@ -180,12 +144,14 @@ class _Builder:
         function = value.func
         root = ast.unparse(function).partition(".")[0]
         if isinstance(function, ast.Attribute) and (root in self.nodes or not _is_dotted(function)):
-            if function.attr.startswith("_"):
-                raise NotRunnable(f"it calls {function.attr}() of a tensor, which is none of its public methods")
-            args = (self.value(function.value), *args)
+            args = (self.receiver(function.value), *args)
+            special = special_method(function.attr)
+            if special is not None:
+                operator_, swapped = special
+                return "call_function", operator_, args[::-1] if swapped else args, kwargs
             if self.device is not None:
                 function, args, kwargs = _moved(function, args, kwargs, self.device)
-            return "call_method", function.attr, args, kwargs
+            return "call_function", method(function.attr), args, kwargs
         name = ast.unparse(function)
         if root == "self":
             name = name.removeprefix("self.")
@@ -194,13 +160,22 @@ class _Builder:
             return "call_module", self.kept(name), args, kwargs
         if self.device is not None and name.endswith("._enter_autocast"):
             args = (self.device.partition(":")[0], *args[1:])
-        return "call_function", operation(name), args, kwargs
+        return "call_function", operation(name, self.own), args, kwargs
+
+    def receiver(self, value: ast.expr) -> torch.fx.Node:
+        """What a method is called of: something that was computed, never a graph inside this one."""
+        import torch.fx
+
+        node = self.value(value)
+        if not isinstance(node, torch.fx.Node) or (node.op == "get_attr" and node.target in self.children):
+            raise NotRunnable(f"it calls a method of what is no tensor: {_short(value)}")
+        return node
 
     def kept(self, name: str) -> str:
         """What the graph keeps under a name: a graph of its own, or a tensor; its name in the module."""
         if name not in self.attributes:
             if name in self.children:
-                self.attributes[name] = _Builder(self.children[name], None, self.device).module()
+                self.attributes[name] = _Builder(self.children[name], None, self.device, self.own).module()
             elif self.attribute is not None:
                 self.attributes[name] = self.attribute(name)
             else:
@@ -210,6 +185,8 @@ class _Builder:
     def value(self, value: ast.expr) -> Any:
         """An argument: nodes, constants, and tuples, lists, dicts and slices of them."""
         if isinstance(value, ast.Constant):
+            if not self.own and isinstance(value.value, (str, bytes)) and not _HARMLESS.fullmatch(str(value.value)):
+                raise NotRunnable(f"it has a text that is not taken from a file: {_short(value)}")
             return value.value
         if isinstance(value, ast.Name) and value.id in self.nodes:
             return self.nodes[value.id]

@@ -114,6 +114,8 @@ class Report:
     origin: Literal["live", "trace", "partial"] = "live"
     #: the report of the run before, of the same cell or function; kept beside the data, not in it
     previous: Report | None = field(default=None, compare=False, repr=False, metadata={"beside": True})
+    #: it came from a file: its graphs may call torch's own operators only
+    loaded: bool = field(default=False, compare=False, repr=False, metadata={"beside": True})
 
     # -- looking up ---------------------------------------------------------------------------
 
@@ -154,6 +156,7 @@ class Report:
         if data["schema"] != SCHEMA:
             raise ValueError(f"report of schema {data['schema']!r}; this dynascope reads schema {SCHEMA}: update dynascope")
         report: Report = _build(cls, data)
+        report.loaded = True
         return report
 
     def headline(self) -> str:
@@ -190,12 +193,12 @@ class Report:
             in the graph's `run`, and every view shows it.
 
         Raises KeyError for an unknown graph and ValueError, in one sentence, where it cannot be run again.  Of a report
-        that was loaded, this runs the graphs that are written in its file.
+        that was loaded, this runs the graphs that are written in its file, as far as they call torch's own operators.
         """
         from dynascope.compiler import graph_runs
 
-        graph = self.graph(id)
-        run = graph_runs.run_graph(graph, device, backend or graph_runs.own_backend(self.settings), calls)
+        graph, own = self.graph(id), not self.loaded and self.origin != "trace"
+        run = graph_runs.run_graph(graph, device, backend or graph_runs.own_backend(self.settings), calls, own)
         if backend is None and (self.settings.get("mode") or self.settings.get("options")):
             run.notes.append("compiled with the backend's default mode and options, not with those of the run")
         graph.run = run

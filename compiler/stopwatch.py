@@ -13,25 +13,38 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from dynascope.compiler.report import plural
 
 #: torch's number for the processor's memory in the profiler's events; every other device has one above it
 _PROCESSOR = 0
 
 
 def waiter(device: str) -> Callable[[], None]:
-    """What waits until the device has done all that it was given; for the processor it does nothing."""
+    """What waits until the device has done all that it was given; `nothing` for the processor."""
     import torch
 
     kind = torch.device(device).type
     module = getattr(torch, kind, None) if kind != "cpu" else None
-    return getattr(module, "synchronize", _nothing)
+    return getattr(module, "synchronize", nothing)
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """There is no device to wait for."""
+
+
+def device_name(device: str) -> str:
+    """`CPU, 8 threads`, or what a device calls itself."""
+    import torch
+
+    kind = torch.device(device).type
+    if kind == "cpu":
+        return f"CPU, {plural(torch.get_num_threads(), 'thread')}"
+    name = getattr(getattr(torch, kind, None), "get_device_name", None)
+    return str(name(device)) if name is not None else device
 
 
 def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
@@ -64,6 +77,31 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
+@contextlib.contextmanager
+def profiled(kinds: Iterable[str] = (), memory: bool = False) -> Iterator[dict[str, Any]]:
+    """Everything in the block under torch.profiler; the dict holds its trace when the block has ended.
+
+    `kinds`: of the devices to watch beside the processor ("cuda", "xpu"); `memory`: with what the allocators do.
+    """
+    import torch
+    from torch.profiler import ProfilerActivity
+
+    activities = [ProfilerActivity.CPU, *(getattr(ProfilerActivity, kind.upper()) for kind in kinds)]
+    trace: dict[str, Any] = {}
+    profiler = torch.profiler.profile(activities=activities, profile_memory=memory)
+    with silent():
+        profiler.start()
+    try:
+        yield trace
+    finally:
+        with silent():
+            profiler.stop()
+    with tempfile.TemporaryDirectory(prefix="dynascope") as folder:
+        file = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(file))
+        trace.update(json.loads(file.read_text(encoding="utf-8")))
+
+
 def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
     """What torch's allocators for this device held at most during a call, above what they held before it.
 
@@ -71,25 +109,12 @@ def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
     torch's allocators (the scratch space of a matrix product) is not in it.  None where no event came.
     """
     import torch
-    from torch.profiler import ProfilerActivity
 
-    on_processor = torch.device(device).type == "cpu"
-    activities = [ProfilerActivity.CPU]
-    activities += [a for a in (ProfilerActivity.CUDA, ProfilerActivity.XPU) if not on_processor and a.name.lower() in device]
-    profiler = torch.profiler.profile(activities=activities, profile_memory=True)
-    with silent():
-        profiler.start()
-    try:
+    kind = torch.device(device).type
+    with profiled([kind] if kind in ("cuda", "xpu") else [], memory=True) as trace:
         kept = call()
-    finally:
-        with silent():
-            profiler.stop()
     del kept
-    with tempfile.TemporaryDirectory(prefix="dynascope") as folder:
-        file = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(file))
-        events = json.loads(file.read_text(encoding="utf-8")).get("traceEvents", [])
-    return highest(events, on_processor)
+    return highest(trace.get("traceEvents", []), on_processor=kind == "cpu")
 
 
 def highest(events: list[dict[str, Any]], on_processor: bool) -> int | None:
