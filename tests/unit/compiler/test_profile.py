@@ -168,6 +168,15 @@ def test_without_profile_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch) ->
     assert "profile" not in report.to_dict()
 
 
+def test_a_profiler_that_is_running_goes_on() -> None:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as running:
+        report = explain(lambda x: x + 1, backend="eager", profile=2)(torch.ones(2))
+        torch.ones(2) * 3
+    assert report.profile is None
+    assert [note for note in report.notes if "another profiler is running" in note]
+    assert "aten::mul" in [e.name for e in running.events() or ()]
+
+
 def test_no_wrapper_stays_around_a_graph() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return x + 1
@@ -209,8 +218,10 @@ def test_a_verdict_in_words() -> None:
 def test_the_world_does_not_walk_into_machinery() -> None:
     import logging
 
-    world = World([[logging.getLogger("x"), torch.ones(2)]])
-    assert len(world._seen) == 2
+    logger = logging.getLogger("x")
+    world = World([[logger, torch.ones(2)]])
+    assert len(world._seen) == 3
+    assert id(logger.manager) not in world._seen
 
 
 def test_calls_that_take_very_different_times_make_rough_figures() -> None:
