@@ -96,6 +96,8 @@ class _Outcome:
     parts: dict[str, list[Part]]
     drew: bool
     opaque: list[str]
+    #: attributes of modules that are what they were before the call
+    still: set[str]
 
 
 def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: dict[str, Any] | None) -> Checked:
@@ -109,6 +111,7 @@ def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: 
         leaves = list(_wanting(target, reached, args, kwargs))
         before = [_gradient_of(t) for _, t in leaves]
         given_as = [t._version for _, t in leaves]  # changed in place, a computed tensor is another one
+        attributes = [(name, v) for name, v in _state(target, reached) if not isinstance(v, torch.Tensor)]
         versions: dict[int, int] = {id(t): t._version for _, t in _state(target, reached) if isinstance(t, torch.nn.Parameter)}
         torch.manual_seed(0)
         seeded = torch.get_rng_state()
@@ -140,7 +143,9 @@ def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: 
             or versions.get(id(value)) != value._version
         ]
         found = {"values": values, "effects": effects, "gradients": grads}
-        return _Outcome({what: [(name, _kept(v)) for name, v in parts] for what, parts in found.items()}, drew, list(opaque))
+        kept = {what: [(name, _kept(v)) for name, v in parts] for what, parts in found.items()}
+        after = [(name, v) for name, v in _state(target, reached) if not isinstance(v, torch.Tensor)]
+        return _Outcome(kept, drew, list(opaque), {name for name, _ in set(attributes) & set(after)})
 
     with hooks.HOOKS.paused(), repeat.without_trace() as prepare:
         with random_state():
@@ -166,7 +171,7 @@ def _told(compiled: _Outcome, eager: _Outcome) -> Checked:
     checked = Checked(not_compared=eager.opaque)
     for what, expected in eager.parts.items():
         found = compiled.parts[what]
-        checked.compared[what] = len(expected)
+        checked.compared[what] = sum(name not in eager.still for name, _ in expected)
         names, wanted = [name for name, _ in found], [name for name, _ in expected]
         only = [f"{n} is there only compiled" for n in names if n not in wanted]
         only += [f"{n} is there only eager" for n in wanted if n not in names]

@@ -94,6 +94,20 @@ def test_what_agrees_is_counted() -> None:
     assert found["words"] == "check: compiled and eager agree (3 values, 1 effect)."
 
 
+def test_attributes_of_modules_count_where_the_call_changes_them() -> None:
+    class Stepping(torch.nn.Module):
+        step, size = 0, 3
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.step = self.step + 1
+            return x * 2
+
+    module = Stepping()
+    module.size = 4
+    assert checked(module, torch.ones(3))["compared"] == {"values": 1, "effects": 2, "gradients": 0}  # x and step
+    assert module.step == 1
+
+
 def test_where_nothing_is_compared_nothing_agrees() -> None:
     found = checked(lambda n: {n}, 3)
     assert found["agrees"] is None
