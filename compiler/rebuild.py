@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 #: in a node's `meta`: the name that the report has for it
 RECORDED = "recorded"
-#: text that a graph from a file may hand to an operation: never a path, and nothing that would end a string in the code that
-#: a backend writes (Inductor writes the message of an assertion into C++ as it is)
-_HARMLESS = re.compile(r"[\w ,.:;(){}\[\]<>=!?|&%~^'+*-]*")
+#: text that a graph from a file may hand to an operation: never a path, and nothing that would end a string, or mean something
+#: to a template, in the code that a backend makes (Inductor writes the message of an assertion into C++ as it is)
+_HARMLESS = re.compile(r"(?!.*\{[{%#])[\w ,.:;(){}\[\]<>=!?|&%#~^’+*-]*", re.ASCII)
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "Ellipsis": ...}
 
 
@@ -185,9 +185,7 @@ class _Builder:
     def value(self, value: ast.expr) -> Any:
         """An argument: nodes, constants, and tuples, lists, dicts and slices of them."""
         if isinstance(value, ast.Constant):
-            if not self.own and isinstance(value.value, (str, bytes)) and not _HARMLESS.fullmatch(str(value.value)):
-                raise NotRunnable(f"it has a text that is not taken from a file: {_short(value)}")
-            return value.value
+            return value.value if self.own or not isinstance(value.value, (str, bytes)) else _harmless(value)
         if isinstance(value, ast.Name) and value.id in self.nodes:
             return self.nodes[value.id]
         if isinstance(value, ast.Name) and value.id in _CONSTANTS:
@@ -236,6 +234,14 @@ def _assigned(statement: ast.stmt) -> tuple[str | None, ast.expr | None]:
     else:
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     return (target.id, getattr(statement, "value", None)) if isinstance(target, ast.Name) else (None, None)
+
+
+def _harmless(value: ast.Constant) -> str:
+    """A text that came from a file; an apostrophe ("don't") becomes one that ends no string."""
+    text = str(value.value).replace("'", "’")
+    if not isinstance(value.value, str) or not _HARMLESS.fullmatch(text):
+        raise NotRunnable(f"it has a text that is not taken from a file: {_short(value)}")
+    return text
 
 
 def _operator(kind: ast.AST) -> Callable[..., Any]:

@@ -141,7 +141,7 @@ def test_what_is_rebuilt_does_the_same_as_what_the_backend_got(function: Callabl
     report = explain(function, backend=kept, dynamic=dynamic)(X.clone().requires_grad_(function is checkpointed))
     assert len(kept.graphs) == len(report.graphs) == 1
     module, inputs = kept.graphs[0]
-    again = rebuild(report.graphs[0].code)
+    again = rebuild(report.graphs[0].code, own=False)
     results = []
     for graph in (module, again):
         torch.manual_seed(0)
@@ -625,6 +625,21 @@ def admitted() -> Iterator[tuple[str, Any]]:
     for name in dir(torch.Tensor):
         with contextlib.suppress(NotRunnable):
             yield f"Tensor.{name}", method(name)
+
+
+@pytest.mark.parametrize("text", ["a/b", "a\\b", 'a"b', "a\nb", "a\x00b", "{{ a }}", "{% a %}", b"a", "\ud800"])
+def test_text_that_is_not_taken_from_a_file(text: str | bytes) -> None:
+    graph = written(f"y = torch.ops.aten._assert_async.msg(x, {text!r})")
+    with pytest.raises(NotRunnable, match=r"^it has a text that is not taken from a file: "):
+        rebuild(graph.code, own=False)
+    rebuild(graph.code)
+
+
+def test_a_message_from_a_file_ends_no_string() -> None:
+    graph = written("y = torch._check(True, \"don't {a, b}; on node 'ge': u0 >= 0\")")
+    assert [n.args[1] for n in rebuild(graph.code, own=False).graph.nodes if n.args[1:]] == [
+        "don’t {a, b}; on node ’ge’: u0 >= 0"
+    ]
 
 
 def test_nothing_that_a_file_may_call_opens_a_file_or_runs_code(watch: Watch, tmp_path: Path) -> None:
