@@ -107,12 +107,7 @@ def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: 
 
     def run() -> _Outcome:
         args, kwargs = prepare()
-        reached = World([target], values=False)
-        leaves = list(_wanting(target, reached, args, kwargs))
-        before = [_gradient_of(t) for _, t in leaves]
-        given_as = [t._version for _, t in leaves]  # changed in place, a computed tensor is another one
-        attributes = [(name, v) for name, v in _state(target, reached) if not isinstance(v, torch.Tensor)]
-        versions: dict[int, int] = {id(t): t._version for _, t in _state(target, reached) if isinstance(t, torch.nn.Parameter)}
+        watch = _Watch(target, args, kwargs)
         torch.manual_seed(0)
         seeded = torch.get_rng_state()
         result = entry(*args, **kwargs)
@@ -120,32 +115,9 @@ def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: 
         left = {name: namespace[name] for name in names if namespace is not None and name in namespace}
         opaque: dict[str, None] = {}
         values = list(parts_of("the value", result[1] if namespace is not None else result, opaque))
-        grads = [
-            (f"gradient left in {name}", t.grad)
-            for (name, t), (gradient, version) in zip(leaves, before, strict=True)
-            if t.is_leaf and t.grad is not None and (t.grad is not gradient or t.grad._version != version)
-        ]
-        asked = [(name, t) for (name, t), version in zip(leaves, given_as, strict=True) if t.is_leaf or t._version == version]
-        grads = [(name, g.clone()) for name, g in grads] + _gradients(values, asked)
-        given = [*args, *kwargs.values(), *left.values()]
-        labels = [*(f"argument {i}" for i in range(len(args))), *kwargs, *left]
-        number = len(args) + len(kwargs)  # a number that was given stays what it is
-        effects = [
-            part
-            for i, (label, value) in enumerate(zip(labels, given, strict=True))
-            if i >= number or not isinstance(value, _NUMBERS)
-            for part in parts_of(label, value)
-        ]
-        effects += [
-            (name, value)
-            for name, value in _state(target, reached)
-            if not isinstance(value, torch.nn.Parameter)  # a model's weights are not copied for nothing
-            or versions.get(id(value)) != value._version
-        ]
-        found = {"values": values, "effects": effects, "gradients": grads}
-        kept = {what: [(name, _kept(v)) for name, v in parts] for what, parts in found.items()}
-        after = [(name, v) for name, v in _state(target, reached) if not isinstance(v, torch.Tensor)]
-        return _Outcome(kept, drew, list(opaque), {name for name, _ in set(attributes) & set(after)})
+        found = {"values": values, "effects": watch.effects(left), "gradients": watch.gradients(values)}
+        kept = {what: [(name, _kept(value)) for name, value in parts] for what, parts in found.items()}
+        return _Outcome(kept, drew, list(opaque), watch.still())
 
     with hooks.HOOKS.paused(), repeat.without_trace() as prepare:
         with random_state():
@@ -153,6 +125,61 @@ def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: 
         with random_state(), torch.compiler.set_stance("force_eager"):
             eager = run()
     return _told(compiled, eager)
+
+
+class _Watch:
+    """Looks, before a call, at what it may change; tells afterwards what it has left there."""
+
+    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._target, self._args, self._kwargs = target, args, kwargs
+        self._reached = World([target], values=False)
+        self._leaves = list(_wanting(target, self._reached, args, kwargs))
+        self._gradients = [_gradient_of(t) for _, t in self._leaves]
+        self._leaf_versions = [t._version for _, t in self._leaves]
+        self._versions = {id(value): _version(value) for _, value in _state(target, self._reached)}
+        self._attributes = self._numbers()
+
+    def effects(self, left: dict[str, Any]) -> list[Part]:
+        """What is in the arguments, in names that were bound, and in modules."""
+        given = [(f"argument {i}", value) for i, value in enumerate(self._args)] + list(self._kwargs.items())
+        given = [(name, value) for name, value in given if not isinstance(value, _NUMBERS)]  # a number stays what it is
+        found = [part for name, value in [*given, *left.items()] for part in parts_of(name, value)]
+        return found + [(n, v) for n, v in _state(self._target, self._reached) if not self._is_untouched(v)]
+
+    def _is_untouched(self, value: Any) -> bool:
+        """Parameters only: a model's weights are not copied for nothing."""
+        import torch
+
+        return isinstance(value, torch.nn.Parameter) and self._versions.get(id(value)) == _version(value)
+
+    def gradients(self, values: list[Part]) -> list[Part]:
+        """Those that the call has left in `.grad`, and those of its values."""
+        left = [
+            (f"gradient left in {name}", t.grad.clone())
+            for (name, t), (gradient, version) in zip(self._leaves, self._gradients, strict=True)
+            if t.is_leaf and t.grad is not None and (t.grad is not gradient or t.grad._version != version)
+        ]
+        # changed in place, a tensor that was computed is another one
+        asked = [
+            (name, t)
+            for (name, t), version in zip(self._leaves, self._leaf_versions, strict=True)
+            if t.is_leaf or t._version == version
+        ]
+        return left + _gradients(values, asked)
+
+    def still(self) -> set[str]:
+        """Names of numbers in modules that are what they were."""
+        return {name for name, _ in self._attributes & self._numbers()}
+
+    def _numbers(self) -> set[Part]:
+        return {(name, value) for name, value in _state(self._target, self._reached) if isinstance(value, _NUMBERS)}
+
+
+def _version(value: Any) -> int | None:
+    """How often a tensor was changed in place; None for what does not tell."""
+    import torch
+
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else None
 
 
 def _gradient_of(tensor: Any) -> tuple[Any, int]:
