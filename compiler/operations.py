@@ -177,7 +177,9 @@ def _registered(name: str, own: bool) -> Operation | None:
     _, _, namespace, *rest = name.split(".")
     if namespace == "higher_order":
         last = rest[-1] if len(rest) == 1 else ""
-        return _found(name) if last in _REGIONS or (own and last in _TEMPLATES) else None
+        if last in _TEMPLATES and not own:
+            raise NotRunnable(f"it calls {name}, whose options become code, and so are not taken from a report that was loaded")
+        return _found(name) if last in _REGIONS | _TEMPLATES else None
     found = _found(name)
     if not isinstance(found, (type(torch.ops.aten.relu), type(torch.ops.aten.relu.default))):
         return None

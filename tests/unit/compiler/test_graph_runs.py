@@ -711,6 +711,8 @@ def test_a_report_from_a_file_calls_no_operator_of_the_programs_own() -> None:
     line = "y = torch.ops.dynascope_tests.theirs.default(x)"
     with pytest.raises(ValueError, match=r"^g0 cannot be run again: .* that was loaded may call torch's own operators only$"):
         loaded(line).run_graph("g0", backend="eager", calls=1)
+    with pytest.raises(ValueError, match=r"whose options become code, and so are not taken from a report that was loaded$"):
+        loaded("y = torch.ops.higher_order.flex_attention(x, x, x)").run_graph("g0")
     assert loaded("y = x.sin()").run_graph("g0", backend="eager", calls=1).ops
     run = graph_runs.run_graph(written(line), None, "eager", 1)
     assert run.notes == [
