@@ -138,7 +138,7 @@ class Copies:
 
         if _has_destructor(type(value)):
             return value
-        with torch.no_grad():
+        with torch.no_grad(), torch.inference_mode(value.is_inference()):
             made = self._strided(value) if _is_strided(value) else value.detach().clone()
         if type(made) is not type(value):
             raise NotRepeatable(f"one of its arguments is a {type(value).__name__}, of which torch makes no copy")

@@ -349,6 +349,18 @@ def test_objects_with_a_destructor_are_not_copied() -> None:
     assert (handle.uses, handles) == (1, [1, 2])
 
 
+def test_copies_are_inference_tensors_where_their_originals_are() -> None:
+    plain = torch.ones(3)
+    with torch.inference_mode():
+        of_inference = torch.ones(3)
+        made = Copies()([plain, of_inference])
+    assert [t.is_inference() for t in made] == [False, True]
+    assert [t.is_inference() for t in Copies()([plain, of_inference])] == [False, True]
+    report = explain(lambda x: x * 2, backend="eager", profile=1)(of_inference)
+    assert report.profile is not None
+    assert [s.graph for s in report.profile.segments if s.kind == "graph"] == ["g0"]
+
+
 def test_an_argument_that_was_computed_can_be_changed_in_place_by_each_call() -> None:
     weight = torch.ones(3, requires_grad=True)
     hidden = (weight * 2).expand(2, 3).t()
