@@ -48,7 +48,11 @@ def test_report_agrees_with_every_witness(functions: list[Function], nested: boo
     report = explain(target, backend=witness, nested_graph_breaks=nested)(x.clone())
     model = Model(functions).run()
     told = {b.line: b.outcome for b in report.breaks}
-    assert told == model.breaks, source
+    if torch.__version__.startswith("2.9"):
+        # the caller's break is told at the call, as a place of its own; docs/torch_versions.md
+        assert told.keys() >= model.breaks.keys(), source
+    else:
+        assert told == model.breaks, source
     skipped = {f.name for f in report.frames if f.status == "skipped"}
     # with nested graph breaks the operations of the callers count, too, when Dynamo compiles up to a `try`
     assert skipped <= model.skipped if nested else skipped == model.skipped, source
@@ -78,7 +82,8 @@ def structure(report: Any, nested: bool) -> None:
         assert frame.status != "skipped" or frame.reason
     for found in report.breaks:
         assert found.hits
-        assert found.column is not None
+        # in a `try`, with nested graph breaks, 2.9 and 2.11 do not tell
+        assert found.column is not None or (nested and torch.__version__.startswith(("2.9", "2.11")))
         assert found.stack[-1].line == found.line
         assert found.error_on_graph_break is (found.outcome == "raised")
         assert all(hit.frame in frames for hit in found.hits)
