@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from dynascope.compiler import operators
+from dynascope.compiler import custom_operators
 
 _NOT_SET = object()
 _CACHE = type(functools.lru_cache(len))
@@ -96,7 +96,7 @@ def inside_of(value: Any) -> list[Any]:
         return [value.__dict__]  # this thread's
     if kind is contextvars.ContextVar:
         return [value.get(None)]
-    return operators.functions_of(value)
+    return custom_operators.functions_of(value)
 
 
 def named(module: types.ModuleType, names: frozenset[str]) -> list[Any]:
@@ -105,12 +105,12 @@ def named(module: types.ModuleType, names: frozenset[str]) -> list[Any]:
         return [os.environ]
     if module is logging and names & _LOGGING:
         return [logging.getLogger()]
-    return operators.defined(names) if _has_operators(module, names) else []
+    return custom_operators.defined(names) if _has_operators(module, names) else []
 
 
 def told_of_names(module: types.ModuleType, names: frozenset[str]) -> list[str]:
     """Custom operators that were not defined in Python, where Python's state behind them could be followed."""
-    return operators.foreign(names) if _has_operators(module, names) else []
+    return custom_operators.foreign(names) if _has_operators(module, names) else []
 
 
 def _has_operators(module: types.ModuleType, names: frozenset[str]) -> bool:
