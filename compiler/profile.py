@@ -52,6 +52,8 @@ class Measured:
     turns: int = ROUNDS
     warm: int = WARM_UP
     devices: list[str] = field(default_factory=list)
+    #: whether captured graphs were found, to mark them
+    marked: bool = True
     notes: list[str] = field(default_factory=list)
     #: nothing was measured, and why
     failed: str | None = None
@@ -172,7 +174,7 @@ def _turn(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None],
 
 def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, result: Measured) -> None:
     """So many calls under the profiler, and before them some to warm up, which are marked as such."""
-    with internals.marked_graphs(_namespaces(entry), GRAPH), _trace() as events:
+    with internals.marked_graphs(_namespaces(entry), GRAPH) as result.marked, _trace() as events:
         for number in range(result.warm + many):
             args, kwargs = prepare(lightly=number > 0)
             wait()
@@ -255,6 +257,8 @@ def tell(measured: Measured, report: Report) -> Profile | None:
     result.verdict = verdict(measured, result, report)
     result.first = first_to_fix(result, report)
     result.notes = [*measured.notes, *result.notes]
+    if not measured.marked and any(g.ops for g in report.graphs):
+        result.notes.append("captured graphs were not found among the globals: only Inductor's are told apart from gaps")
     result.notes += _doubts(measured)
     report.notes.extend(n for n in result.notes if n not in report.notes)
     return result

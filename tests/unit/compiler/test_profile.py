@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from dynascope.compiler import internals
 from dynascope.compiler import profile as profiles
 from dynascope.compiler.copies import Copies, NotRepeatable
 from dynascope.compiler.repeat import Repeat
@@ -234,3 +236,13 @@ def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     found = profiles.tell(measured, Report())
     assert found is not None
     assert found.notes == ["the profiler slows the call down, from 500 µs to 1.0 ms: short stretches take less without it"]
+
+
+def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
+    """Whatever does not fit this torch would be named in every report from then on."""
+    before = dict(internals.missing)
+    report = explain(lambda: time.sleep(0.0001), backend="eager", profile=1)()
+    assert report.summary.graphs == 0
+    assert internals.missing == before
+    assert all(took is True for took in report.hooks.values())
+    assert not any("not found" in note for note in report.notes)
