@@ -15,8 +15,8 @@ import argparse
 import gc
 import os
 import platform
-import queue
 import statistics
+import sys
 import time
 import types
 from collections.abc import Callable
@@ -37,8 +37,16 @@ CALLS = 15
 TURNS = 10
 #: calls of each of two programs, one after the other, in each turn; before each some that warm the caches up
 PAIRS, WARM = 15, 3
-#: seconds that each part took, as it measured it itself; in what profiling takes for machinery and does not put back
-WATCH: dict[str, queue.Queue[float]] = {}
+#: where the seconds lie that each part took, as it measured it itself: in a library's module, whose state profiling, which puts
+#: everything else back, does not look at
+WATCH = "stopwatch of bench_profile"
+vars(sys)[WATCH] = {}
+
+
+def watch() -> dict[str, list[float]]:
+    """Name of a part -> the seconds that it took, call by call."""
+    kept: dict[str, list[float]] = vars(sys)[WATCH]
+    return kept
 
 
 @dataclass
@@ -66,13 +74,13 @@ class Row:
 def note(name: str, seconds: float) -> None:
     """Of the calls under the profiler only: it is those that are compared."""
     if torch.autograd._profiler_enabled():
-        WATCH[name].put_nowait(seconds)
+        watch()[name].append(seconds)
 
 
 def stopwatch(name: str, measured: profile.Measured) -> float:
     """The median over the calls that counted: in each turn the first ones warm up."""
     turn = measured.warm + CALLS // measured.turns
-    times = list(WATCH[name].queue)
+    times = watch()[name]
     assert len(times) == turn * measured.turns, f"{name}: {len(times)} calls"
     return statistics.median(t for i, t in enumerate(times) if i % turn >= measured.warm)
 
@@ -87,7 +95,7 @@ def watched(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             note(name, time.perf_counter() - start)
             return result
 
-        WATCH[name] = queue.Queue()
+        watch()[name] = []
         return torch.compiler.disable(timed)
 
     return decorate
@@ -139,8 +147,8 @@ def stopwatch_backend(backend: str) -> Callable[..., Any]:
     compile_graph = torch._dynamo.lookup_backend(backend)
 
     def compile_watched(graph: Any, inputs: Any) -> Any:
-        name = f"graph {sum(n.startswith('graph') for n in WATCH)}"
-        compiled, WATCH[name] = compile_graph(graph, inputs), queue.Queue()
+        name = f"graph {sum(n.startswith('graph') for n in watch())}"
+        compiled, watch()[name] = compile_graph(graph, inputs), []
 
         def run_graph(*args: Any) -> Any:
             start = time.perf_counter()
@@ -155,8 +163,8 @@ def stopwatch_backend(backend: str) -> Callable[..., Any]:
 
 def parts(backend: str) -> tuple[list[Row], float]:
     """Each part's median over the very calls that were profiled, by its own clock and by the profile."""
-    for name in [n for n in WATCH if n.startswith("graph")]:
-        del WATCH[name]
+    for name in [n for n in watch() if n.startswith("graph")]:
+        del watch()[name]
     torch._dynamo.reset()
     settings, x = Settings(backend=stopwatch_backend(backend)), torch.rand(384, 384)
     observed = recording.observe(settings, ["known_parts"])
@@ -165,8 +173,8 @@ def parts(backend: str) -> tuple[list[Row], float]:
         entry = run.entry(known_parts, settings)
         repeat = Repeat(known_parts, (x,), {})
         entry(x)
-        for times in WATCH.values():
-            times.queue.clear()
+        for times in watch().values():
+            times.clear()
         measured = profile.measure(entry, repeat, CALLS)
     report = observed.report
     found = profile.tell(measured, report)
