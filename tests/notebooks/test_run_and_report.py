@@ -131,7 +131,7 @@ def test_each_rank_under_torchrun_reports_for_itself(tmp_path: Path) -> None:
         [*launch, "dynascope", "run", "-o", "out.json", "ranks.py"], cwd=tmp_path, capture_output=True, text=True, timeout=180
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("sum [6.0, 6.0, 6.0]") == 2
+    assert done.stdout.count("[6.0, 6.0, 6.0]") == 2  # two processes write at once
     for rank in (0, 1):
         assert f"[rank {rank}] f: 2 graphs · 1 graph break · 1 resume function" in done.stdout
         report = dynascope.load(tmp_path / f"out.rank{rank}.json")

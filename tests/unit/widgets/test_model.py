@@ -276,12 +276,3 @@ def test_loops_in_what_continues_what_do_no_harm() -> None:
         id="f1", compile_id=None, name="f", code_name="f", file="a.py", line=1, parent="f0", kind="resume", continues="f0"
     )
     view_model(Report(frames=[one, two], sources=[Source(file="a.py", label="a.py")]))
-
-
-def test_a_model_of_a_hundred_breaks_is_quick() -> None:
-    import time
-
-    report = many()
-    start = time.process_time()
-    view_model(report)
-    assert time.process_time() - start < 0.3
