@@ -64,6 +64,7 @@ def read(expected: str = "", /, **counts: int | str) -> list[Expectation]:
 
 def check(report: Report, expectations: list[Expectation]) -> None:
     """Raise ExpectationFailed, naming what was found and where, for what does not hold."""
+    __tracebackhide__ = True  # pytest ends its traceback at the user's line
     failed = [e for e in expectations if not e.holds(report)]
     if failed:
         raise ExpectationFailed("\n".join(line for e in failed for line in _told(report, e)))
