@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler import internals, marks, places
+from dynascope.compiler import places
+from dynascope.compiler.torch_private import internals, marks
 
 
 @contextlib.contextmanager

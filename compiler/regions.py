@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from dynascope.compiler import internals
+from dynascope.compiler.torch_private import internals
 
 _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 _SET = {"error": True, "allow": False}

@@ -195,7 +195,7 @@ class Report:
         Raises KeyError for an unknown graph and ValueError, in one sentence, where it cannot be run again.  Of a report
         that was loaded, this runs the graphs that are written in its file, as far as they call torch's own operators.
         """
-        from dynascope.compiler import graph_runs
+        from dynascope.compiler.graph_alone import graph_runs
 
         graph, own = self.graph(id), not self.loaded and self.origin != "trace"
         run = graph_runs.run_graph(graph, device, backend or graph_runs.own_backend(self.settings), calls, own)
@@ -276,7 +276,7 @@ def headline(report: Report) -> str:
         parts.append("stopped by an error")
     dearest = next((c for c in report.profile.breaks if c.seconds), None) if report.profile else None
     if dearest is not None:
-        from dynascope.compiler.break_costs import place, time_text
+        from dynascope.compiler.run_time.break_costs import place, time_text
 
         parts.append(f"fix first: {place(report.break_(dearest.break_))} ({time_text(dearest.seconds or 0)} a call)")
     name = ", ".join(report.compiled) or "nothing compiled"

@@ -14,12 +14,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler import check, inputs, internals, marks, places, profile
+from dynascope.compiler import places
+from dynascope.compiler.events.recording import Progress, observe
 from dynascope.compiler.fresh import fresh
-from dynascope.compiler.recording import Progress, observe
 from dynascope.compiler.regions import region
+from dynascope.compiler.repeating import check
 from dynascope.compiler.report import Report
+from dynascope.compiler.run_time import inputs, profile
 from dynascope.compiler.settings import MODES, Settings
+from dynascope.compiler.torch_private import internals, marks
 
 
 def check_settings(settings: Settings) -> None:

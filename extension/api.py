@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dynascope.compiler.report import Report
 
 if TYPE_CHECKING:
-    from dynascope.compiler.recording import Recording
+    from dynascope.compiler.events.recording import Recording
 
 _last: Report | None = None
 
@@ -61,7 +61,7 @@ def explain(function: Callable[..., Any], **settings: Any) -> Callable[..., Repo
 
 def observe() -> Recording:
     """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`."""
-    from dynascope.compiler.recording import Recording
+    from dynascope.compiler.events.recording import Recording
 
     class Remembered(Recording):
         def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -91,7 +91,7 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
     Records that are unknown or damaged are passed over, counted in `report.unread`; with `strict` they are an error.
     Raises FileNotFoundError where there is none, and ValueError where nothing can be read.
     """
-    from dynascope.compiler import trace_files
+    from dynascope.compiler.events import trace_files
 
     report = trace_files.load(path, strict=strict)
     remember(report)

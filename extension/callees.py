@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from dynascope.cell import Namespace
-from dynascope.compiler.world import names_used
+from dynascope.compiler.repeating.world import names_used
 
 
 class Callees:

@@ -66,7 +66,7 @@ def _values(f: Field, namespace: dict[str, Any]) -> list[str]:
     if f.metadata["choices"]:
         return list(f.metadata["choices"])
     if f.name == "backend":
-        from dynascope.compiler import internals
+        from dynascope.compiler.torch_private import internals
 
         return [str(name) for name in internals.backends()]
     if f.name == "device":

@@ -24,11 +24,11 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell import Cell, own_statements
-from dynascope.compiler import internals, marks
+from dynascope.compiler.events.recording import RUNS_OWN
 from dynascope.compiler.places import label
-from dynascope.compiler.recording import RUNS_OWN
 from dynascope.compiler.regions import Region, parse_regions, region
 from dynascope.compiler.report import Break, Report
+from dynascope.compiler.torch_private import internals, marks
 from dynascope.line_regions import EAGER, TRACED, Eager, Functions, Place, installed, own_lines, rewritten, yields
 from dynascope.targets import resolve
 

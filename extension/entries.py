@@ -15,7 +15,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dynascope.cell import SCOPES
-from dynascope.compiler import marks
+from dynascope.compiler.torch_private import marks
 from dynascope.definitions import Definition
 
 #: stands for the Entries in the syntax tree, until the code object exists

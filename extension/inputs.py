@@ -7,7 +7,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from dynascope.compiler.inputs import try_inputs, wrong_with
+from dynascope.compiler.run_time.inputs import try_inputs, wrong_with
 from dynascope.definitions import did_you_mean
 from dynascope.interrupts import interruptible
 

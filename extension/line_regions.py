@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynascope.cell import DEFINITIONS, blocks
-from dynascope.compiler import internals
 from dynascope.compiler.places import STATEMENTS
 from dynascope.compiler.regions import Region
 from dynascope.compiler.regions import region as torch_region
+from dynascope.compiler.torch_private import internals
 
 #: what the statements of a function call; and what those of the cell itself call, which are not traced
 TRACED, EAGER = "__dynascope_region__", "__dynascope_here__"

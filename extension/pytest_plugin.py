@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from dynascope.compiler.events.recording import Recording
     from dynascope.compiler.expect import Expectation
-    from dynascope.compiler.recording import Recording
 
 TIMEOUT = "dynascope_timeout"
 

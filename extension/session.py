@@ -25,12 +25,14 @@ from dynascope import cell as cells
 from dynascope import errors, history, rerun, statements
 from dynascope.api import cell_number, remember
 from dynascope.cell import Cell
-from dynascope.compiler import check, expect, internals, marks
+from dynascope.compiler import expect
 from dynascope.compiler.places import STATEMENTS as CELL
-from dynascope.compiler.repeat import unwatched
+from dynascope.compiler.repeating import check
+from dynascope.compiler.repeating.repeat import unwatched
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import SAVE_SUFFIXES as SAVED_AS
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.torch_private import internals, marks
 from dynascope.controls import Controls
 from dynascope.definitions import Definition, bound_names, definitions, why_nothing_ran
 from dynascope.display import Display, cell_id
@@ -81,7 +83,7 @@ class Run:
         self._check()
         if not cells.compiles(self.shell, self.cell):
             return self._run_plainly()
-        from dynascope.compiler.recording import observe
+        from dynascope.compiler.events.recording import observe
 
         display = self.display or Display(self.shell, self.settings.view)
         display.start()
@@ -105,11 +107,11 @@ class Run:
             if self.controls is not None:
                 self.controls.tell(report, self.settings.fullgraph)
             if self.tried is not None:
-                from dynascope.compiler.inputs import told
+                from dynascope.compiler.run_time.inputs import told
 
                 report.inputs = told(self.tried, report)
             if self.measured is not None:
-                from dynascope.compiler.profile import tell
+                from dynascope.compiler.run_time.profile import tell
 
                 report.profile = tell(self.measured, report)
             if self.checked is not None:
@@ -240,7 +242,7 @@ class Run:
         """Keeps the last call for `--profile`, and says beforehand what cannot be undone."""
         from IPython.utils.capture import capture_output
 
-        from dynascope.compiler.profile import LastCall
+        from dynascope.compiler.run_time.profile import LastCall
 
         def warn(sentence: str) -> None:
             print(f"--profile: {sentence}", file=sys.stderr)

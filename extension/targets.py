@@ -21,7 +21,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell import Namespace
-from dynascope.compiler import internals, marks
+from dynascope.compiler.torch_private import internals, marks
 from dynascope.definitions import did_you_mean
 
 _MARK = "\0dynascope.jump"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from dynascope.compiler.break_costs import time_text
+from dynascope.compiler.run_time.break_costs import time_text
 from dynascope.widgets import layout as lay
 from dynascope.widgets.wire import FxFold, FxNode, FxPicture
 from dynascope.widgets.words import cut, shorten, text_width

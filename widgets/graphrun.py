@@ -6,8 +6,8 @@ what was not measured is left out or said to be unknown.
 
 from __future__ import annotations
 
-from dynascope.compiler.break_costs import time_text
 from dynascope.compiler.report import Graph, GraphRun, Report
+from dynascope.compiler.run_time.break_costs import time_text
 from dynascope.widgets.wire import Bar, BarGroup, Part, RunBody
 from dynascope.widgets.words import printable, shorten
 

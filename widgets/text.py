@@ -11,8 +11,8 @@ import shutil
 import sys
 import textwrap
 
-from dynascope.compiler.input_words import summed_up
 from dynascope.compiler.report import Break, Report, headline
+from dynascope.compiler.run_time.input_words import summed_up
 from dynascope.widgets.advice import advice, cause_of, said, set_by
 from dynascope.widgets.bands import region_name
 from dynascope.widgets.graphrun import run_words

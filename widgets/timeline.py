@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from dynascope.compiler.break_costs import time_text
-from dynascope.compiler.input_words import summed_up
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment
+from dynascope.compiler.run_time.break_costs import time_text
+from dynascope.compiler.run_time.input_words import summed_up
 from dynascope.widgets.palette import graph_tone
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 from dynascope.widgets.words import Places, printable, shorten

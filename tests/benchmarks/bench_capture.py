@@ -25,9 +25,9 @@ from typing import Any
 import torch
 import torch._logging._internal as torch_logging
 
-from dynascope.compiler.assemble import assemble
-from dynascope.compiler.internals import interned_strings
-from dynascope.compiler.recording import observe
+from dynascope.compiler.assembling.assemble import assemble
+from dynascope.compiler.events.recording import observe
+from dynascope.compiler.torch_private.internals import interned_strings
 
 HERE = Path(__file__).parent
 TOOLS = ("plain", "observe", "TORCH_TRACE", "explain", "depyf")

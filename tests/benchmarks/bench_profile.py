@@ -27,9 +27,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynascope.compiler import profile, recording, run
+from dynascope.compiler import run
+from dynascope.compiler.events import recording
 from dynascope.compiler.fresh import fresh
-from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.repeating.repeat import Repeat
+from dynascope.compiler.run_time import profile
 from dynascope.compiler.settings import Settings
 
 RESULTS = Path(__file__).parent / "results_profile.md"

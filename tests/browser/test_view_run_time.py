@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from browser.lab import shot_path
 from browser.view_pages import ROOT, Shown, grave_faults
 from dynascope.compiler.report import InputRun, Report
-from dynascope.compiler.segments import profile_of
+from dynascope.compiler.run_time.segments import profile_of
 from dynascope.widgets.html import to_html
 
 TRACE = ROOT / "tests" / "unit" / "compiler" / "profiler_traces" / "training_cpu.json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from dynascope.compiler.events.recording import observe
 from dynascope.compiler.expect import ExpectationFailed, parse
-from dynascope.compiler.recording import observe
 from dynascope.compiler.report import Break, Hit, Report
 from dynascope.compiler.run import explain
 

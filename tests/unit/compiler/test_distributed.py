@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed
 
-from dynascope.compiler.recording import observe
+from dynascope.compiler.events.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.compiler.run import explain
 from dynascope.widgets.model import view_model

@@ -24,14 +24,17 @@ import torch
 from programs import PROGRAMS
 from torch.utils.checkpoint import checkpoint
 
-from dynascope.compiler import graph_runs, graphtext, stopwatch, surroundings
-from dynascope.compiler.drafts import Drafts
-from dynascope.compiler.made_up import MadeUp, limits, size
-from dynascope.compiler.operations import NotRunnable, method, operation
-from dynascope.compiler.rebuild import RECORDED, rebuild
-from dynascope.compiler.recording import observe
+from dynascope.compiler.assembling import graphtext
+from dynascope.compiler.assembling.drafts import Drafts
+from dynascope.compiler.events.recording import observe
+from dynascope.compiler.graph_alone import graph_runs
+from dynascope.compiler.graph_alone.made_up import MadeUp, limits, size
+from dynascope.compiler.graph_alone.operations import NotRunnable, method, operation
+from dynascope.compiler.graph_alone.rebuild import RECORDED, rebuild
 from dynascope.compiler.report import Graph, GraphRun, Node, Report
 from dynascope.compiler.run import explain
+from dynascope.compiler.run_time import stopwatch
+from dynascope.compiler.torch_private import surroundings
 
 X, W = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 1, 16).reshape(4, 4)
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from dynascope.compiler.input_words import summed_up
-from dynascope.compiler.inputs import arguments_of, described, try_inputs
 from dynascope.compiler.parts import InputRun
-from dynascope.compiler.profile import INTERRUPTED
 from dynascope.compiler.report import Report
 from dynascope.compiler.run import explain
+from dynascope.compiler.run_time.input_words import summed_up
+from dynascope.compiler.run_time.inputs import arguments_of, described, try_inputs
+from dynascope.compiler.run_time.profile import INTERRUPTED
 
 
 @pytest.fixture(autouse=True)

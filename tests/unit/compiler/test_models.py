@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler import internals
-from dynascope.compiler.recording import observe
+from dynascope.compiler.events.recording import observe
 from dynascope.compiler.report import Report
+from dynascope.compiler.torch_private import internals
 
 transformers = pytest.importorskip("transformers")
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler import internals
-from dynascope.compiler import profile as profiles
-from dynascope.compiler.copies import Copies, NotRepeatable
-from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.repeating.copies import Copies, NotRepeatable
+from dynascope.compiler.repeating.repeat import Repeat
+from dynascope.compiler.repeating.world import World
 from dynascope.compiler.report import Report
 from dynascope.compiler.run import explain
-from dynascope.compiler.world import World
+from dynascope.compiler.run_time import profile as profiles
+from dynascope.compiler.torch_private import internals
 
 LOG: list[int] = []
 COUNT = 0

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import dynascope.compiler.run as run
-from dynascope.compiler import internals
-from dynascope.compiler.recording import observe
+from dynascope.compiler.events.recording import observe
 from dynascope.compiler.report import Report
+from dynascope.compiler.torch_private import internals
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from programs import PROGRAMS, Program, check

@@ -28,8 +28,8 @@ import numpy as np
 import pytest
 import torch
 
-from dynascope.compiler.copies import Copies
-from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.repeating.copies import Copies
+from dynascope.compiler.repeating.repeat import Repeat
 from dynascope.compiler.run import explain
 
 ARRAY = np.zeros(3)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler import hook_points, hooks
-from dynascope.compiler.recording import observe
+from dynascope.compiler.events.recording import observe
 from dynascope.compiler.run import explain
+from dynascope.compiler.torch_private import hook_points, hooks
 
 
 @pytest.fixture(autouse=True)

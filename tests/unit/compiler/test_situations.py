@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.recording import observe
+from dynascope.compiler.events.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.compiler.run import explain
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.recording import observe
+from dynascope.compiler.events.recording import observe
 from dynascope.compiler.run import explain
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
-from dynascope.compiler.segments import profile_of
+from dynascope.compiler.run_time.segments import profile_of
 from dynascope.widgets import timeline
 from dynascope.widgets.model import view_model
 from dynascope.widgets.text import to_text

@@ -14,9 +14,11 @@ from typing import Any
 
 import torch
 
-from dynascope.compiler import profile, recording, run
+from dynascope.compiler import run
+from dynascope.compiler.events import recording
 from dynascope.compiler.fresh import fresh
-from dynascope.compiler.repeat import Repeat
+from dynascope.compiler.repeating.repeat import Repeat
+from dynascope.compiler.run_time import profile
 from dynascope.compiler.settings import Settings
 
 COLUMNS = ("name", "kind", "start", "duration", "thread", "device", "correlation", "sequence")

@@ -1,0 +1,81 @@
+"""Why a frame was given up or failed: pure functions over a draft.
+
+A live run has the exception that Dynamo swallowed or raised; a trace file has the printed traceback and the
+metrics.  Both may have the text of a graph break that came before it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.compiler.assembling import breaktext
+from dynascope.compiler.assembling.drafts import Draft
+
+#: exceptions that are graph breaks; others are faults of a backend, of Dynamo's own or of the user's code
+_BREAKS = ("", "Unsupported", "SkipFrame", "UserError", "UncapturedHigherOrderOpError", "ObservedException")
+_NOTHING = ("no content in function call", "No ops traced for the FX graph")
+
+
+def error_of(draft: Draft) -> dict[str, Any]:
+    """{"type", "message", "stack"} of what stopped the frame; without a live exception, as the metrics tell it."""
+    live = (draft.frame or {}).get("error")
+    if live:
+        return dict(live)
+    chain = (draft.frame or {}).get("stopped") or []
+    if chain and chain[0]["type"] == "SkipFrame" and not draft.error_text:  # 2.9 tells of it in no other way
+        return {"type": "SkipFrame", "message": chain[0]["message"] or "the code asked to skip the frame", "stack": []}
+    message = breaktext.message_of(draft.error_text or "") or str(draft.metrics.get("fail_reason") or "")
+    return {"type": str(draft.metrics.get("fail_type") or ""), "message": message, "stack": []}
+
+
+def is_break(draft: Draft) -> bool:
+    """Whether a graph break stopped the frame, and not a fault of another kind."""
+    error = error_of(draft)
+    if any(words in error["message"] for words in _NOTHING):
+        return False
+    return error["type"] in _BREAKS or "GB" in "".join(p.gb_id or "" for p in breaktext.read(error["message"]).parts)
+
+
+def nothing_to_compile(draft: Draft) -> bool:
+    """Whether Dynamo found nothing to compile in the frame."""
+    return any(words in error_of(draft)["message"] for words in _NOTHING)
+
+
+def text_of(draft: Draft) -> breaktext.BreakText:
+    """What the compiler said of the stop."""
+    error = error_of(draft)
+    written = draft.break_texts[-1] if draft.break_texts and is_break(draft) else error["message"]
+    text = breaktext.read(written)
+    if not text.stack and draft.error_text:
+        text.stack = breaktext.stack_of(draft.error_text)
+    return text
+
+
+def reason_of(draft: Draft) -> str | None:
+    """One sentence: the last link of the chain of breaks, which names the frame's own trouble."""
+    parts = text_of(draft).parts
+    if not parts:
+        return None
+    last = parts[-1]
+    explanation = last.explanation.split("\n", 1)[0]
+    return f"{last.reason}: {explanation}" if explanation and explanation != last.reason else last.reason
+
+
+def stack_of(draft: Draft) -> list[dict[str, Any]]:
+    """The user's stack at the stop, outermost first, as far as the exception or the translators tell it."""
+    event = draft.frame or {}
+    stack: list[dict[str, Any]] = [dict(entry) for entry in error_of(draft)["stack"] or ()]
+    chain = event.get("stopped") or []
+    if len(stack) >= len(chain):
+        if stack and chain and stack[-1].get("column") is None:  # 2.9 and 2.11 tell none; the instruction's are known
+            file, (line, column, _, end_column) = chain[0]["file"], chain[0]["at"]
+            if (file, line) == (stack[-1]["file"], stack[-1]["line"]):
+                stack[-1] |= {"column": column, "end_column": end_column}
+        return stack
+    return [
+        {
+            "file": c["file"], "line": c["at"][0], "function": c["function"],
+            "column": c["at"][1], "end_column": c["at"][3],
+        }
+        for c in reversed(chain)
+    ]  # fmt: skip

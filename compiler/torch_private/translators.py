@@ -1,0 +1,118 @@
+"""Reads Dynamo's own objects (instructions, translators, exceptions) into plain data.
+
+Private parts of torch are read by name and with a default, so that what another version lacks is unknown
+and never an error.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+from typing import Any
+
+from dynascope.compiler.torch_private.marks import undecorated
+
+
+def positions(instruction: Any) -> list[int | None]:
+    """[line, column, end line, end column] of a Dynamo instruction; None where Python keeps none (3.10)."""
+    at = getattr(instruction, "positions", None)
+    if at is None:
+        return [getattr(instruction, "starts_line", None), None, None, None]
+    return [at.lineno, at.col_offset, at.end_lineno, at.end_col_offset]
+
+
+def offset_positions(code: CodeType, offset: int) -> list[int | None]:
+    """The same for the instruction at a byte offset of a code object."""
+    if hasattr(code, "co_positions"):
+        for i, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+            if 2 * i == offset:
+                return [line, column, end_line, end_column]
+    line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
+    return [line, None, None, None]
+
+
+def regions_of(translator: Any) -> list[dict[str, Any]]:
+    """Each `with error_on_graph_break(...)` that a translator stands in, outermost first.
+
+    The decorator is a `with` too, in a wrapper of torch's: `line` is then not the user's; nor is it where a resume function
+    enters a `with` again.
+    """
+    found = []
+    lines = {block.stack_index: positions(block.inst)[0] for block in getattr(translator, "block_stack", ())}
+    stack = getattr(translator, "stack", ())
+    for index, value in enumerate(stack):
+        context: Any = getattr(value, "ctx", None)  # of the WithExitFunctionVariable that an entered `with` leaves there
+        if hasattr(context, "is_realized"):
+            context = context.unwrap() if context.is_realized() else None
+        if type(context).__name__ == "ErrorOnGraphBreakVariable":
+            code = translator.f_code
+            flag, line = context.target_values[0], lines.get(index + 1)
+            found.append({"flag": flag, "file": code.co_filename, "line": line, "function": code.co_name})
+    return found
+
+
+def regions_around(translator: Any) -> list[dict[str, Any]]:
+    """The translator and its callers, innermost first, each with the regions that it stands in."""
+    chain = []
+    while translator is not None:
+        code = translator.f_code
+        chain.append({"function": code.co_name, "uid": id(code), "regions": regions_of(translator)})
+        translator = getattr(translator, "parent", None)
+    return chain
+
+
+def summaries(stack: Any) -> list[dict[str, Any]]:
+    """traceback.FrameSummary objects as plain stack entries, outermost first."""
+    return [
+        {
+            "file": s.filename, "line": s.lineno, "function": s.name,
+            "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None),
+        }
+        for s in stack or ()
+    ]  # fmt: skip
+
+
+def module_path(stack: Any) -> str | None:
+    if not stack:
+        return None
+    path, _ = list(stack.values())[-1]
+    return str(path)
+
+
+def symbol_sizes(graph: Any) -> dict[str, int | float]:
+    """What the symbols among a graph's inputs stand for in the call that it is captured in; unknown ones are left out."""
+    found: dict[str, int | float] = {}
+    for node in graph.nodes:
+        symbol = getattr(node.meta.get("example_value"), "node", None) if node.op == "placeholder" else None
+        hint = getattr(symbol, "hint", None)
+        if isinstance(hint, (int, float)):
+            found[str(getattr(symbol, "expr", node.name))] = hint
+    return found
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    stack = summaries(getattr(error, "real_stack", None))  # outermost first, with columns
+    return {"type": type(error).__name__, "module": type(error).__module__, "message": str(error), "stack": stack}
+
+
+def entered_function(function: Any) -> tuple[Any, str]:
+    """The Python function that Dynamo traces for what was compiled, and the user's name for it.
+
+    A module's call is its `forward`; what has no frame of its own (a module of torch's, a builtin) torch wraps.
+    """
+    module = getattr(function, "__self__", None)
+    if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
+        return getattr(module.forward, "__func__", module.forward), type(module).__name__
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_filename.endswith("external_utils.py"):
+        for variable in {"fn", "func"} & set(code.co_freevars):  # torch's wrapper; that of error_on_graph_break has no name
+            wrapped = undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents)
+            return function, str(getattr(wrapped, "__name__", type(wrapped).__name__))
+    return getattr(function, "__func__", function), str(getattr(function, "__name__", type(function).__name__))
+
+
+def current_compile_id() -> str | None:
+    """The compile that is going on in this thread, as torch prints it; None where there is none, or none is told."""
+    context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
+    current = getattr(context, "current_compile_id", lambda: None)()
+    return None if current is None else str(current)
