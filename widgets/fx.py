@@ -1,28 +1,16 @@
-"""An FX graph for the detail: nodes by kind, values on the edges, each linked to its source line.
+"""An FX graph for the detail: its nodes in words, by kind, each linked to its source line and to what it reads.
 
-Promises: up to `DRAWN` nodes are drawn (our own layered layout, in the kernel); larger graphs are drawn folded, by
-module or source line, and every node stands in exactly one fold; as a list nothing is left out.
+Promises: every node of the graph, in its order; the picture (`fxpicture`) leaves none out either.
 """
 
 from __future__ import annotations
 
-import re
-
 from dynascope.compiler.report import Graph, Node
-from dynascope.widgets import layout as lay
-from dynascope.widgets.fxfold import folded_picture, fx_folds
+from dynascope.widgets.fxpicture import FxDrawing
 from dynascope.widgets.graphrun import heat
-from dynascope.widgets.wire import FxBody, FxNode, FxPicture
-from dynascope.widgets.words import Places, cut, printable, shorten, text_width
+from dynascope.widgets.wire import FxBody, FxNode
+from dynascope.widgets.words import Places, printable, shorten
 
-DRAWN = 300
-HEIGHT = 28.0
-#: with the time of the operation below its name
-TIMED = 40.0
-NARROWEST, WIDEST = 60.0, 190.0
-
-#: what comes before the own name of an input: the path of its module
-_INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
 _DTYPES = {
     "float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64",
 }  # fmt: skip
@@ -36,7 +24,7 @@ _KINDS = (
 
 
 def fx_body(graph: Graph, places: Places) -> FxBody:
-    """The nodes of a graph, and where they stand if they are few enough to be drawn."""
+    """The nodes of a graph, and where they stand."""
     index = {n.name: i for i, n in enumerate(graph.nodes)}
     told = heat(graph.run)
     nodes = [_node(n, index, places) for n in graph.nodes]
@@ -44,12 +32,9 @@ def fx_body(graph: Graph, places: Places) -> FxBody:
         if node.name in told:
             row["heat"], row["time"] = told[node.name]
             row["full"] += f"  ·  alone, eager: {row['time']}"
-    if len(nodes) <= DRAWN:
-        return {"nodes": nodes, "picture": _picture(nodes) if nodes else None}
-    folds = fx_folds([n.module for n in graph.nodes], nodes)
     taken = {str(op["node"]): float(op["seconds"]) for op in graph.run.ops} if graph.run else {}
-    picture = folded_picture(folds, nodes, [taken.get(n.name, 0.0) for n in graph.nodes])
-    return {"nodes": nodes, "picture": picture, "folds": folds}
+    drawing = FxDrawing(nodes, [n.module for n in graph.nodes], [taken.get(n.name, 0.0) for n in graph.nodes])
+    return {"nodes": nodes, "picture": drawing.picture()}
 
 
 def value_text(node: Node) -> str:
@@ -105,35 +90,3 @@ def _node(node: Node, index: dict[str, int], places: Places) -> FxNode:
         row["file"], row["line"] = printable(node.file, 1000), node.line
         row["place"] = places.at(node.file, node.line)
     return row
-
-
-def _picture(nodes: list[FxNode]) -> FxPicture:
-    """Positions; the value that an edge carries is written right below the box that it comes from."""
-    read = {source for node in nodes for source in node["reads"]}
-    devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
-    same = f" {devices.pop()}" if len(devices) == 1 else ""
-    titles, values, boxes = [], [], []
-    for i, node in enumerate(nodes):
-        text = node["target"]
-        if node["kind"] in ("input", "param"):
-            text = _INPUT.sub("", node["name"]).strip("_") or node["name"]
-        titles.append(cut("return" if node["kind"] == "output" else text, WIDEST - 24, 12))
-        value = node["value"].removesuffix(same) if same else node["value"]
-        values.append(cut(value, WIDEST - 10, 10, mono=True) if value and i in read else "")
-        time = node.get("time", "")
-        wide = max(
-            text_width(titles[i], 12) + 24, text_width(values[i], 10, mono=True) + 10, text_width(time, 10, mono=True) + 16
-        )
-        boxes.append(lay.Box(f"n{i}", min(WIDEST, max(NARROWEST, wide)), TIMED if time else HEIGHT))
-    edges = [lay.Edge(f"n{source}", f"n{i}") for i, node in enumerate(nodes) for source in node["reads"]]
-    placed = lay.layout(boxes, edges, engine="layered", compact=True)
-    rects = [placed.boxes[f"n{i}"] for i in range(len(nodes))]
-    labels: list[list[object]] = [
-        [round(r.x + r.width / 2, 1), round(r.y + r.height + 12, 1), value]
-        for r, value in zip(rects, values, strict=True)
-        if value
-    ]
-    return {
-        "width": placed.width, "height": placed.height, "boxes": [[r.x, r.y, r.width, r.height] for r in rects],
-        "titles": titles, "edges": [[[x, y] for x, y in route] for route in placed.edges], "labels": labels,
-    }  # fmt: skip

@@ -1,25 +1,20 @@
-"""A large FX graph, folded: stretches of nodes that belong together become one box each.
+"""Which nodes of a large FX graph are folded together: stretches that belong together become one box each.
 
-Promises: a fold is a run of neighbours in the order of the graph, so arrows between folds lead forward only; there are at
-most `MOST` of them; inputs, and each node besides, stand in exactly one.  Linear in the number of nodes.
+Promises: a fold is a run of neighbours in the order of the graph, so arrows between folds lead forward only; there are
+at least two and at most `MOST` of them; each node stands in exactly one, inputs apart from operations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
-from dynascope.compiler.run_time.break_costs import time_text
-from dynascope.widgets import layout as lay
-from dynascope.widgets.wire import FxFold, FxNode, FxPicture
-from dynascope.widgets.words import cut, shorten, text_width
-from dynascope.widgets.wrap import wrapped
+from dynascope.widgets.wire import FxNode
+from dynascope.widgets.words import shorten
 
 #: boxes that can still be taken in
 MOST = 60
-WIDEST, HEIGHT = 260.0, 40.0
-#: pixels: what is higher stands in columns, as many as this is wide
-TALL, ROOM = 420.0, 740.0
 #: share of the nodes that one fold may hold
 LARGEST = 0.7
 INPUTS = "inputs"
@@ -27,70 +22,76 @@ INPUTS = "inputs"
 DEEPEST = 8
 
 
-def fx_folds(modules: Sequence[str | None], nodes: list[FxNode]) -> list[FxFold]:
-    """The folds of a graph: by module path, as deep as stays readable; by source line; by number where nothing is known."""
+@dataclass(frozen=True)
+class FxRun:
+    """`count` neighbours from node `first` of the graph on."""
+
+    name: str
+    first: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+
+def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0) -> list[FxRun]:
+    """The folds of a stretch of more than `MOST` nodes that begins at node `first`.
+
+    By module path, as deep as stays readable; by source line; by number where nothing is known.
+    """
     known = sum(m is not None for m in modules)
-    ways: list[list[str]] = []
+    by_module: list[list[FxRun]] = []
     if known * 2 > len(nodes):
-        ways += [[_upto(m, depth) for m in modules] for depth in range(DEEPEST, 0, -1)]
-    ways.append([n.get("place", "") for n in nodes])
-    for keys in ways:
-        folds = _runs(keys, nodes)
-        own = [f["count"] for f in folds if f["name"] != INPUTS]
-        # one fold that holds nearly everything tells nothing
-        if len(own) >= 2 and len(folds) <= MOST and max(own) <= LARGEST * sum(own):
-            return folds
-    return _pieces(len(nodes))
+        by_module = [_runs([_upto(m, depth) for m in modules], nodes, first) for depth in range(DEEPEST, 0, -1)]
+    by_line = _runs([n.get("place", "") for n in nodes], nodes, first)
+    telling = [runs for runs in (*by_module, by_line) if _tells(runs)]
+    few = next((runs for runs in telling if len(runs) <= MOST), None)
+    return few or (_joined(telling[-1]) if telling else _pieces(len(nodes), first))
+
+
+def _tells(runs: list[FxRun]) -> bool:
+    """Whether these are several, none of which holds nearly everything."""
+    own = [r.count for r in runs if r.name != INPUTS]
+    return len(own) >= 2 and max(own) <= LARGEST * sum(own)
 
 
 def _upto(module: str | None, depth: int) -> str:
     return "" if module is None else ".".join(module.split(".")[:depth])
 
 
-def _runs(keys: list[str], nodes: list[FxNode]) -> list[FxFold]:
+def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
     """Runs of one key.  A node without a key goes with what is before it; inputs and parameters stand apart."""
     filled: list[str] = []
     for key, node in zip(keys, nodes, strict=True):
         own = INPUTS if node["kind"] in ("input", "param") else key
         filled.append(own or (filled[-1] if filled and filled[-1] != INPUTS else "start"))
-    folds: list[FxFold] = []
-    at = 0
+    runs: list[FxRun] = []
     for key, run in groupby(filled):
         count = len(list(run))
-        folds.append({"name": shorten(key, 200), "first": at, "count": count})
-        at += count
-    return folds
+        runs.append(FxRun(shorten(key, 200), first, count))
+        first += count
+    return runs
 
 
-def _pieces(count: int) -> list[FxFold]:
+def _joined(runs: list[FxRun]) -> list[FxRun]:
+    """Neighbours among too many runs put together: `model.layers.0 – 13`; inputs stay apart where they come first."""
+    head = runs[:1] if runs[0].name == INPUTS else []
+    rest = runs[len(head) :]
+    size = -(-len(rest) // (MOST - len(head)))
+    return head + [_together(rest[at : at + size]) for at in range(0, len(rest), size)]
+
+
+def _together(runs: list[FxRun]) -> FxRun:
+    one, other = runs[0].name, runs[-1].name
+    path = one.rpartition(".")[0] + "."
+    name = one if one == other else f"{one} – {other.removeprefix(path)}"
+    return FxRun(name, runs[0].first, sum(r.count for r in runs))
+
+
+def _pieces(count: int, first: int) -> list[FxRun]:
     size = -(-count // MOST)
     return [
-        {"name": f"nodes {at + 1}–{min(count, at + size)}", "first": at, "count": min(size, count - at)}
+        FxRun(f"nodes {first + at + 1}–{first + min(count, at + size)}", first + at, min(size, count - at))
         for at in range(0, count, size)
     ]
-
-
-def folded_picture(folds: list[FxFold], nodes: list[FxNode], seconds: Sequence[float] = ()) -> FxPicture:
-    """Where the folds stand; a line where a node of one reads a node of another.
-
-    `seconds`: of each node, where it was run: a fold's heat is what its nodes took together.
-    """
-    fold_of = [i for i, fold in enumerate(folds) for _ in range(fold["count"])]
-    joined = {(fold_of[source], fold_of[i]) for i, node in enumerate(nodes) for source in node["reads"]}
-    titles = [cut(fold["name"], WIDEST - 24, 12) for fold in folds]
-    notes = [f"{fold['count']:,} {'node' if fold['count'] == 1 else 'nodes'}" for fold in folds]
-    taken = [sum(seconds[fold["first"] : fold["first"] + fold["count"]]) for fold in folds]
-    for i, fold in enumerate(folds):
-        if taken[i] > 0:
-            fold["heat"] = round(100 * taken[i] / max(taken))
-            notes[i] += f" · {time_text(taken[i])}"
-    widths = [max(text_width(a, 12), text_width(b, 10)) + 24 for a, b in zip(titles, notes, strict=True)]
-    boxes = [lay.Box(f"n{i}", min(WIDEST, max(90.0, width)), HEIGHT) for i, width in enumerate(widths)]
-    edges = [lay.Edge(f"n{a}", f"n{b}") for a, b in sorted(joined) if a < b]
-    placed = wrapped(lay.layout(boxes, edges, engine="layered", compact=True), edges, ROOM, tall=TALL, bend=10.0)
-    rects = [placed.boxes[f"n{i}"] for i in range(len(folds))]
-    return {
-        "width": placed.width, "height": placed.height, "boxes": [[r.x, r.y, r.width, r.height] for r in rects],
-        "titles": titles, "edges": [[[x, y] for x, y in route] for route in placed.edges],
-        "labels": [[round(r.x + r.width / 2, 1), round(r.y + 31, 1), note] for r, note in zip(rects, notes, strict=True)],
-    }  # fmt: skip

@@ -100,7 +100,8 @@ def layout(
     return _cached(tuple(boxes), tuple(edges), tuple(groups or ()), engine, compact)
 
 
-@functools.lru_cache(maxsize=64)
+#: as many as a large report has pictures in its folds: widget, static twin and a growing report ask for the same ones
+@functools.lru_cache(maxsize=512)
 def _cached(
     boxes: tuple[Box, ...], edges: tuple[Edge, ...], groups: tuple[Group, ...], engine: Engine, compact: bool
 ) -> Placement:

@@ -110,31 +110,38 @@ class FxNode(TypedDict):
 
 
 class FxPicture(TypedDict):
-    """Where the nodes of a small FX graph stand: (x, y, width, height) each; one polyline per edge."""
+    """A stretch of an FX graph, laid out: its `folds` where it has any, else the nodes from node `first` on.
+
+    Of each box (x, y, width, height), a title and a note: what its value is, or how many nodes a fold holds.  Of each
+    edge which two boxes are joined, and its polyline.
+    """
 
     width: float
     height: float
+    first: int
     boxes: list[list[float]]
     titles: list[str]
+    notes: list[str]
+    joined: list[list[int]]
     edges: list[list[list[float]]]
-    labels: list[list[Any]]
+    folds: NotRequired[list[FxFold]]
 
 
 class FxFold(TypedDict):
-    """A stretch of a large FX graph that is drawn as one box: `count` nodes from node `first` on."""
+    """`count` nodes from node `first` on, drawn as one box; `inside`: what it holds, laid out on its own."""
 
     name: str
     first: int
     count: int
+    inside: FxPicture
     heat: NotRequired[int]
 
 
 class FxBody(TypedDict):
-    """An FX graph; where it is too large to draw node by node, `picture` draws its `folds`."""
+    """An FX graph: all of its nodes, and the picture."""
 
     nodes: list[FxNode]
-    picture: FxPicture | None
-    folds: NotRequired[list[FxFold]]
+    picture: FxPicture
 
 
 class Bar(TypedDict):

@@ -76,7 +76,7 @@ def wrapped(
         for n, route in enumerate(placed.edges)
     ]
     width = max(c.right + c.dx for c in columns) + lay.MARGIN
-    height = max(c.bottom + c.dy for c in columns) + lay.MARGIN
+    height = max(c.bottom + c.dy for c in columns) + max(lay.MARGIN, bend + lay.MARGIN / 2)
     boxes, groups = ({i: rect(r) for i, r in rects.items()} for rects in (placed.boxes, placed.groups))
     return lay.Placement(round(width, 1), round(height, 1), boxes, groups, routes, placed.engine)
 

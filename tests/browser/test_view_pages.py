@@ -161,24 +161,59 @@ def test_a_graph_run_on_its_own(open_page: OpenPage, dark: bool) -> None:
     expect(shown.root.locator(".dyn-run")).to_contain_text("inductor could not compile it")
 
 
-def test_a_large_fx_graph_is_folded_opens_and_scrolls(open_page: OpenPage) -> None:
+def test_a_large_fx_graph_is_folded_opens_in_place_and_scrolls_as_a_list(open_page: OpenPage) -> None:
     shown = open_page("big")
-    assert shown.root.locator(".dyn-fxnode").count() <= 60
-    shown.root.locator(".dyn-fxnode").nth(3).click()
-    assert "of 10000 nodes" in shown.root.locator(".dyn-told").inner_text()
-    shown.root.get_by_role("button", name="Back to the folded graph").click()
+    folds = shown.root.locator(".dyn-fxnode").count()
+    assert folds <= 60
+    assert "10000 nodes, folded into 60" in shown.root.locator(".dyn-told").inner_text()
+    fold = shown.root.locator(".dyn-fxnode[data-id='501+167']")
+    fold.click()
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    assert shown.root.locator(".dyn-fxnode").count() == folds + 167
     shown.root.get_by_role("button", name="As a list", exact=True).click()
     rows = shown.root.locator(".dyn-fxlist")
+    expect(shown.root.locator(".dyn-fxrow[data-i='501']")).to_be_visible()  # the list begins where the graph was looked at
     assert shown.root.locator(".dyn-fxrow").count() < 60
     rows.evaluate("list => { list.scrollTop = list.scrollHeight; }")
-    expect(shown.root.locator(".dyn-fxrow").last).to_contain_text("output")
+    expect(shown.root.locator(".dyn-fxrow[data-i='9999']")).to_contain_text("output")
+    shown.root.get_by_role("button", name="As a graph").click()
+    assert shown.root.locator(".dyn-fxnode").count() == folds + 167  # what was open is open still
+    assert shown.page.faults == []  # type: ignore[attr-defined]
 
 
-def test_an_fx_graph_of_layers_opens_by_module(open_page: OpenPage) -> None:
+def test_folds_of_an_fx_graph_open_one_by_one_by_mouse_and_keyboard(open_page: OpenPage) -> None:
     shown = open_page("layers")
-    shown.root.locator(".dyn-fxnode", has_text="model.layers.7").first.click()
-    assert "model.layers.7: 12 of 482 nodes" in shown.root.locator(".dyn-told").inner_text()
-    assert "add_84" in shown.root.locator(".dyn-fxrow").first.inner_text()
+    nodes, told = shown.root.locator(".dyn-fxnode"), shown.root.locator(".dyn-told")
+    drawn = nodes.count()
+    seventh = nodes.filter(has_text="model.layers.7")
+    seventh.click()
+    assert nodes.count() == drawn + 12
+    assert told.inner_text() == "model.layers.7: 12 nodes"
+    pane, head = shown.root.locator(".dyn-fxpane").bounding_box(), seventh.locator("text").first.bounding_box()
+    assert pane is not None
+    assert head is not None
+    assert pane["y"] <= head["y"] < pane["y"] + pane["height"]  # what was clicked is in sight
+    keyboard = shown.page.keyboard
+    keyboard.press("ArrowDown")
+    keyboard.press("Enter")
+    assert told.inner_text().startswith("add_84 = operator.add")
+    assert shown.root.locator(".dyn-fxpane .dyn-arrow.dyn-on").count() == 1  # the first of the fold is read by the next
+    for _ in range(12):
+        keyboard.press("ArrowDown")
+    keyboard.press(" ")
+    assert told.inner_text() == "model.layers.8: 12 nodes"
+    assert nodes.count() == drawn + 24
+    assert shown.overflowing() == []
+    assert grave_faults(shown.page, "html") == []
+    shown.page.screenshot(path=shot_path("page-fx-unfolded"), full_page=True)
+    assert shown.root.locator(".dyn-fxnode[tabindex='0']").count() == 1
+    keyboard.press("Enter")
+    assert nodes.count() == drawn + 12
+    assert shown.page.evaluate("() => document.activeElement.getAttribute('aria-expanded')") == "false"
+    shown.root.get_by_role("button", name="Fold all").click()
+    assert nodes.count() == drawn
+    assert shown.root.get_by_role("button", name="Fold all").count() == 0
+    assert shown.page.faults == []  # type: ignore[attr-defined]
 
 
 def test_a_fold_opens_in_place_and_folds_again_where_no_kernel_is(open_page: OpenPage) -> None:

@@ -1,7 +1,9 @@
-// An FX graph in the detail: drawn where it is small, a list that draws only what is in sight where it is not.
+// An FX graph in the detail: drawn, a large one with folds that open in place, or a list that draws only what is in sight.
 
 import { h, reveal, s } from "./dom.js";
 import { rounded } from "./logic.js";
+import { openShape, triangle } from "./split.js";
+import { unfolded } from "./unfold.js";
 
 const ROW = 22;
 const HEIGHT = 330;
@@ -15,11 +17,11 @@ function fxRow(node, i, point, now) {
 }
 
 // Rows of fixed height; only those in sight and a few around them exist, and scrolling makes only the new ones.
-function fxList(nodes, point) {
+function fxList(nodes, point, start) {
   const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
   const box = h("div", { cls: `dyn-fxlist${nodes.some((n) => n.time) ? " dyn-timed" : ""}`, tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
   const rows = new Map();
-  let now = -1, from = 0;
+  let now = start, from = 0;
   const choose = (i) => {
     if (rows.has(now)) rows.get(now).setAttribute("aria-pressed", "false");
     now = i;
@@ -54,74 +56,116 @@ function fxList(nodes, point) {
     event.stopPropagation();
   });
   box.addEventListener("scroll", draw);
+  requestAnimationFrame(() => { box.scrollTop = start * ROW; });
   draw();
   return box;
 }
 
-function fxPicture(picture, nodes, point, name) {
-  const inside = Boolean(nodes[0] && nodes[0].fold);
-  const shape = (i) => {
-    const [x, y, w, height] = picture.boxes[i], n = nodes[i];
-    const act = () => {
-      point(n);
-      for (const other of svg.querySelectorAll(".dyn-fxnode")) other.setAttribute("aria-pressed", String(other === g));
-    };
-    const g = s("g", { cls: `dyn-fxnode dyn-fx-${n.kind}${n.heat === undefined ? "" : " dyn-hot"}`, style: hot(n), role: "button", "aria-pressed": "false", tabindex: i ? "-1" : "0", onclick: act },
-      s("title", { text: n.full + (n.place ? `\n${n.place}` : "") }), s("rect", { x, y, width: w, height, rx: n.kind === "input" || n.kind === "output" ? 14 : 5 }),
-      s("text", { x: x + w / 2, y: y + (n.fold || n.time ? 17 : height / 2 + 4), "text-anchor": "middle", text: picture.titles[i] }),
-      n.time ? s("text", { cls: "dyn-fxval", x: x + w / 2, y: y + 31, text: n.time }) : "");
-    g.addEventListener("keydown", (event) => {
-      const to = { ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1 }[event.key];
-      if (event.key === "Enter" || event.key === " ") act();
-      else if (to !== undefined && shapes[to]) {
-        g.setAttribute("tabindex", "-1");
-        shapes[to].setAttribute("tabindex", "0");
-        shapes[to].focus({ preventScroll: true });
-        reveal(pane, shapes[to].querySelector("rect"));
-      } else return;
-      event.preventDefault();
-      event.stopPropagation();
-    });
-    return g;
-  };
-  const shapes = nodes.map((_, i) => shape(i));
-  const svg = s("svg", { width: picture.width, height: picture.height, role: "group", "aria-label": name },
-    ...picture.edges.filter((e) => e.length > 1).map((e) => s("path", { cls: "dyn-arrow", d: rounded(e, 5) })),
-    ...(inside ? shapes : []),
-    ...picture.labels.flatMap(([x, y, text]) => [!inside && s("rect", { cls: "dyn-fxback", x: x - text.length * 3.05 - 1, y: y - 9, width: text.length * 6.1 + 2, height: 12 }), s("text", { cls: "dyn-fxval", x, y, text })]), ...(inside ? [] : shapes));
-  const pane = h("div", { cls: "dyn-fxpane" }, svg);
-  requestAnimationFrame(() => { pane.scrollLeft = (pane.scrollWidth - pane.clientWidth) / 2; });
-  return pane;
+// The kernel's drawing as shapes, like those of the split graph: nodes, and folds with what they hold.
+function shapesOf(drawing, nodes) {
+  const boxes = drawing.boxes.map(([x, y, w, h], i) => {
+    const fold = drawing.folds && drawing.folds[i], at = fold ? fold.first : drawing.first + i, place = { at, x, y, w, h, title: drawing.titles[i], note: drawing.notes[i] };
+    if (!fold) return { ...nodes[at], ...place, id: String(at) };
+    return { ...place, id: `${at}+${fold.count}`, kind: fold.name === "inputs" ? "input" : "fold", full: `${fold.name}: ${fold.count} nodes`, heat: fold.heat, inside: shapesOf(fold.inside, nodes) };
+  });
+  const arrows = drawing.edges.map((points, i) => ({ points, source: boxes[drawing.joined[i][0]].id, target: boxes[drawing.joined[i][1]].id }));
+  return { width: drawing.width, height: drawing.height, groups: [], boxes, arrows: arrows.filter((a) => a.points.length > 1) };
 }
 
+function fxShape(b) {
+  if (b.kind === "unfolded") return openShape(b);
+  const middle = b.x + b.w / 2, round = b.kind === "input" || b.kind === "output" ? 14 : 5;
+  const text = (x, y, text, cls, anchor = "middle") => text && s("text", { cls, x, y, text, "text-anchor": anchor });
+  return [s("rect", { x: b.x, y: b.y, width: b.w, height: b.h, rx: round }),
+    ...(b.inside ? [triangle(b, false), text(b.x + 26, b.y + 17, b.title, "", "start"), text(b.x + 26, b.y + 31, b.note, "dyn-fxval", "start")]
+      : [text(middle, b.y + (b.time ? 17 : b.h / 2 + 4), b.title), text(middle, b.y + 31, b.time, "dyn-fxval"), text(middle, b.y + b.h + 11, b.note, "dyn-fxval")])];
+}
+
+function fxPicture(drawing, nodes, point, name, changed) {
+  const whole = shapesOf(drawing, nodes), open = new Set(), pane = h("div", { cls: "dyn-fxpane" });
+  let shown = [], parts = new Map(), arrows = [], now = "";
+
+  function draw() {
+    const picture = unfolded(whole, open);
+    shown = [...picture.groups, ...picture.boxes].sort((a, b) => a.at - b.at);
+    parts = new Map(shown.map((b) => [b.id, s("g", { cls: `dyn-fxnode dyn-fx-${b.kind}${b.kind === "unfolded" ? " dyn-k-unfolded" : b.heat === undefined ? "" : " dyn-hot"}`, style: hot(b), role: "button", tabindex: "-1", "data-id": b.id,
+      "aria-expanded": b.inside ? String(open.has(b.id)) : null }, s("title", { text: b.full + (b.place ? `\n${b.place}` : "") }), ...fxShape(b))]));
+    arrows = picture.arrows.map((a) => [a, s("path", { cls: "dyn-arrow", d: rounded(a.points, 5) })]);
+    pane.replaceChildren(s("svg", { width: picture.width, height: picture.height, role: "group", "aria-label": name },
+      ...picture.groups.map((b) => parts.get(b.id)), ...arrows.map(([, path]) => path), ...picture.boxes.map((b) => parts.get(b.id))));
+    stop(parts.has(now) ? now : shown[0].id);
+    light();
+    changed(open.size);
+  }
+  function light() {
+    for (const [id, part] of parts) part.setAttribute("aria-pressed", String(id === now));
+    for (const [a, path] of arrows) path.classList.toggle("dyn-on", a.source === now || a.target === now);
+  }
+  function stop(id) {
+    const before = pane.querySelector("[tabindex='0']"), at = parts.get(id);
+    if (before) before.setAttribute("tabindex", "-1");
+    at.setAttribute("tabindex", "0");
+    return at;
+  }
+  // Show a node's line; open a fold in place, or fold it again, and stay on it.
+  function act(id) {
+    const b = shown.find((other) => other.id === id), place = () => parts.get(id).getBoundingClientRect(), before = place();
+    now = id;
+    point(b);
+    if (!b.inside) return light();
+    if (!open.delete(id)) open.add(id);
+    draw();
+    const after = place(), top = pane.getBoundingClientRect().top + 30;
+    pane.scrollLeft += after.left - before.left;
+    pane.scrollTop += after.top - (open.has(id) ? Math.min(before.top, top) : before.top);
+    parts.get(id).focus({ preventScroll: true });
+  }
+  pane.addEventListener("click", (event) => {
+    const hit = event.target.closest(".dyn-fxnode");
+    if (hit) act(hit.dataset.id);
+  });
+  pane.addEventListener("keydown", (event) => {
+    const { id } = event.target.closest(".dyn-fxnode").dataset, i = shown.findIndex((b) => b.id === id);
+    const to = shown[{ ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1, Home: 0, End: shown.length - 1 }[event.key]];
+    if (event.key === "Enter" || event.key === " ") act(id);
+    else if (to) {
+      const part = stop(to.id);
+      part.focus({ preventScroll: true });
+      reveal(pane, to.kind === "unfolded" ? part.querySelector("text") : part.querySelector("rect"));
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  draw();
+  requestAnimationFrame(() => { pane.scrollLeft = (pane.scrollWidth - pane.clientWidth) / 2; });
+  return { pane, fold() { open.clear(); draw(); } };
+}
+
+const KINDS = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
+
 export function fxView(body, pointAt, name) {
-  const told = h("div", { cls: "dyn-told", role: "status" });
+  const { nodes, picture } = body, told = h("div", { cls: "dyn-told", role: "status" }), pane = h("div");
+  const kinds = [...new Set(nodes.map((n) => n.kind))];
+  const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), KINDS[k] || k)),
+    nodes.some((n) => n.time) ? h("span", {}, h("i", { cls: "dyn-heatkey" }), "time alone, eager") : null);
+  let listed = false, open = 0, at = -1;
   const point = (node) => {
+    at = node.at === undefined ? nodes.indexOf(node) : node.at;
     told.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
     if (node.line) pointAt(node.file, node.line);
   };
-  const pane = h("div");
-  const { folds } = body;
-  const kinds = [...new Set(body.nodes.map((n) => n.kind))];
-  const words = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
-  const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), words[k] || k)),
-    body.nodes.some((n) => n.time) ? h("span", {}, h("i", { cls: "dyn-heatkey" }), "time alone, eager") : null);
-  let drawn = Boolean(body.picture), fold = null;
-  const button = h("button", { cls: "dyn-btn", type: "button", onclick: () => { drawn = fold ? true : !drawn; fold = null; show(); } });
-  // A fold as a node: what a click on it does is to open the list of its nodes.
-  const folded = () => folds.map((f) => ({ kind: f.name === "inputs" ? "input" : "fold", full: `${f.name}: ${f.count} nodes; opens as a list`, heat: f.heat, fold: f }));
-  const unfold = (node) => {
-    [fold, drawn] = [node.fold, false];
-    show();
-    pane.querySelector(".dyn-fxlist").focus();
+  const kind = h("button", { cls: "dyn-btn", type: "button", onclick: () => { listed = !listed; show(); } });
+  const fold = h("button", { cls: "dyn-btn", type: "button", text: "Fold all", onclick: () => drawn.fold() });
+  const buttons = () => {
+    kind.textContent = listed ? "As a graph" : "As a list";
+    fold.hidden = listed || !open;
   };
+  const drawn = fxPicture(picture, nodes, point, name, (count) => { open = count; buttons(); });
   function show() {
-    const nodes = fold ? body.nodes.slice(fold.first, fold.first + fold.count) : body.nodes;
-    pane.replaceChildren(!drawn ? fxList(nodes, point) : folds ? fxPicture(body.picture, folded(), unfold, name) : fxPicture(body.picture, nodes, point, name));
-    button.textContent = drawn ? "As a list" : fold ? "Back to the folded graph" : folds ? "As a folded graph" : "As a graph";
-    told.textContent = fold ? `${fold.name}: ${fold.count} of ${body.nodes.length} nodes` : drawn && folds ? `${body.nodes.length} nodes, folded into ${folds.length}: click one to open it` : "";
+    pane.replaceChildren(listed ? fxList(nodes, point, at) : drawn.pane);
+    buttons();
   }
-  button.hidden = !body.picture;
+  if (picture.folds) told.textContent = `${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`;
   show();
-  return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, key, button), pane, told);
+  return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, key, h("div", { cls: "dyn-tools" }, fold, kind)), pane, told);
 }

@@ -7,13 +7,14 @@ import { unfolded } from "./unfold.js";
 let serial = 0;
 
 // Before the name of a fold: a triangle that says whether it is open.
-const triangle = (b, down) => s("path", { cls: "dyn-fold", d: down ? `M${b.x + 11} ${b.y + 14}h9l-4.5 6z` : `M${b.x + 13} ${b.y + b.h / 2 - 4.5}v9l6 -4.5z` });
+export const triangle = (b, down) => s("path", { cls: "dyn-fold", d: down ? `M${b.x + 11} ${b.y + 14}h9l-4.5 6z` : `M${b.x + 13} ${b.y + b.h / 2 - 4.5}v9l6 -4.5z` });
+
+// A fold that is open: the frame around what it holds.
+export const openShape = (g) => [s("rect", { cls: "dyn-main", x: g.x, y: g.y, width: g.w, height: g.h, rx: 8 }), triangle(g, true), s("text", { x: g.x + 26, y: g.y + 21, cls: "dyn-strong", text: g.title }),
+  s("text", { x: g.x + g.w - 12, y: g.y + 21, cls: "dyn-soft", "text-anchor": "end", text: g.note })];
 
 function groupShape(g, ids) {
-  if (g.kind === "unfolded") {
-    return [s("rect", { cls: "dyn-main", x: g.x, y: g.y, width: g.w, height: g.h, rx: 8 }), triangle(g, true), s("text", { x: g.x + 26, y: g.y + 21, cls: "dyn-strong", text: g.title }),
-      s("text", { x: g.x + g.w - 12, y: g.y + 21, cls: "dyn-soft", "text-anchor": "end", text: g.note })];
-  }
+  if (g.kind === "unfolded") return openShape(g);
   const head = 26 + 16 * (g.lines || []).length;
   return [
     g.badge === "recompile" && s("rect", { cls: "dyn-frame", x: g.x + 4, y: g.y - 4, width: g.w, height: g.h, rx: 8 }),

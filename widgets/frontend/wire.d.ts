@@ -7,9 +7,9 @@ export interface Shape { id: string; kind: string; x: number; y: number; w: numb
 export interface Arrow { source: string; target: string; kind: string; points: number[][]; label?: string; at?: number[]; full: string }
 export interface Picture { width: number; height: number; groups: Shape[]; boxes: Shape[]; arrows: Arrow[]; folded: string; engine: string }
 export interface FxNode { name: string; op: string; kind: string; target: string; value: string; reads: number[]; full: string; line?: number; file?: string; place?: string; time?: string; heat?: number }
-export interface FxPicture { width: number; height: number; boxes: number[][]; titles: string[]; edges: number[][][]; labels: unknown[][] }
-export interface FxFold { name: string; first: number; count: number; heat?: number }
-export interface FxBody { nodes: FxNode[]; picture: FxPicture | null; folds?: FxFold[] }
+export interface FxPicture { width: number; height: number; first: number; boxes: number[][]; titles: string[]; notes: string[]; joined: number[][]; edges: number[][][]; folds?: FxFold[] }
+export interface FxFold { name: string; first: number; count: number; inside: FxPicture; heat?: number }
+export interface FxBody { nodes: FxNode[]; picture: FxPicture }
 export interface Bar { label: string; value: string; part: number }
 export interface BarGroup { title: string; bars: Bar[] }
 export interface RunBody { graph: string; text: string[]; groups: BarGroup[]; code: string }

@@ -64,10 +64,11 @@ def test_a_fold_is_as_hot_as_what_it_holds() -> None:
     report = layers_alone()
     body = part(report, "g0", "graph")
     taken = {op["node"]: op["seconds"] for op in report.graphs[0].run.ops}  # type: ignore[union-attr]
-    sums = [sum(taken.get(n["name"], 0) for n in body["nodes"][f["first"] : f["first"] + f["count"]]) for f in body["folds"]]
-    assert [f.get("heat", 0) for f in body["folds"]] == [round(100 * s / max(sums)) for s in sums]
-    assert "heat" not in body["folds"][0]  # the inputs
-    assert body["picture"]["labels"][1][2] == "12 nodes · 78 µs"
+    folds = body["picture"]["folds"]
+    sums = [sum(taken.get(n["name"], 0) for n in body["nodes"][f["first"] : f["first"] + f["count"]]) for f in folds]
+    assert [f.get("heat", 0) for f in folds] == [round(100 * s / max(sums)) for s in sums]
+    assert "heat" not in folds[0]  # the inputs
+    assert body["picture"]["notes"][1] == "12 nodes · 78 µs"
 
 
 def test_the_part_before_and_after() -> None:

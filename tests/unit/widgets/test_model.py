@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from samples import SAMPLES, cached, hostile, layers, loop, many, nested, one_break, recompiled, refused, regions
+from samples import SAMPLES, big_graph, cached, hostile, layers, loop, many, nested, one_break, recompiled, refused, regions
 
 from dynascope.compiler.report import Frame, Report, Source
 from dynascope.widgets.model import view_model
@@ -174,20 +174,64 @@ def test_the_model_grows_linearly() -> None:
 def test_large_fx_graphs_are_folded_small_ones_are_drawn() -> None:
     large = view_model(SAMPLES["big"]())["details"]["g0"]["parts"][0]["body"]
     assert len(large["nodes"]) == 10_000
-    assert len(large["picture"]["boxes"]) == len(large["folds"]) <= 60
-    assert sum(fold["count"] for fold in large["folds"]) == 10_000
+    assert len(large["picture"]["boxes"]) == len(large["picture"]["folds"]) <= 60
     small = view_model(one_break())["details"]["g0"]["parts"][0]["body"]
     assert len(small["picture"]["boxes"]) == len(small["nodes"]) == 4
     assert small["nodes"][1]["value"] == "f32[8, 16] cpu"
 
 
 def test_a_large_fx_graph_folds_by_module() -> None:
-    body = view_model(layers())["details"]["g0"]["parts"][0]["body"]
-    assert [fold["name"] for fold in body["folds"][:3]] == ["inputs", "model.layers.0", "model.layers.1"]
-    assert {fold["count"] for fold in body["folds"][1:-1]} == {12}
-    starts = [fold["first"] for fold in body["folds"]]
-    assert starts == [sum(fold["count"] for fold in body["folds"][:i]) for i in range(len(starts))]
-    assert len(body["picture"]["edges"]) == len(body["folds"]) - 1
+    picture = view_model(layers())["details"]["g0"]["parts"][0]["body"]["picture"]
+    folds = picture["folds"]
+    assert [fold["name"] for fold in folds[:3]] == ["inputs", "model.layers.0", "model.layers.1"]
+    assert {fold["count"] for fold in folds[1:-1]} == {12}
+    assert picture["joined"] == [[i, i + 1] for i in range(len(folds) - 1)]
+
+
+def test_of_too_many_modules_neighbours_share_a_fold_that_names_them() -> None:
+    folds = view_model(layers(800))["details"]["g0"]["parts"][0]["body"]["picture"]["folds"]
+    assert [fold["name"] for fold in folds[:3]] == ["inputs", "model.layers.0 – 13", "model.layers.14 – 27"]
+    assert len(folds) <= 60
+
+
+def held(picture: dict[str, Any]) -> list[int]:
+    """The nodes of an FX picture, also where every fold is open."""
+    if "folds" not in picture:
+        return [picture["first"] + i for i in range(len(picture["boxes"]))]
+    for fold in picture["folds"]:
+        assert held(fold["inside"]) == list(range(fold["first"], fold["first"] + fold["count"]))
+    return [i for fold in picture["folds"] for i in held(fold["inside"])]
+
+
+@pytest.mark.parametrize("count", [299, 10_000, 40_000])
+def test_every_node_of_an_fx_graph_stands_in_one_place_however_deep_the_folds(count: int) -> None:
+    body = view_model(big_graph(count))["details"]["g0"]["parts"][0]["body"]
+    assert held(body["picture"]) == list(range(count))
+    folds = body["picture"].get("folds", [])
+    assert ("folds" in body["picture"]) == (count > 300)
+    assert any("folds" in fold["inside"] for fold in folds) == (count > 60 * 300)
+
+
+def test_inside_a_fold_stand_the_nodes_and_what_joins_them() -> None:
+    fold = view_model(layers())["details"]["g0"]["parts"][0]["body"]["picture"]["folds"][2]
+    inside = fold["inside"]
+    assert (inside["first"], len(inside["boxes"])) == (13, 12)
+    assert inside["joined"] == [[i, i + 1] for i in range(11)]  # what it reads from outside is the fold's own arrow
+    assert inside["notes"][0] == "f32[8, 16]"
+    for x, y, w, h in inside["boxes"]:
+        assert x >= 0
+        assert y >= 0
+        assert x + w <= inside["width"]
+        assert y + h <= inside["height"]
+
+
+def test_nodes_that_nothing_joins_stand_in_rows() -> None:
+    report = big_graph(202)
+    for node in report.graphs[0].nodes[1:-1]:
+        node.inputs = []
+    picture = view_model(report)["details"]["g0"]["parts"][0]["body"]["picture"]
+    assert picture["width"] < 1000
+    assert len({box[1] for box in picture["boxes"]}) > 10
 
 
 def test_a_fold_lists_what_it_holds_and_knows_its_ids() -> None:
