@@ -28,17 +28,18 @@ def main(arguments: list[str]) -> int:
     result, reports = run_and_keep(tour, out / "reports")
     for problem in result.problems:
         print(f"{problem}\n")
+    found = {}
     for count, stem in reports.items():
-        report = Report.from_dict(json.loads(stem.with_suffix(".json").read_text(encoding="utf-8")))
+        found[count] = report = Report.from_dict(json.loads(stem.with_suffix(".json").read_text(encoding="utf-8")))
         print(f"  In [{count}]  {headline(report)}")
     executed = out / tour.name
     if result.notebook is not None:
         nbformat.write(result.notebook, executed)  # type: ignore[no-untyped-call, unused-ignore]
-    if reports:
-        last = list(reports.values())[-1]
-        page = shutil.copy2(last.with_suffix(".html"), out / "report.html")
-        text = last.with_suffix(".txt").read_text(encoding="utf-8").rstrip()
-        print(f"\nThe last report, as a terminal shows it:\n\n{text}\n")
+    if found:
+        telling = max(found, key=lambda count: len(found[count].frames))
+        page = shutil.copy2(reports[telling].with_suffix(".html"), out / "report.html")
+        text = reports[telling].with_suffix(".txt").read_text(encoding="utf-8").rstrip()
+        print(f"\nThe report of In [{telling}], as a terminal shows it:\n\n{text}\n")
         print(f"stand-alone report, clickable offline:  {page}")
         print(f"the others, one for each cell:          {out / 'reports'}")
     print(f"the executed notebook:                  {executed}")
