@@ -8,10 +8,11 @@ code, so `show_trimmed` gives the exception IPython's own `_render_traceback_`, 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
 import traceback
 from collections.abc import Callable
-from types import TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from dynascope.compiler.places import STATEMENTS
@@ -21,7 +22,6 @@ _PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets",
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _COLOUR = rf"(?:{_ESCAPE.pattern})*"
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
-_STATEMENTS_CALL = re.compile(rf",?{_COLOUR} ?in {_COLOUR}{STATEMENTS}(?=\W|$){_COLOUR}(?:\([^)]*\))?")
 #: the attribute by which an exception says itself how IPython shows it
 _RENDER = "_render_traceback_"
 #: exceptions that have ours
@@ -81,7 +81,7 @@ def trimmed(trace: TracebackType | None, signatures: dict[str, str] | None = Non
 
     A resume function stands for the frame that it goes on from; `signatures` gets that frame's arguments by its name.
     """
-    entries: list[TracebackType] = []
+    entries: list[tuple[TracebackType, CodeType]] = []
     inside = False
     while trace is not None:
         if _is_ours(trace):
@@ -89,17 +89,47 @@ def trimmed(trace: TracebackType | None, signatures: dict[str, str] | None = Non
                 entries.clear()  # above us: the notebook's machinery, and the cell's call of the magic
             inside = True
         elif not _is_plumbing(trace):
-            if entries and _continues(trace, entries[-1]):
-                code = entries.pop().tb_frame.f_code
+            code = trace.tb_frame.f_code
+            if entries and _continues(trace, entries[-1][0]):
+                written = entries.pop()[1]
                 if signatures is not None:
-                    name = trace.tb_frame.f_code.co_name
-                    signatures[name] = signatures.get(code.co_name) or ", ".join(code.co_varnames[: code.co_argcount])
-            entries.append(trace)
+                    signatures[code.co_name] = _arguments(written)
+                code = written
+            entries.append((trace, code))
         trace = trace.tb_next
     result: TracebackType | None = None
-    for entry in reversed(entries):
-        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    for entry, code in reversed(entries):
+        frame, last = entry.tb_frame, entry.tb_lasti
+        if code is not frame.f_code or code.co_name == STATEMENTS:
+            frame = _as_written(frame, code, entry.tb_lineno)
+            last = frame.f_lasti
+        result = TracebackType(result, frame, last, entry.tb_lineno)
     return result
+
+
+def _as_written(frame: FrameType, code: CodeType, line: int) -> FrameType:
+    """A frame for the same place whose code begins where it begins in the text: from there IPython counts what it shows.
+
+    The cell's statements are no function in the text, and a resume function begins there where its function does.
+    """
+    if code.co_name == STATEMENTS:
+        made = compile("\n" * (line - 1) + "1/0", code.co_filename, "exec")
+    else:
+        first = code.co_firstlineno
+        text = "\n" * (first - 1) + "def f():" + "\n" * (line - first) + " 1/0"
+        made = next(c for c in compile(text, code.co_filename, "exec").co_consts if isinstance(c, CodeType))
+        made = made.replace(**{name: getattr(frame.f_code, name) for name in ("co_name", "co_qualname") if hasattr(made, name)})
+    try:
+        exec(made, frame.f_globals)
+    except ZeroDivisionError as error:
+        frame = [found for found, _ in traceback.walk_tb(error.__traceback__)][-1]
+    return frame
+
+
+def _arguments(code: CodeType) -> str:
+    """The arguments as IPython names them beside a function."""
+    names, star, stars = inspect.getargs(code)
+    return ", ".join([*names, *([f"*{star}"] if star else []), *([f"**{stars}"] if stars else [])])
 
 
 def _is_ours(trace: TracebackType) -> bool:
@@ -174,8 +204,7 @@ def _plain_names(shell: Any, text: str, signatures: dict[str, str]) -> str:
     text = _FILE.sub(place, text)
     for name, arguments in signatures.items():
         text = re.sub(rf"({re.escape(name)}{_COLOUR})\([^)]*\)", rf"\g<1>({arguments})", text)
-    text = _RESUME_NAME.sub(r"\1", text)
-    return _STATEMENTS_CALL.sub(lambda found: "".join(_ESCAPE.findall(found[0])), text)
+    return _RESUME_NAME.sub(r"\1", text)
 
 
 def _without_stack(shell: Any) -> None:

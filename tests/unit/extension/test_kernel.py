@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import nbformat
 import pytest
 from nbclient import NotebookClient
@@ -58,3 +60,36 @@ def test_capture_none_text_and_usage_error(outputs):
     assert "unrecognized arguments: --bakend eager" in text
     assert len(outputs[7]) == 1
     assert outputs[8][0].data["text/plain"] == "2"
+
+
+FAILING = [
+    "y = x + 1\n\nz = y.reshape(7)\nw = 1",
+    "y = x + 1\nprint('a')\nq = 1 / 0\n",
+    "for i in range(3):\n    y = x + 1\n    print('a')\n    y = y + {}[i]",
+    "h = lambda t: t.reshape(9)\nprint('a')\nh(x)",
+    "def g(x, *rest, k=1):\n    x = x + 1\n    torch._dynamo.graph_break()\n\n    return x.reshape(7)\n"
+    "def f(x):\n    torch._dynamo.graph_break()\n    torch._dynamo.graph_break()\n    return g(x)\nf(x)",
+]
+
+
+@pytest.fixture(scope="module")
+def tracebacks():
+    """(traceback of the plain cell, the same under the magic) of each."""
+    cells = ["%load_ext dynascope\nimport torch\nx = torch.ones(3)"]
+    for text in FAILING:
+        cells += [f"# %%compile --backend eager --view none\n{text}", f"%%compile --backend eager --view none\n{text}"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=120).execute()
+    shown = [re.sub(r"In\[\d+\]", "In[]", plain("\n".join(cell.outputs[-1].traceback))) for cell in notebook.cells[1:]]
+    return list(zip(shown[::2], shown[1::2], strict=True))
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("number", range(len(FAILING)))
+def test_a_traceback_is_that_of_the_plain_cell(tracebacks, number):
+    expected, told = tracebacks[number]
+    assert "Cell In[], line " in expected
+    assert told == expected
