@@ -204,7 +204,7 @@ def _plain_names(shell: Any, text: str, signatures: dict[str, str]) -> str:
     text = _FILE.sub(place, text)
     for name, arguments in signatures.items():
         text = re.sub(rf"({re.escape(name)}{_COLOUR})\([^)]*\)", rf"\g<1>({arguments})", text)
-    return _RESUME_NAME.sub(r"\1", text)
+    return _RESUME_NAME.sub(r"\1", text).replace(f", in {STATEMENTS}", "")
 
 
 def _without_stack(shell: Any) -> None:

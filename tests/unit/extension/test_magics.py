@@ -95,6 +95,15 @@ def test_compilers_error_keeps_its_type_and_the_report_is_there(shell):
     assert dynascope.last().breaks[0].outcome == "raised"
 
 
+def test_compilers_error_names_lines_as_the_cell_has_them(shell):
+    done = shell("%%compile --fullgraph", "y = x + 1", "print('half way')")
+    number = shell.ip.displayhook.prompt_count
+    assert f"   Cell In[{number}], line 3\n    print('half way')" in done.text
+    done = shell("%%compile --error-on-graph-break", "y = x + 1", "with torch._dynamo.error_on_graph_break(False):",
+                 "    print('allowed')", "print('half way')")  # fmt: skip
+    assert f"   Cell In[{number + 1}], line 5\n    print('half way')" in done.text
+
+
 def test_fullgraph_wins_and_the_report_says_so(shell):
     report = shell.report("%%compile --fullgraph --error-on-graph-break", "x + 1")
     assert report.notes == ["error_on_graph_break has no effect here: fullgraph=True wins over it."]
