@@ -78,6 +78,8 @@ SCHEMA = 1
 #: How a Report becomes text, by file suffix or name: "package.module:function".  Filled by the
 #: package's face (`dynascope/__init__.py`), because this layer knows of no view.
 LOWERINGS: dict[str, str] = {}
+#: what a report is saved as
+SUFFIXES = ("html", "json", "svg", "dot", "txt")
 
 
 @dataclass(kw_only=True)
@@ -211,6 +213,8 @@ class Report:
         """
         path = Path(path)
         suffix = path.suffix.lstrip(".").lower()
+        if suffix not in SUFFIXES:
+            raise ValueError(f"cannot save a report as .{suffix}: use one of {', '.join(f'.{n}' for n in SUFFIXES)}")
         text = json.dumps(self.to_dict(), indent=1) if suffix == "json" else self._lower(suffix)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -224,6 +228,10 @@ class Report:
         """The split graph as one SVG picture."""
         return str(self._lower("svg"))
 
+    def view(self) -> Any:
+        """The live view, an anywidget: the last value of a cell in marimo, say; `%%compile` shows it by itself."""
+        return self._lower("view")
+
     def to_graphviz(self) -> Any:
         """The split graph as a `graphviz.Digraph`."""
         return self._lower("graphviz")
@@ -236,9 +244,6 @@ class Report:
         return bundle
 
     def _lower(self, name: str) -> Any:
-        if name not in LOWERINGS:
-            known = ", ".join(f".{n}" for n in ("html", "json", "svg", "dot", "txt"))
-            raise ValueError(f"cannot save a report as .{name}: use one of {known}")
         module, _, function = LOWERINGS[name].partition(":")
         lower: Callable[[Report], Any] = getattr(importlib.import_module(module), function)
         return lower(self)

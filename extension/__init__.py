@@ -21,6 +21,7 @@ LOWERINGS.update(
     dot="dynascope.widgets.picture:to_dot",
     graphviz="dynascope.widgets.picture:to_graphviz",
     txt="dynascope.widgets.text:to_text",
+    view="dynascope.widgets.view:View",
     mimebundle="dynascope.widgets.static_output:to_mimebundle",
 )
 

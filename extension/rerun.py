@@ -98,8 +98,6 @@ class Controller:
         kind = request.get("kind")
         if kind == "stop":
             self._stop()
-        elif kind == "save":
-            self._save(str(request.get("path")))
         elif kind == "run_again":
             try:
                 settings = self.settings(request)
@@ -135,15 +133,6 @@ class Controller:
             self.view.message("taken back: nothing was run")
         else:
             self.view.message("nothing of this view is running: the kernel's own interrupt stops a cell")
-
-    def _save(self, path: str) -> None:
-        from dynascope.api import last
-
-        try:
-            report = self.run.report or last()
-            self.view.message(f"saved {report.save(path)}", "success")
-        except (ValueError, OSError, LookupError) as error:
-            self.view.message(str(error), "error")
 
     # -- what the next run is like ------------------------------------------------------------------------
 

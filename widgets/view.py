@@ -66,6 +66,7 @@ class View(anywidget.AnyWidget):
         self._callbacks: list[Request] = []
         #: what we selected ourselves: as the report grows, something may come up that matters more
         self._proposed = ""
+        self._report = report
         super().__init__(**traits)
         self.on_msg(self._heard)
         if report is not None:
@@ -74,6 +75,7 @@ class View(anywidget.AnyWidget):
     def show(self, report: Report) -> None:
         """Show `report`, whole or still growing; what is selected stays so where it is still there."""
         content = view_model(report)
+        self._report = report
         with self.hold_sync():
             self.content = content
             if not self.settings:
@@ -102,7 +104,8 @@ class View(anywidget.AnyWidget):
         """Call `callback` with each request of the user's.
 
         `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" | "allow"}]}`,
-        `{"kind": "run_graph", "graph": id, "device": name or None}`, `{"kind": "stop"}` or `{"kind": "save", "path": ...}`.
+        `{"kind": "run_graph", "graph": id, "device": name or None}` or `{"kind": "stop"}`.  Saving is not asked for: the
+        view does it.
         """
         if remove:
             self._callbacks = [c for c in self._callbacks if c is not callback]
@@ -118,8 +121,19 @@ class View(anywidget.AnyWidget):
         if request is None:
             return
         self.send({"kind": "ack", "id": content.get("id")})
+        if request["kind"] == "save":
+            self._save(request["path"])
+            return
         for callback in list(self._callbacks):
             callback(request)
+
+    def _save(self, path: str) -> None:
+        try:
+            if self._report is None:
+                raise ValueError("there is no report to save yet")
+            self.message(f"saved {self._report.save(path)}", "success")
+        except (ValueError, OSError) as error:
+            self.message(str(error), "error")
 
     @traitlets.observe("busy")
     def _busy_changed(self, change: Any) -> None:

@@ -206,6 +206,27 @@ def test_requests_are_answered_and_handed_on() -> None:
     view.close()
 
 
+def test_a_view_saves_what_it_shows_whoever_made_it(tmp_path: Path) -> None:
+    view = one_break().view()
+    heard: list[Any] = []
+    view.on_request(heard.append)
+    for name in ("report.html", "report.svg"):
+        view._heard(view, {"kind": "save", "id": "1", "path": str(tmp_path / name)}, [])
+        assert view.status == {"text": f"saved {tmp_path / name}", "kind": "success"}
+        assert (tmp_path / name).stat().st_size > 1000
+    for wrong in ("report.exe", "report.mimebundle"):
+        view._heard(view, {"kind": "save", "id": "1", "path": str(tmp_path / wrong)}, [])
+        assert view.status["kind"] == "error"
+        assert "use one of .html, .json, .svg, .dot, .txt" in view.status["text"]
+    waiting = View()
+    waiting._heard(waiting, {"kind": "save", "id": "1", "path": str(tmp_path / "none.html")}, [])
+    assert waiting.status["text"] == "there is no report to save yet"
+    assert heard == []
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "report.svg"]
+    view.close()
+    waiting.close()
+
+
 def test_requests_hold_only_what_is_expected() -> None:
     assert checked_request({"kind": "stop", "more": 1}) == {"kind": "stop"}
     assert checked_request({"kind": "save", "path": "a.html"}) == {"kind": "save", "path": "a.html"}
