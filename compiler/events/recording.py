@@ -147,7 +147,7 @@ class Recording:
         if self.settings is not None:
             name_default_region(report, self.settings)
         if error is not None:
-            note_error(report, error)
+            note_error(report, error, self._cells)
         elif report.error is not None:
             report.error.caught = True
         return report
@@ -217,7 +217,7 @@ def name_default_region(report: Report, settings: Settings) -> None:
             found.region = RUNS_OWN[settings.error_on_graph_break is not None]
 
 
-def note_error(report: Report, error: BaseException) -> None:
+def note_error(report: Report, error: BaseException, cell_of: places.CellResolver) -> None:
     """Tell in the report what ended the block: the compiler's refusal, or an error of the user's own."""
     if isinstance(error, KeyboardInterrupt):
         report.origin = "partial"
@@ -236,6 +236,7 @@ def note_error(report: Report, error: BaseException) -> None:
         origin="compiler" if refused else "user",
         file=place[0] if place else None,
         line=place[1] if place else None,
+        cell=cell_of(place[0]) if place else None,
     )
 
 

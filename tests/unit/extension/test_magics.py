@@ -104,6 +104,12 @@ def test_compilers_error_names_lines_as_the_cell_has_them(shell):
     assert f"   Cell In[{number + 1}], line 5\n    print('half way')" in done.text
 
 
+def test_the_place_of_an_error_before_anything_was_traced_is_the_cell(shell):
+    shell("%%compile", "def f(x):", "    return x", "f(nobody)")
+    number = shell.ip.displayhook.prompt_count
+    assert f"NameError at In[{number}]:4: name 'nobody' is not defined" in str(dynascope.last())
+
+
 def test_fullgraph_wins_and_the_report_says_so(shell):
     report = shell.report("%%compile --fullgraph --error-on-graph-break", "x + 1")
     assert report.notes == ["error_on_graph_break has no effect here: fullgraph=True wins over it."]
