@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import functools
 import inspect
 import warnings
@@ -35,7 +36,9 @@ def check_settings(settings: Settings) -> None:
     if isinstance(settings.backend, str):
         known = internals.backends()
         if settings.backend not in known:
-            raise ValueError(f"unknown backend {settings.backend!r}: use one of {', '.join(known)}")
+            close = difflib.get_close_matches(settings.backend, known, n=1)
+            cure = f"did you mean {close[0]}?" if close else "use inductor, aot_eager, eager or one of torch.compiler.list_backends()"
+            raise ValueError(f"unknown backend {settings.backend!r}: {cure}")
     elif not callable(settings.backend):
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
     if (settings.mode is not None or settings.options) and settings.backend != "inductor":
