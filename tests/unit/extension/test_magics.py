@@ -19,7 +19,7 @@ from dynascope.compiler.settings import Settings, option_flag
         ("--bakend eager", "1", "unrecognized arguments: --bakend eager"),
         ("--mode fast", "1", "argument --mode: invalid choice: 'fast'"),
         ("--backend eage", "1", "unknown backend 'eage': did you mean eager?"),
-        ("--backend xyzzy", "1", "unknown backend 'xyzzy': use inductor, aot_eager, eager or one of torch.compiler"),
+        ("--backend xyzzy", "1", "unknown backend 'xyzzy': use eager, aot_eager, or one of torch.compiler"),
         ("--device tpu9", "1", "unknown device 'tpu9'"),
         ("--device cuda:77", "1", "device 'cuda:77' is not available here"),
         ("--backend inductor --mode max-autotune --options a=1", "1", "give --mode or --options, not both"),
