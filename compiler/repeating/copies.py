@@ -116,6 +116,8 @@ class Copies:
         root = value
         while isinstance(root.base, numpy.ndarray):
             root = root.base
+        if root.base is not None and not (root.flags.writeable or value.flags.writeable):
+            return value  # it lies in memory that no one can write, most often a file of gigabytes
         is_plain = type(value) is type(root) is numpy.ndarray and not (root.dtype.hasobject or value.dtype.hasobject)
         if root is not value and is_plain and root.flags.c_contiguous:
             offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]

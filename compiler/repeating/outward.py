@@ -22,13 +22,26 @@ from typing import Any
 from dynascope.compiler.repeating import custom_operators
 
 _NOT_SET = object()
+_LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
 _CACHE = type(functools.lru_cache(len))
-_KINDS = (io.IOBase, logging.Logger, logging.Handler, queue.Queue, weakref.ReferenceType, weakref.WeakKeyDictionary,
-          weakref.WeakValueDictionary, weakref.WeakSet)  # fmt: skip
+_KINDS = (io.IOBase, threading.Semaphore, logging.Logger, logging.Handler, queue.Queue, weakref.ReferenceType,
+          weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)  # fmt: skip
 _LOGGING = frozenset(("debug", "info", "warning", "error", "exception", "critical", "log"))
 _ENVIRONMENT = frozenset(("environ", "environb", "putenv", "unsetenv"))
 #: what is in packages like these is shared with others: processes, sockets, pools of threads
 _SHARED = frozenset(("multiprocessing", "socket", "subprocess", "concurrent", "zmq", "asyncio"))
+
+
+#: names whose calls reach outside Python's objects
+OUTSIDE = frozenset((
+    "open", "unlink", "rmtree", "rename", "mkdir", "makedirs", "touch", "mknod", "symlink", "symlink_to", "hardlink_to",
+    "chmod", "copyfile", "copytree", "NamedTemporaryFile", "mkstemp", "mkdtemp", "system", "subprocess", "Popen",
+    "check_call", "check_output", "fork", "kill", "urlopen", "urlretrieve", "requests", "httpx", "write_text",
+    "write_bytes", "savefig", "imsave", "imwrite", "to_csv", "to_parquet", "to_pickle", "to_sql", "save", "savez",
+    "savez_compressed", "savetxt", "tofile", "save_file", "save_pretrained", "push_to_hub", "dump",
+))  # fmt: skip
+#: cannot be repeated without the user noticing
+ASKS = frozenset(("input", "getpass", "breakpoint"))
 
 
 class Lost(Exception):
@@ -37,7 +50,8 @@ class Lost(Exception):
 
 def concerns(kind: type) -> bool:
     """Whether objects of this class are told of or looked into here."""
-    if kind in (_CACHE, threading.local, contextvars.ContextVar, type(os.environ)) or issubclass(kind, _KINDS):
+    known = (_CACHE, _LOCK, _RLOCK, threading.local, contextvars.ContextVar, type(os.environ))
+    if kind in known or issubclass(kind, _KINDS):
         return True
     return kind.__module__ in ("torch._ops", "torch._library.custom_ops") or _is_shared(kind)
 
@@ -51,7 +65,7 @@ def told_of(value: Any) -> str | None:
     """An object whose changes no one can undo, in words; None for every other."""
     kind = type(value)
     if issubclass(kind, io.IOBase):
-        return None if kind in (io.StringIO, io.BytesIO) else f"a file ({_name_of(value)})"
+        return None if kind in (io.StringIO, io.BytesIO) or _is_only_read(value) else f"a file ({_name_of(value)})"
     if issubclass(kind, logging.Logger):
         return f"a logger ({value.name})" if _is_heard(value) else None
     if issubclass(kind, logging.Handler):
@@ -59,6 +73,24 @@ def told_of(value: Any) -> str | None:
     if issubclass(kind, queue.Queue):
         return "a queue"
     return f"a {kind.__module__}.{kind.__name__}" if _is_shared(kind) else None
+
+
+def _is_only_read(file: Any) -> bool:
+    """Whether only the position of a file can change, and can be told."""
+    try:
+        return bool(file.readable() and not file.writable() and file.seekable() and file.tell() >= 0)
+    except Exception:  # a closed one; a text that is being iterated over does not tell
+        return False
+
+
+def how_taken(value: Any) -> Any:
+    """How a lock or a semaphore is; None for all else.  For one that a call takes and keeps the next call would wait."""
+    kind = type(value)
+    if kind is _LOCK:
+        return value.locked()
+    if kind is _RLOCK:
+        return value._is_owned()
+    return value._value if issubclass(kind, threading.Semaphore) else None
 
 
 def _is_heard(logger: Any) -> bool:
@@ -128,6 +160,8 @@ def putter(value: Any) -> Callable[[], Any] | None:
         return _cache_putter(value)
     if kind in (io.StringIO, io.BytesIO) and not value.closed:
         return _memory_putter(value)
+    if issubclass(kind, io.IOBase) and _is_only_read(value):
+        return _position_putter(value)
     if issubclass(kind, queue.Queue):
         return _attribute_putter(value, "unfinished_tasks")
     return None
@@ -190,6 +224,20 @@ def _memory_putter(file: Any) -> Callable[[], bool]:
         file.seek(0)
         file.truncate()
         file.write(kept)
+        file.seek(place)
+        return True
+
+    return put
+
+
+def _position_putter(file: Any) -> Callable[[], bool]:
+    place = file.tell()
+
+    def put() -> bool:
+        if file.closed:
+            raise Lost(f"a file ({_name_of(file)}) could not be put back: it is closed")
+        if _is_only_read(file) and file.tell() == place:
+            return False
         file.seek(place)
         return True
 

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from dynascope.compiler.repeating import outward
 from dynascope.compiler.repeating.copies import Copies, NotRepeatable
 from dynascope.compiler.repeating.world import World
 
@@ -49,7 +50,7 @@ class Prepare(Protocol):
 class Repeat:
     """One call of `function`; made before it, with its arguments as they are then.
 
-    `why_not` tells why the call cannot be run again (None: it can); `warnings` tells what no one can undo.
+    `why_not` tells why the call cannot be run again; `warnings` tells what no one can undo.
     """
 
     def __init__(
@@ -60,7 +61,8 @@ class Repeat:
         self._namespace = names
         self._before: dict[str, Any] = {}
         self._kept: tuple[Any, Any, Any] = ((), {}, {})
-        self.why_not: str | None = None
+        self._why_not: str | None = None
+        self._locks: list[tuple[Any, Any]] = []
         self.notes: list[str] = []
         self._made: set[int] = set()
         self._outside: list[str] = []
@@ -68,14 +70,21 @@ class Repeat:
         try:
             self._look(args, kwargs)
         except NotRepeatable as reason:
-            self.why_not = str(reason)
+            self._why_not = str(reason)
         except Exception as error:  # looking at the user's objects can run their code
-            self.why_not = f"looking at what it reaches raised {type(error).__name__}: {error}"
+            self._why_not = f"looking at what it reaches raised {type(error).__name__}: {error}"
+
+    @property
+    def why_not(self) -> str | None:
+        """Why the call cannot be run again, as the end of a sentence; None: it can."""
+        if self._why_not is None and any(outward.how_taken(lock) != before for lock, before in self._locks):
+            return "a lock or a semaphore is not as it was before the call, and the next call could wait for it for ever"
+        return self._why_not
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep copies of the arguments; raises NotRepeatable."""
         world = World([self.function, args, kwargs], values=False)
-        self._outside, self._beyond = world.outside(), world.notes
+        self._outside, self._beyond, self._locks = world.outside(), world.notes, world.locks
         if world.asks():
             raise NotRepeatable(f"it calls {', '.join(world.asks())}, which waits for you")
         names = self._namespace

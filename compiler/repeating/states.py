@@ -7,6 +7,7 @@ question whether an object has state that Python does not show.  None of it runs
 from __future__ import annotations
 
 import array
+import mmap
 import random
 import sys
 import types
@@ -107,13 +108,15 @@ def size_of(value: Any) -> int | None:
         return len(value)
     if isinstance(value, array.array):
         return len(value) * value.itemsize
+    if isinstance(value, mmap.mmap):
+        return None if value.closed else 0 if _is_only_read(value) else len(value)
     if isinstance(value, (random.Random, torch.Generator)):
         return 0
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return None
     if isinstance(value, numpy.ndarray):
-        return int(value.nbytes)
+        return int(value.nbytes) if value.flags.writeable else 0
     is_random = isinstance(value, (numpy.random.Generator, numpy.random.RandomState, numpy.random.BitGenerator))
     return 0 if is_random else None
 
@@ -132,6 +135,8 @@ def putter(value: Any) -> Callable[[], Any]:
 
     if isinstance(value, (bytearray, array.array)):
         return _buffer_putter(value)
+    if isinstance(value, mmap.mmap):
+        return _map_putter(value)
     if isinstance(value, random.SystemRandom):
         return lambda: None
     if isinstance(value, random.Random):
@@ -142,7 +147,8 @@ def putter(value: Any) -> Callable[[], Any]:
         return lambda: _call(value.set_state, state)
     numpy = sys.modules["numpy"]
     if isinstance(value, numpy.ndarray):
-        return _array_putter(numpy, value)
+        # of one that cannot be written only the base, which is reached too, can change
+        return _array_putter(numpy, value) if value.flags.writeable else lambda: False
     if isinstance(value, numpy.random.RandomState):
         legacy = value.get_state()
         return lambda: value.set_state(legacy)
@@ -167,6 +173,24 @@ def _buffer_putter(value: bytearray | array.array[Any]) -> Callable[[], bool]:
     return put
 
 
+def _is_only_read(value: mmap.mmap) -> bool:
+    with memoryview(value) as view:
+        return view.readonly
+
+
+def _map_putter(value: mmap.mmap) -> Callable[[], bool]:
+    kept, place = value[:] if not _is_only_read(value) else None, value.tell()
+
+    def put() -> bool:
+        is_same = value.tell() == place and kept in (None, value[:])
+        if kept is not None and not is_same:
+            value[:] = kept
+        value.seek(place)
+        return not is_same
+
+    return put
+
+
 def _array_putter(numpy: Any, value: Any) -> Callable[[], bool]:
     kept = numpy.array(value, copy=True, order="K", subok=False)
 
@@ -180,8 +204,7 @@ def _array_putter(numpy: Any, value: Any) -> Callable[[], bool]:
             if value.size != kept.size:
                 value.resize(kept.shape, refcheck=False)
             value.shape = kept.shape
-        if value.flags.writeable:  # else only its base, which is reached too, can be written
-            numpy.copyto(value.view(numpy.ndarray), kept)
+        numpy.copyto(value.view(numpy.ndarray), kept)
         return True
 
     return put
@@ -245,6 +268,18 @@ def hooks_putter(tensor: Any) -> Callable[[], bool]:
         return bool(new)
 
     return put
+
+
+def leaves_behind(tensor: Any, seen: dict[int, Any]) -> list[Any]:
+    """Leaves from which a tensor was computed: a call that goes backward from it changes them; `seen`: nodes of graphs."""
+    leaves, todo = [], [tensor.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is not None and id(node) not in seen:
+            seen[id(node)] = node
+            leaves.append(getattr(node, "variable", None))
+            todo.extend(before for before, _ in node.next_functions)
+    return leaves
 
 
 def geometry(tensor: Any) -> tuple[Any, ...]:

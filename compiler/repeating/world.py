@@ -24,8 +24,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from dynascope.compiler import places
-from dynascope.compiler.repeating import outward, putting, states
-from dynascope.compiler.torch_private import marks
+from dynascope.compiler.repeating import ambient, outward, putting, states
+from dynascope.compiler.torch_private import internals, marks
 
 #: bytes of tensors of which values are kept
 MOST_BYTES = 4 << 30
@@ -52,13 +52,6 @@ _MACHINERY = frozenset((
     "dynascope", "ipywidgets", "anywidget", "contextlib", "subprocess", "socket", "concurrent", "queue", "multiprocessing",
 ))  # fmt: skip
 _LIBRARIES = tuple(folder + os.sep for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
-#: names whose calls reach outside Python's objects
-_OUTSIDE = frozenset((
-    "open", "unlink", "rmtree", "rename", "mkdir", "makedirs", "system", "Popen", "check_call", "check_output", "urlopen",
-    "urlretrieve", "write_text", "write_bytes", "savefig", "to_csv", "to_parquet", "save", "savez", "dump", "requests",
-))  # fmt: skip
-#: cannot be repeated without the user noticing
-_ASKS = frozenset(("input", "getpass", "breakpoint"))
 
 
 class World:
@@ -74,6 +67,8 @@ class World:
         self._tensors: list[tuple[Any, Any, tuple[Any, ...], bool]] = []
         self._storages: dict[tuple[int, int], Any] = {}
         self._gradients: list[tuple[Any, Any]] = []
+        self._versions: list[tuple[Any, int]] = []
+        self._graphs: dict[int, Any] = {}
         self._containers: list[tuple[Any, Any]] = []
         self._attributes: list[tuple[Any, dict[str, Any]]] = []
         self._cells: list[tuple[CellType, Any]] = []
@@ -81,7 +76,7 @@ class World:
         self._codes: dict[int, CodeType] = {}
         self._bytes = 0
         self._unkept = 0
-        self._putters: list[tuple[type, Callable[[], Any]]] = []
+        self._putters: list[tuple[type, Callable[[], Any]]] = ambient.putters() if values else []
         self._hidden: dict[str, None] = {}
         self._told: dict[str, None] = {}
         self._concerned: dict[type, bool] = {}
@@ -90,6 +85,8 @@ class World:
         self._changing: dict[int, Callable[[], Any]] = {}
         #: generators and other iterators that can be reached
         self.once: list[Any] = []
+        #: locks and semaphores, and how each is
+        self.locks: list[tuple[Any, Any]] = []
         self.notes: list[str] = []
         todo = deque(roots)
         while todo and len(self._seen) < MOST_OBJECTS:
@@ -166,6 +163,9 @@ class World:
         if not self._concerned[kind]:
             return None
         told, put, inside = outward.told_of(value), outward.putter(value), outward.inside_of(value)
+        taken = outward.how_taken(value)
+        if taken is not None:
+            self.locks.append((value, taken))
         if told is not None:
             self._told[told] = None
         if put is not None and self._values:
@@ -250,9 +250,12 @@ class World:
         flatten = getattr(type(value), "__tensor_flatten__", None)
         if flatten is not None:
             return [vars(value).get(name) for name in flatten(value)[0]]
-        gradient = value.grad if value.is_leaf else None
-        if value.requires_grad and value.is_leaf:
+        has_gradient = value.is_leaf or value.retains_grad
+        gradient = value.grad if has_gradient else None
+        if value.requires_grad and has_gradient:
             self._gradients.append((value, gradient))
+        if not value.is_inference():
+            self._versions.append((value, value._version))
         if self._values and value.device.type != "meta":
             self._tensors.append((value, value.data, states.geometry(value), value.requires_grad))
             if value.layout is torch.strided:
@@ -263,17 +266,17 @@ class World:
             else:
                 self._keep(value, states.values_putter)
         self._keep(value, states.hooks_putter)
-        return [gradient, *states.hooks_of(value)]
+        return [gradient, *states.hooks_of(value), *states.leaves_behind(value, self._graphs)]
 
     # -- what is known beforehand -------------------------------------------------------------------------------
 
     def outside(self) -> list[str]:
         """Names that the user's functions call and whose effects no one can put back (`open`, `save`)."""
-        return sorted(_OUTSIDE & self._called())
+        return sorted(outward.OUTSIDE & self._called())
 
     def asks(self) -> list[str]:
         """Names that would wait for the user (`input`)."""
-        return sorted(_ASKS & self._called())
+        return sorted(outward.ASKS & self._called())
 
     def leaves(self) -> list[Any]:
         """Tensors that can be reached and ask for a gradient."""
@@ -324,6 +327,8 @@ class World:
             yield functools.partial(self._try, torch.Tensor, storage.put)
         for kind, put in self._putters:
             yield functools.partial(self._try, kind, put)
+        for tensor, version in self._versions:  # last, for what is put back counts as a change in place, too
+            yield functools.partial(internals.put_version, tensor, version)
 
     def _put_tensor(self, tensor: Any, data: Any, before: tuple[Any, ...], wanted: bool) -> bool:
         is_other = states.geometry(tensor) != before

@@ -192,12 +192,12 @@ def test_a_call_that_may_use_up_an_iterator_is_not_repeated(make: Callable[[], A
 
 
 def test_hidden_state_is_told() -> None:
-    hidden = mmap.mmap(-1, 4)
+    hidden = queue.SimpleQueue[int]()
 
     def f(x: torch.Tensor) -> None:
-        hidden.read(1)
+        hidden.put(1)
 
-    assert ["mmap.mmap" in note for note in again(f, torch.ones(1)).warnings()] == [True]
+    assert ["_queue.SimpleQueue" in note for note in again(f, torch.ones(1)).warnings()] == [True]
 
 
 def test_a_connection_to_a_database_is_told_though_it_can_be_called() -> None:
@@ -483,3 +483,103 @@ def test_what_a_cache_keeps_is_told() -> None:
 
     repeat = again(lambda x: doubled(x), torch.ones(1))
     assert repeat.notes == ["the cache of doubled keeps what repeated calls have put into it"]
+
+
+def test_a_backward_of_what_the_cell_has_left_still_works() -> None:
+    weight, state, losses = torch.ones(2, requires_grad=True), torch.zeros(2), list[torch.Tensor]()
+
+    def f(x: torch.Tensor) -> None:
+        state.copy_(x)
+        losses[:] = [(state * weight).sum()]
+
+    again(f, torch.ones(2))
+    assert state._version == 1
+    losses[0].backward()  # autograd has saved `state` in version 1
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [1.0, 1.0]
+
+
+def test_gradients_of_leaves_behind_what_was_computed_before() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    middle = leaf * 2
+    computed = middle * middle
+    middle.retain_grad()
+
+    def f(x: torch.Tensor) -> None:
+        assert middle.requires_grad
+        (computed * x).sum().backward(retain_graph=True)
+
+    again(f, torch.ones(2))
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [8.0, 8.0]
+    assert middle.grad is not None
+    assert middle.grad.tolist() == [4.0, 4.0]
+
+
+def test_settings_of_the_process_take_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a" / "a" / "a" / "a").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    threads, known = torch.get_num_threads(), len(sys.path)
+
+    def f(x: torch.Tensor) -> None:
+        os.chdir("a")
+        sys.path.append("a")
+        torch.set_num_threads(torch.get_num_threads() + 1)
+        torch.set_grad_enabled(not torch.is_grad_enabled())
+
+    try:
+        again(f, torch.ones(1))
+        assert (Path.cwd(), len(sys.path), torch.get_num_threads()) == (tmp_path / "a", known + 1, threads + 1)
+        assert not torch.is_grad_enabled()
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(True)
+
+
+def test_a_lock_that_is_given_back_is_nothing_to_tell_of_and_one_that_is_kept_ends_it() -> None:
+    locks: list[Any] = [threading.Lock(), threading.RLock(), threading.Semaphore(2)]
+
+    def harmless(x: torch.Tensor) -> None:
+        for lock in locks:
+            with lock:
+                pass
+
+    repeat = again(harmless, torch.ones(1))
+    assert repeat.warnings() == repeat.notes == []
+    for lock in locks:
+        repeat = Repeat(lambda x, lock=lock: lock.acquire(), (torch.ones(1),), {})
+        assert repeat.why_not is None
+        repeat.function(None)
+        assert "could wait for it for ever" in (repeat.why_not or "")
+        lock.release()
+        assert repeat.why_not is None
+
+
+def test_a_file_that_is_only_read_is_put_back_to_its_place(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("abcdef")
+    with open(tmp_path / "in.txt") as text, open(tmp_path / "in.txt", "rb") as binary:
+
+        def f(x: torch.Tensor) -> None:
+            text.read(1)
+            binary.read(2)
+
+        repeat = again(f, torch.ones(1))
+        assert repeat.warnings() == repeat.notes == []
+        assert (text.read(), binary.read()) == ("bcdef", b"cdef")
+
+
+def test_arrays_in_files_are_nothing_to_tell_of_and_those_only_read_are_not_copied(tmp_path: Path) -> None:
+    written, bare = np.memmap(tmp_path / "data.bin", np.float32, "w+", shape=(4,)), mmap.mmap(-1, 4)
+    only_read = np.memmap(tmp_path / "data.bin", np.float32, "r")
+
+    def f(x: torch.Tensor, data: Any) -> torch.Tensor:
+        written[0] += 1
+        bare.write_byte(bare.tell() + 7)
+        return x + float(data[0])
+
+    repeat = again(f, torch.ones(1), only_read[1:])
+    assert repeat.warnings() == repeat.notes == []
+    assert (written[0], bare.tell(), bare[:]) == (1, 1, b"\x07\0\0\0")
+    assert Copies()(only_read[1:]).base is only_read
+    assert Copies()(written) is not written
