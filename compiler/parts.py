@@ -24,6 +24,7 @@ class StackEntry:
     line: int
     function: str
     column: int | None = None
+    end_line: int | None = None
     end_column: int | None = None
     cell: int | None = None
     source: str = ""

@@ -6,13 +6,17 @@ A cell is known by its execution count; the notebook's side (which knows it) han
 from __future__ import annotations
 
 import ast
+import bisect
 import functools
 import importlib.util
+import itertools
 import linecache
 import os
 import re
 import sysconfig
+import unicodedata
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from dynascope.compiler.report import Source
 
@@ -110,27 +114,74 @@ def character_column(file: str, line: int, byte_column: int | None) -> int | Non
     return byte_column if text.isascii() else len(text.encode()[:byte_column].decode(errors="replace"))
 
 
-@functools.lru_cache(maxsize=256)
-def _functions(file: str, text: str) -> list[tuple[str, int, int]]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return [
-        (node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)]), node.end_lineno or node.lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    ]
+def marked(source: str, carets: tuple[int, int | None]) -> tuple[int, int | None]:
+    """Start and end, in bytes, of what Python marks below a line that it prints without indent; two marks a wide character.
+
+    Marks up to the line's end tell no end: Python marks so what ends in another line, or on one that torch did not tell.
+    """
+    indent = len(source) - len(source.lstrip())
+    ends = list(itertools.accumulate(1 + (unicodedata.east_asian_width(c) in "WF") for c in source.strip()))
+
+    def offset(caret: int) -> int:
+        return len(source[: indent + bisect.bisect_right(ends, caret)].encode())
+
+    start, end = carets
+    return offset(start), None if end is None or end >= ends[-1] else offset(end)
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """What the syntax of a file tells: its functions and classes, and its expressions of several lines."""
+
+    lines: list[str]
+    #: (name, first line, last line)
+    functions: list[tuple[str, int, int]]
+    #: (line, column, end column) -> end line; columns are bytes
+    ends: dict[tuple[int, int, int], int]
+
+
+_parsed_files: dict[str, _Parsed] = {}
+
+
+def _parsed(file: str) -> _Parsed:
+    lines = linecache.getlines(file)
+    known = _parsed_files.get(file)
+    if known is None or known.lines is not lines:
+        try:
+            nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            nodes = []
+        known = _parsed_files[file] = _Parsed(
+            lines,
+            [
+                (n.name, min([n.lineno, *(d.lineno for d in n.decorator_list)]), n.end_lineno or n.lineno)
+                for n in nodes
+                if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            ],
+            {
+                (n.lineno, n.col_offset, n.end_col_offset or 0): n.end_lineno
+                for n in nodes
+                if n.end_lineno is not None and n.end_lineno > n.lineno
+            },
+        )
+    return known
 
 
 def function_extent(file: str, line: int) -> tuple[int, int] | None:
     """First and last line of the innermost function or class around a line, by the source; None where unknown."""
-    lines = linecache.getlines(file)
-    around = [(end - start, start, end) for _, start, end in _functions(file, "".join(lines)) if start <= line <= end]
+    around = [(end - start, start, end) for _, start, end in _parsed(file).functions if start <= line <= end]
     if not around:
         return None
     _, start, end = min(around)
     return start, end
+
+
+def expressions_end(file: str, line: int, column: int | None, end_column: int | None) -> int | None:
+    """The line on which the expression between these columns (bytes) ends; None where that is unknown."""
+    if column is None or end_column is None:
+        return None
+    below = _parsed(file).ends.get((line, column, end_column))
+    return below or (line if column < end_column else None)
 
 
 def label(file: str, cell: int | None) -> str:

@@ -14,13 +14,13 @@ from dynascope.compiler import places
 from dynascope.compiler.assembling import counts, graphtext, guardtext, stages, stops
 from dynascope.compiler.assembling.breaks import BreakTable
 from dynascope.compiler.assembling.drafts import Draft, Drafts, Event
+from dynascope.compiler.assembling.links import Links
 from dynascope.compiler.report import (
     Failure,
     Frame,
     Graph,
     Recompile,
     Report,
-    Resume,
 )
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
@@ -56,14 +56,14 @@ class _Assembly:
         self.frame_of: dict[int, Frame] = {}  # by the draft's order
         #: code object -> its latest frame; for files, (name, file) stand for it
         self.latest: dict[Any, Frame] = {}
-        #: (process, name in the compiler, file) -> its frames: a stack names no more than these, and a line
-        self.named: dict[tuple[int | None, str, str], list[Frame]] = {}
-        self.resume_made: dict[int, tuple[Frame, Event]] = {}
         self.extents: dict[str, set[tuple[int, int]]] = {}
         self.breaks = BreakTable(cell_of)
+        self.links = Links(drafts.drafts, self.breaks)
 
     def report(self) -> Report:
         for draft in self.drafts.drafts:
+            if draft.recompile_text is not None and not draft.code:  # the recompile limit refused it; a file names it elsewhere
+                draft.code = self.drafts.code_like(draft)
             if not (draft.code or draft.stack or draft.graph_text):
                 self.late(draft)
             else:
@@ -103,15 +103,15 @@ class _Assembly:
         frame = self.frame(draft)
         self.frame_of[draft.order] = frame
         self.result.frames.append(frame)
-        self.link(draft, frame)
+        made = self.links.link(draft, frame)
         self.breaks.regions.begin(frame)
         self.graph(draft, frame)
         self.end(draft, frame)
         self.recompile(draft, frame)
-        for made in draft.resumes:
-            self.resume_made[made["resume"]["uid"]] = (frame, made)
         self.latest[self.key(draft)] = frame
-        self.named.setdefault((draft.process, frame.code_name, frame.file), []).append(frame)
+        self.links.add(draft, frame)
+        if made is not None:
+            self.note_place(frame.file, made["original"]["line"], made["original"]["end_line"])
         if frame.status != "ignored":
             self.note_place(frame.file, frame.line, frame.end_line)
 
@@ -148,14 +148,6 @@ class _Assembly:
             graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=None, notes=["compiled before this recording"])
             frame.graph = frame.graph or graph.id
             self.result.graphs.append(graph)
-
-    def running(self, entry: dict[str, Any], process: int | None) -> Frame | None:
-        """The frame that a stack entry stands in; None where several functions of that name could be meant."""
-        candidates = self.named.get((process, entry["function"], entry["file"]), [])
-        for frame in reversed(candidates):
-            if frame.line <= entry["line"] <= (frame.end_line or frame.line):
-                return frame
-        return candidates[-1] if len({f.line for f in candidates}) == 1 else None
 
     def key(self, draft: Draft) -> Any:
         code = draft.code
@@ -203,36 +195,6 @@ class _Assembly:
             extent = places.function_extent(file, line)
             frame.end_line = extent[1] if extent else None
         return frame
-
-    def link(self, draft: Draft, frame: Frame) -> None:
-        """Which frame called this one, or, for a resume function, which one it continues and after which break."""
-        outer = draft.stack[:-1] if draft.stack else []
-        for entry in reversed(outer):
-            caller = self.running(entry, draft.process)
-            if caller is not None and caller is not frame:
-                frame.parent, frame.called_from = caller.id, entry["line"]
-                break
-        if frame.kind != "resume":
-            return
-        made = self.resume_made.get(draft.code.get("uid", -1))
-        if made is not None:
-            frame.continues = made[0].id
-            event = made[1]
-            line, column, _, _ = event["resume_at"]
-            frame.resume = Resume(
-                line=line or frame.line,
-                column=places.character_column(frame.file, line or frame.line, column),
-                locals=[n for n in event["receives"] if not n.startswith(("__", "___"))],
-                stack=event["stack"],
-            )
-            original = event["original"]
-            frame.end_line = original["end_line"]
-            self.note_place(frame.file, original["line"], original["end_line"])
-        else:
-            frame.continues = frame.parent
-            frame.resume = Resume(line=frame.line)
-        if frame.continues is not None:
-            frame.break_ = self.breaks.resumed(frame.continues, frame.id)
 
     # -- its graph ----------------------------------------------------------------------------------------
 
@@ -304,6 +266,8 @@ class _Assembly:
             return "compiled"
         if draft.error_text is not None and not draft.break_texts:
             return "raised"  # what fullgraph and error_on_graph_break refuse gives an error and no break's text
+        if metrics and stops.not_swallowed(draft):
+            return "raised"
         if draft.break_texts or metrics:
             return "skipped"
         return "compiled" if draft.graph_text is not None else "skipped"
@@ -324,7 +288,7 @@ class _Assembly:
         at = self.breaks.get(cause)
         self.result.error = Failure(
             type=error["type"] or "error",
-            message=error["message"].split("\n\nfrom user code:", 1)[0].split("\nSet TORCHDYNAMO_VERBOSE", 1)[0].strip(),
+            message=stops.message_of(draft),
             break_=cause,
             frame=frame.id,
             file=at.file if at else frame.file,
@@ -333,8 +297,8 @@ class _Assembly:
         )
 
     def recompile(self, draft: Draft, frame: Frame) -> None:
-        if draft.cid is None or draft.recompile_text is None or frame.status == "skipped":
-            return  # skipped: the recompile limit refused it
+        if draft.cid is None or draft.recompile_text is None or not draft.started:
+            return  # not started: the recompile limit refused it
         before = self.latest.get(self.key(draft))
         frame.recompile_of = before.id if before else None
         reasons = guardtext.recompile_reasons(draft.recompile_text)

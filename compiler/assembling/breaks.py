@@ -12,6 +12,7 @@ from dynascope.compiler import places
 from dynascope.compiler.assembling import breaktext, stops
 from dynascope.compiler.assembling.drafts import Draft
 from dynascope.compiler.assembling.flags import Flags, Regions
+from dynascope.compiler.assembling.stops import place
 from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
 
 _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
@@ -25,7 +26,8 @@ class BreakTable:
         self.regions = Regions(cell_of)
         self.breaks: list[Break] = []
         self._by_place: dict[Any, list[Break]] = {}
-        self._by_frame: dict[str, tuple[Break, Hit]] = {}
+        #: frame -> its latest hit, and the stack of it from the frame on
+        self._by_frame: dict[str, tuple[Break, Hit, list[StackEntry]]] = {}
 
     def get(self, id: str | None) -> Break | None:
         return next((b for b in self.breaks if b.id == id), None) if id else None
@@ -33,6 +35,16 @@ class BreakTable:
     def stack_of(self, frame: str) -> list[StackEntry]:
         found = self._by_frame.get(frame)
         return found[0].stack if found else []
+
+    def left_at(self, frame: str) -> int | None:
+        """The line from which a compiled frame goes on in a resume function; None where it does not, or that is unknown."""
+        found = self._by_frame.get(frame)
+        return found[1].line if found is not None and found[1].outcome == "resumed" else None
+
+    def calls_of(self, frame: str) -> list[StackEntry]:
+        """The functions that the frame called at its break, one in the other."""
+        found = self._by_frame.get(frame)
+        return found[2][1:] if found is not None else []
 
     def resumed(self, frame: str, by: str) -> str | None:
         """A resume function `by` continues `frame`: the break between them."""
@@ -52,10 +64,7 @@ class BreakTable:
             return None
         stack = list(end["stack"]) if end else []
         if not stack and end is not None:
-            line, column, _, end_column = end["at"]
-            stack = [
-                {"file": end["file"], "line": line, "function": end["function"], "column": column, "end_column": end_column}
-            ]
+            stack = [{"file": end["file"], "function": end["function"], **place(end["at"])}]
         # 2.9 to 2.13: "step" ends the graph at the last statement before a block that cannot be resumed; the break is
         # deeper, where the text says, and the rest of the function runs eagerly
         stepped = end is not None and end["reason"] == "step_unsupported"
@@ -101,9 +110,13 @@ class BreakTable:
 
     def printed_stack(self, text: breaktext.BreakText, draft: Draft) -> list[dict[str, Any]]:
         """The stack that a text prints, from the frame's own entry on (what is outside runs, it is not traced)."""
-        name, file = draft.code.get("name"), draft.code.get("file")
-        outside = sum(e["function"] == name and e["file"] == file for e in draft.stack)
-        own = [i for i, e in enumerate(text.stack) if e["function"] == name and e["file"] == file]
+
+        def of_frame(entry: dict[str, Any]) -> bool:  # a text tells a resume function under the name of what it continues
+            return places.user_name(entry["function"]) == name and entry["file"] == draft.code.get("file")
+
+        name = places.user_name(str(draft.code.get("name")))
+        outside = sum(map(of_frame, draft.stack))
+        own = [i for i, e in enumerate(text.stack) if of_frame(e)]
         if own:
             return text.stack[own[min(max(outside, 1), len(own)) - 1] :]
         if text.stack:
@@ -145,7 +158,7 @@ class BreakTable:
             found.outcome = outcome
         if len(entries) > len(found.stack) or (not found.function and at.function):
             found.stack, found.function = entries, at.function
-        self._by_frame[frame.id] = (found, hit)
+        self._by_frame[frame.id] = (found, hit, entries)
         return found.id
 
     def known(self, at: StackEntry, first: breaktext.Part) -> Break | None:
@@ -158,23 +171,24 @@ class BreakTable:
             return None
         found = candidates[0]
         if found.column is None and at.column is not None:
-            found.column, found.end_column, found.end_line = at.column, at.end_column, at.line
+            found.column, found.end_column, found.end_line = at.column, at.end_column, at.end_line
         return found
 
     def entry(self, e: dict[str, Any]) -> StackEntry:
         file, line = str(e["file"]), int(e["line"] or 0)
         source = places.source_line(file, line)
-        column = places.character_column(file, line, e.get("column"))
-        end_column = places.character_column(file, line, e.get("end_column"))
-        if column is None and "carets" in e and source.strip():
-            indent = len(source) - len(source.lstrip())
-            column, end_column = (indent + c for c in e["carets"])
+        start, end = e.get("column"), e.get("end_column")
+        if start is None and "carets" in e and source.strip():
+            start, end = places.marked(source, e["carets"])
+        # torch keeps the line on which the expression ends nowhere in its stacks
+        end_line = e.get("end_line") or places.expressions_end(file, line, start, end)
         return StackEntry(
             file=file,
             line=line,
             function=places.user_name(str(e["function"])),
-            column=column,
-            end_column=end_column,
+            column=places.character_column(file, line, start),
+            end_line=end_line,
+            end_column=places.character_column(file, end_line, end) if end_line is not None else None,
             cell=self.cell_of(file),
             source=source.strip(),
         )
@@ -191,7 +205,7 @@ class BreakTable:
             file=at.file,
             line=at.line,
             column=at.column,
-            end_line=at.line if at.end_column is not None else None,
+            end_line=at.end_line,
             end_column=at.end_column,
             function=at.function,
             cell=at.cell,
@@ -222,7 +236,7 @@ def _matching(texts: list[breaktext.BreakText], stack: list[dict[str, Any]]) -> 
 def _with_columns(innermost: dict[str, Any], end: dict[str, Any]) -> dict[str, Any]:
     """2.9 and 2.11 tell no columns, or not everywhere: those of the instruction there are known from the translators."""
     candidates = [(c["file"], c["at"]) for c in (end.get("stopped") or [])[:1]] + [(end["file"], end["at"])]
-    for file, (line, column, _, end_column) in candidates:
-        if (file, line) == (innermost["file"], innermost["line"]):
-            return {**innermost, "column": column, "end_column": end_column}
+    for file, at in candidates:
+        if (file, at[0]) == (innermost["file"], innermost["line"]):
+            return {**innermost, **place(at)}
     return innermost

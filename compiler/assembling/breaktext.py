@@ -29,7 +29,7 @@ _LEAD = re.compile(
 )
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
-_CARETS = re.compile(r"^    [ ~]*\^[\^~]*\s*$")
+_CARETS = re.compile(r"^    (?P<before> *)(?P<marks>[~^]*)$")
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 
@@ -149,13 +149,12 @@ def stack_of(text: str) -> list[dict[str, Any]]:
         match = _ENTRY.match(line)
         if match:
             entries.append({"file": match["file"], "line": int(match["line"]), "function": match["function"]})
-        elif entries and _CARETS.match(line):
-            marks = line.rstrip()  # ~~~^^ marks all of an expression, the carets its operator
-            entries[-1]["carets"] = [len(marks) - len(marks.lstrip()) - 4, len(marks) - 4]
+        elif entries and (marks := _CARETS.match(line)) is not None:
+            # ~~~^^ marks all of an expression, the carets its operator; one that ends lines below, further left, has blanks
+            start, count = len(marks["before"]), len(marks["marks"])
+            entries[-1]["carets"] = (start, start + count if count else None)
         elif entries and not line.startswith("    "):
             break
-        elif entries:
-            entries[-1].setdefault("text", line.strip())
     _whole_lines(entries)
     return entries
 
@@ -164,4 +163,4 @@ def _whole_lines(entries: list[dict[str, Any]]) -> None:
     """Python prints no carets where they would mark the whole line; torch before 2.13 prints none at all."""
     if any("carets" in e for e in entries):
         for e in entries:
-            e.setdefault("carets", [0, len(e.get("text", ""))])
+            e.setdefault("carets", (0, None))

@@ -92,6 +92,16 @@ class Drafts:
                 self.count(f"{_name(event)}: {type(error).__name__}")
         return self
 
+    def code_like(self, draft: Draft) -> dict[str, Any]:
+        """The code of an earlier compile of the same frame: compile ids are the frame's number, and which compile of it."""
+        number = str(draft.cid).rpartition("/")[0]
+        same = (
+            d.code
+            for d in reversed(self.drafts[: draft.order])
+            if d.code and d.process == draft.process and str(d.cid).rpartition("/")[0] == number
+        )
+        return next(same, {})
+
     def count(self, kind: str) -> None:
         self.unread[kind] = self.unread.get(kind, 0) + 1
 

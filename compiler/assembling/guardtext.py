@@ -54,6 +54,7 @@ def _readable(kind: str, text: str) -> str:
 def source(text: str) -> str:
     """`L['x']` and `G['x']` as the user writes them."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"\b___stack(\d+)\b", r"stack[\1]", text)  # what lies on the value stack where a resume function goes on
     text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
     text = re.sub(r"G\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)
@@ -80,14 +81,20 @@ _WORDS = [
      "{n} had another number of dimensions: {a} before, {b} now"),
     (re.compile(r"tensor '(?P<n>.+?)' stride mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"),
      "{n} lay otherwise in memory (stride of dimension {i}): {a} before, {b} now"),
-    (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch\. expected requires_grad=(?P<a>\S+)"),
-     "{n} did not have requires_grad={a} any more"),
+    (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch\. expected requires_grad=(?:0|False)"),
+     "{n} required no gradient before, and does now"),
+    (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch"), "{n} required a gradient before, and does not now"),
+    (re.compile(r"tensor '(?P<n>.+?)' dispatch key set mismatch\. expected (?P<a>.+?), actual (?P<b>.+)"),
+     "{n} was another kind of tensor: {a} before, {b} now"),
+    (re.compile(r"Unexpected recompilation: runtime guards failed"),
+     "no reason found: when Dynamo looked for it, everything held again (threads that compile at once do this)"),
     (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "{n} was on another device"),
     (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"),
      "{n} was no tensor any more, but {b}"),
     (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "{n} had another type"),
     (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)"), "{n} was another object (redefined, or assigned anew)"),
-    (re.compile(r"^len\((?P<n>.+?)\) == (?P<a>\S+)"), "{n} had another length than {a}"),
+    (re.compile(r"^len\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "{n} had another length than {a}"),
+    (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "{n} was empty when it was compiled, and is not now"),
     (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "a global setting of torch changed: {n}"),
     (re.compile(r"___check_global_state"), "a global setting of torch changed (grad mode, autocast, ...)"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) == (?P<a>\S+)"), "{n} was {a} when it was compiled, and is not now"),

@@ -28,6 +28,22 @@ def error_of(draft: Draft) -> dict[str, Any]:
     return {"type": str(draft.metrics.get("fail_type") or ""), "message": message, "stack": []}
 
 
+def message_of(draft: Draft) -> str:
+    """What the compiler says of the failure, without stacks and advice on logs."""
+    message = str(error_of(draft)["message"])
+    return message.split("\n\nfrom user code:", 1)[0].split("\nSet TORCHDYNAMO_VERBOSE", 1)[0].strip()
+
+
+def not_swallowed(draft: Draft) -> bool:
+    """Whether the metrics of a compile that did not end well tell of more than Dynamo swallows: then the user's code saw it."""
+    kind = error_of(draft)["type"]
+    if not kind:
+        return (
+            draft.graph_text is not None and not draft.break_texts
+        )  # interrupted: the backend had the graph, guards are missing
+    return not kind.startswith(("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed"))
+
+
 def is_break(draft: Draft) -> bool:
     """Whether a graph break stopped the frame, and not a fault of another kind."""
     error = error_of(draft)
@@ -57,7 +73,8 @@ def reason_of(draft: Draft) -> str | None:
     if not parts:
         return None
     last = parts[-1]
-    explanation = last.explanation.split("\n", 1)[0]
+    first = last.explanation.split("\n", 1)[0]
+    explanation = " ".join(last.explanation.split("\n")) if first.endswith(":") else first
     return f"{last.reason}: {explanation}" if explanation and explanation != last.reason else last.reason
 
 
@@ -68,14 +85,13 @@ def stack_of(draft: Draft) -> list[dict[str, Any]]:
     chain = event.get("stopped") or []
     if len(stack) >= len(chain):
         if stack and chain and stack[-1].get("column") is None:  # 2.9 and 2.11 tell none; the instruction's are known
-            file, (line, column, _, end_column) = chain[0]["file"], chain[0]["at"]
-            if (file, line) == (stack[-1]["file"], stack[-1]["line"]):
-                stack[-1] |= {"column": column, "end_column": end_column}
+            at = place(chain[0]["at"])
+            if (chain[0]["file"], at["line"]) == (stack[-1]["file"], stack[-1]["line"]):
+                stack[-1] |= at
         return stack
-    return [
-        {
-            "file": c["file"], "line": c["at"][0], "function": c["function"],
-            "column": c["at"][1], "end_column": c["at"][3],
-        }
-        for c in reversed(chain)
-    ]  # fmt: skip
+    return [{"file": c["file"], "function": c["function"], **place(c["at"])} for c in reversed(chain)]
+
+
+def place(at: list[int | None]) -> dict[str, int | None]:
+    """An instruction's [line, column, end line, end column] by name."""
+    return dict(zip(("line", "column", "end_line", "end_column"), at, strict=True))

@@ -223,9 +223,13 @@ def note_error(report: Report, error: BaseException, cell_of: places.CellResolve
         report.origin = "partial"
         report.notes.append("interrupted: the report holds what was compiled until then")
         return
-    module = type(error).__module__
-    if report.error is not None and module.startswith("torch._dynamo") and type(error).__name__ == report.error.type:
-        return  # known with its place
+    module, known = type(error).__module__, report.error
+    if (
+        known is not None
+        and known.type == type(error).__name__
+        and (module.startswith("torch._dynamo") or str(error).startswith(known.message))
+    ):
+        return  # it came out of a compile, and is known with its place
     refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
     refused = refused or str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
     message = str(error).split("\n\nfrom user code:", 1)[0].strip()

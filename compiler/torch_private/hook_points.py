@@ -19,6 +19,7 @@ from dynascope.compiler.torch_private.hooks import Hooks, Undo
 from dynascope.compiler.torch_private.translators import (
     describe,
     entered_function,
+    instructions_around,
     module_path,
     offset_positions,
     positions,
@@ -230,6 +231,8 @@ def _graph_ends(hooks: Hooks) -> Undo:
     def ended(translator: Any, args: Any, kwargs: Any) -> None:
         reason = kwargs.get("reason", args[0] if args else None)
         instruction = translator.current_instruction
+        attempt = hooks.attempt() or {}
+        attempt["instructions"] = instructions_around(translator)
         hooks.emit(
             "graph_end",
             reason=str(reason.reason),
@@ -241,7 +244,7 @@ def _graph_ends(hooks: Hooks) -> Undo:
             error_on_graph_break=getattr(translator, "error_on_graph_break", None),
             fullgraph=getattr(translator, "one_graph", None),
             around=regions_around(translator),
-            stopped=list((hooks.attempt() or {}).get("stopped", ())),
+            stopped=list(attempt.get("stopped", ())),
         )
 
     def wrap(original: Any) -> Any:
@@ -268,13 +271,13 @@ def _resumes(hooks: Hooks) -> Undo:
         given = {**dict(zip(names, (code, *args), strict=False)), **kwargs}
         metadata = cache.generated_code_metadata
         original = metadata[code].code if code in metadata else code
+        instructions = (hooks.attempt() or {}).get("instructions", {}).get(id(code), ())
         hooks.emit(
             "resume",
             code=hooks.code(code),
             resume=hooks.code(resume),
             original=hooks.code(original),
-            break_at=offset_positions(code, given["init_offset"]),
-            resume_at=offset_positions(code, given["resume_offset"]),
+            resume_at=offset_positions(instructions, given["resume_offset"]),
             receives=[str(n) for n in given.get("argnames", ())],
             stack=given.get("nstack"),
         )

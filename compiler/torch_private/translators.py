@@ -7,7 +7,6 @@ and never an error.
 from __future__ import annotations
 
 import sys
-from types import CodeType
 from typing import Any
 
 from dynascope.compiler.torch_private.marks import undecorated
@@ -21,14 +20,22 @@ def positions(instruction: Any) -> list[int | None]:
     return [at.lineno, at.col_offset, at.end_lineno, at.end_col_offset]
 
 
-def offset_positions(code: CodeType, offset: int) -> list[int | None]:
-    """The same for the instruction at a byte offset of a code object."""
-    if hasattr(code, "co_positions"):
-        for i, (line, end_line, column, end_column) in enumerate(code.co_positions()):
-            if 2 * i == offset:
-                return [line, column, end_line, end_column]
-    line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
-    return [line, None, None, None]
+def instructions_around(translator: Any) -> dict[int, Any]:
+    """By code object, the instructions that the translator and its callers go through.
+
+    They are not those of the code object: Dynamo writes some in another way, and its offsets are of its own list.
+    """
+    found = {}
+    while translator is not None:
+        found[id(translator.f_code)] = getattr(translator, "instructions", ())
+        translator = getattr(translator, "parent", None)
+    return found
+
+
+def offset_positions(instructions: Any, offset: int) -> list[int | None]:
+    """The same for the instruction at an offset; all unknown where there is none."""
+    found = next((i for i in instructions if getattr(i, "offset", None) == offset), None)
+    return [None] * 4 if found is None else positions(found)
 
 
 def regions_of(translator: Any) -> list[dict[str, Any]]:
@@ -41,7 +48,8 @@ def regions_of(translator: Any) -> list[dict[str, Any]]:
     lines = {block.stack_index: positions(block.inst)[0] for block in getattr(translator, "block_stack", ())}
     stack = getattr(translator, "stack", ())
     for index, value in enumerate(stack):
-        context: Any = getattr(value, "ctx", None)  # of the WithExitFunctionVariable that an entered `with` leaves there
+        # of the WithExitFunctionVariable that an entered `with` leaves there; a lazy variable would be realized by getattr
+        context: Any = getattr(value, "__dict__", {}).get("ctx")
         if hasattr(context, "is_realized"):
             context = context.unwrap() if context.is_realized() else None
         if type(context).__name__ == "ErrorOnGraphBreakVariable":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -78,6 +81,48 @@ def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
     assert (report.summary.graphs, report.summary.recompiles, report.summary.skipped) == (3, 2, 1)
     assert "recompile limit" in (report.frames[-1].reason or "").lower().replace("_", " ")
     assert report.recompiles[0].words == ["scale.by was 0.5 when it was compiled, and is not now"]
+
+
+@pytest.mark.parametrize("config", [{}, {"fail_on_recompile_limit_hit": True}])
+def test_what_the_recompile_limit_refuses_is_no_recompile(config: dict[str, bool]) -> None:
+    def call() -> None:
+        compiled = torch.compile(lambda x: x * 2, backend="eager", dynamic=False, fullgraph=bool(not config))
+        for n in range(2, 6):
+            compiled(torch.ones(n))
+
+    with torch._dynamo.config.patch(recompile_limit=2, **config), observe() as recording, contextlib.suppress(Exception):
+        call()
+    report = recording.report
+    assert (report.summary.graphs, report.summary.recompiles, report.summary.failed) == (2, 1, 1)
+    assert report.frames[-1].recompile_of is None
+
+
+def test_a_recompile_that_ends_in_a_skip_is_one_with_its_reasons() -> None:
+    def f(x: torch.Tensor, often: bool) -> torch.Tensor:
+        if often:
+            for _ in range(2):
+                x = x + 1
+                torch._dynamo.graph_break()
+        return x * 2
+
+    compiled = torch.compile(f, backend="eager")
+    report = seen(lambda: (compiled(torch.ones(2), False), compiled(torch.ones(2), True)))
+    assert [(f.status, f.recompile_of) for f in report.frames] == [("compiled", None), ("skipped", "f0")]
+    assert [r.words for r in report.recompiles] == [["often was False when it was compiled, and is not now"]]
+
+
+def test_an_error_that_dynamo_lets_through_is_the_compilers() -> None:
+    async def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        await asyncio.sleep(0)
+        return x * 2
+
+    with observe() as recording, contextlib.suppress(Exception):
+        asyncio.run(torch.compile(f, backend="eager")(torch.ones(2)))
+    report = recording.report
+    if report.error is not None:  # an AssertionError of torch's own in 2.13
+        assert (report.error.origin, report.error.frame) == ("compiler", report.frames[0].id)
+        assert report.frames[0].status == "failed"
 
 
 def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
@@ -318,3 +363,117 @@ def test_methods_and_closures_break_where_they_stand() -> None:
     assert (found.line, found.function) == (Counter.step.__code__.co_firstlineno + 2, "step")
     assert [f.name for f in report.frames if f.kind == "resume" and f.status != "ignored"] == ["step", "f"]
     assert counter.calls == 1
+
+
+@torch.compiler.disable
+def opaque(x: torch.Tensor, y: Any = 0) -> torch.Tensor:
+    return x + y
+
+
+def test_what_dynamo_has_not_looked_at_yet_is_left_alone() -> None:
+    def f(x: torch.Tensor, sparse: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        return torch.sparse.mm(sparse, x).sum()  # wrapping the sparse tensor is what breaks
+
+    report = seen(lambda: torch.compile(f, backend="eager")(torch.ones(2, 2), torch.eye(2).to_sparse()))
+    assert all(took is True for took in report.hooks.values()), report.hooks
+    assert [(b.gb_ids, b.error_on_graph_break) for b in report.breaks] == [(["GB0015"], False)]
+
+
+def test_a_break_over_several_lines_ends_where_it_ends() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        a_long_name = opaque(
+            x,
+            1,
+        )
+        return a_long_name * 2
+
+    (found,) = explain(f, backend="eager")(torch.ones(2)).breaks
+    first = f.__code__.co_firstlineno
+    if found.column is not None:  # Python 3.10 keeps none
+        assert (found.line - first, found.column, (found.end_line or 0) - first, found.end_column) == (2, 22, 5, 9)
+
+
+def test_where_a_resume_function_goes_on_after_a_check_for_none() -> None:
+    def f(x: torch.Tensor, n: int | None = None) -> torch.Tensor:
+        if n is None:  # Dynamo writes this jump as more instructions than Python has
+            n = 2
+        x = x + n; opaque(x); return x * 2  # fmt: skip  # noqa: E702
+
+    resumes = [f.resume for f in explain(f, backend="eager")(torch.ones(2)).frames if f.resume]
+    first = f.__code__.co_firstlineno
+    assert [(r.line - first, r.column) for r in resumes] in ([(3, 19)], [(3, None)])
+
+
+def test_branches_that_join_continue_the_frame_they_come_from() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0 and x.max() > 3:
+            return x + 1
+        return x - 1
+
+    compiled = torch.compile(f, backend="eager")
+    report = seen(lambda: (compiled(torch.full((2,), 5.0)), compiled(torch.full((2,), -5.0))))
+    # the second call leaves at the first condition, into the resume function that both conditions share
+    assert [(f.continues, f.break_) for f in report.frames] == [(None, None), ("f0", "b0"), ("f1", "b1"), ("f0", "b0")]
+    assert [[h.resumes for h in b.hits] for b in report.breaks] == [[["f1", "f3"]], [["f2"]]]
+
+
+def recursive(x: torch.Tensor, n: int) -> torch.Tensor:
+    if n == 0:
+        torch._dynamo.graph_break()
+        return x
+    return recursive(x + n, n - 1) * 2
+
+
+def test_of_a_function_that_calls_itself_the_frame_at_that_line_is_meant() -> None:
+    report = seen(lambda: torch.compile(recursive, backend="eager")(torch.ones(2), 2))
+    callers = [(f.kind, f.parent, f.continues) for f in report.frames]
+    assert callers[1:3] == [("function", "f0", None), ("function", "f1", None)]
+    assert callers[-1] == ("resume", "f1", "f1")
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x).relu()  # type: ignore[no-any-return]
+
+
+class Blocks(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def test_blocks_that_are_compiled_each_for_itself_do_not_call_each_other() -> None:
+    model = Blocks()
+    for block in model.blocks:
+        block.compile(backend="eager")
+    report = seen(lambda: model(torch.ones(2, 2)))
+    assert [(f.name, f.parent, f.called_from) for f in report.frames] == [("Block", None, None)] * 2
+
+
+def test_a_resume_function_bears_the_name_of_what_it_continues() -> None:
+    def twice(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        @functools.wraps(function)
+        def wrapper(x: torch.Tensor) -> torch.Tensor:
+            x = function(x)
+            torch._dynamo.graph_break()
+            return x * 2
+
+        return wrapper
+
+    @twice
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    assert [(f.name, f.kind) for f in report.frames] == [("f", "function"), ("f", "resume")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from dynascope.compiler.events.recording import observe
 from dynascope.compiler.events.trace_files import load
 from dynascope.compiler.report import Report
 
@@ -106,6 +108,58 @@ def test_live_and_file_agree(traced: tuple[Report, Path]) -> None:
         name: getattr(live.summary, name) for name in ("frames", "graphs", "ops", "breaks", "resumes", "skipped", "recompiles")
     }
     assert {name: getattr(file.summary, name) for name in counted} == counted
+
+
+PLAIN = """
+import torch
+
+def innermost(x):
+    größe = x + 1; wide = "日本語"; torch._dynamo.graph_break(); return größe * 2
+
+def deeper(x):
+    x = innermost(x + 2)
+    return x * 3
+
+def deep(x):
+    long_name = print(
+        end="",
+    )
+    return deeper(x + 3) * 4
+
+def f(x):
+    return deep(x + 4) * 5
+
+def varied(x, by):
+    return x * by
+
+def run():
+    torch.compile(f, backend="eager")(torch.ones(2))
+    limited = torch.compile(varied, backend="eager", dynamic=False)
+    with torch._dynamo.config.patch(recompile_limit=2):
+        for i in range(4):
+            limited(torch.ones(2), i + 0.5)
+"""
+
+
+@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="as above")
+def test_a_file_written_without_us_tells_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, torch leaves the two innermost callers out of the stacks in its trace."""
+    (tmp_path / "plain_program.py").write_text(PLAIN, encoding="utf-8")
+    trace = tmp_path / "trace"
+    environment = {**os.environ, "TORCH_TRACE": str(trace), "PYTHONUTF8": "1"}
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import plain_program; plain_program.run()"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    monkeypatch.syspath_prepend(tmp_path)
+    program = importlib.import_module("plain_program")
+    torch._dynamo.reset()
+    with observe() as recording:
+        program.run()
+    file = load(trace)
+    expected, told = shape(recording.report), shape(file)
+    for part in expected:
+        assert told[part] == expected[part], part
+    # Python's marks in a file go on to the line's end, so that no end is known
+    assert [(b.end_line, b.end_column) for b in file.breaks] == [(None, None)] * 2
 
 
 def test_what_a_file_cannot_know_is_unknown(traced: tuple[Report, Path]) -> None:
