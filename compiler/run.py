@@ -37,11 +37,7 @@ def check_settings(settings: Settings) -> None:
         known = internals.backends()
         if settings.backend not in known:
             close = difflib.get_close_matches(settings.backend, known, n=1)
-            cure = (
-                f"did you mean {close[0]}?"
-                if close
-                else "use eager, aot_eager, or one of torch.compiler.list_backends()"
-            )
+            cure = f"did you mean {close[0]}?" if close else "use eager, aot_eager, or one of torch.compiler.list_backends()"
             raise ValueError(f"unknown backend {settings.backend!r}: {cure}")
     elif not callable(settings.backend):
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
