@@ -12,7 +12,32 @@ from dynascope.compiler.report import Break, Frame, Report
 from dynascope.widgets.words import Places, printable
 
 #: the compiler's hints that fit any break: said last
-_GENERAL = ("This graph break may have been caused by an earlier", "Please report", "It may be possible to write Dynamo")
+_GENERAL = (
+    "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
+    "It may be possible to write Dynamo",
+)  # fmt: skip
+#: words of the compiler's titles that say nothing of their own
+_PLAIN = frozenset(
+    [
+        "a",
+        "an",
+        "by",
+        "call",
+        "calling",
+        "failed",
+        "for",
+        "from",
+        "in",
+        "of",
+        "on",
+        "the",
+        "to",
+        "trace",
+        "tracing",
+        "unsupported",
+        "with",
+    ]
+)
 
 
 def advice(b: Break) -> list[str]:
@@ -21,8 +46,8 @@ def advice(b: Break) -> list[str]:
     steps = [h for h in hints if not h.startswith(_GENERAL)]
     if b.outcome == "skipped":
         steps.append(
-            "The whole frame runs eagerly because of this break. Move the line out of the loop, `with` or `try`, or into "
-            "a function of its own, so that the rest can still be captured."
+            "Code around it runs eagerly because of this break. Move the line, or the call that leads to it, out of the loop, "
+            "`with` or `try`, or into a function of its own, so that the rest can still be captured."
         )
     if b.outcome == "raised":
         steps.append(
@@ -40,6 +65,23 @@ def advice(b: Break) -> list[str]:
     return list(dict.fromkeys(steps))
 
 
+def reasons(b: Break) -> list[str]:
+    """Why a graph breaks, in the compiler's words: its title, its reason, its explanation, as far as each says more."""
+    texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
+    kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
+    return [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
+
+
+def _says(text: str, title: str) -> bool:
+    """Whether `text` says what `title` says: most of its words."""
+    words = set(_words(title)) - _PLAIN
+    return title in text or (len(words) > 1 and len(words & set(_words(text))) >= 0.7 * len(words))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
 def region_of(b: Break) -> str:
     """The region that a break stands in, as the report names it; empty where the run's own flag was in force."""
     return printable(b.region or "", 200) if b.region not in (None, "default", "this run") else ""
@@ -55,6 +97,25 @@ def cause_of(report: Report, frame: Frame) -> Break | None:
         return next((b for b in report.breaks if b.id == frame.break_), None)
     ran_into = [b for b in report.breaks for h in b.hits if h.frame == frame.id and h.outcome != "resumed"]
     return next(iter(ran_into), None)
+
+
+def eager_because_of(report: Report, b: Break) -> list[Frame]:
+    """The frames that run eagerly as a whole because of a break."""
+    return [f for f in report.frames if f.status == "skipped" and cause_of(report, f) is b]
+
+
+def only_rest_is_eager(report: Report, b: Break) -> bool:
+    """Whether a break that skips skips no whole frame: what comes before it is compiled, what comes after runs eagerly."""
+    frames = {f.id: f for f in report.frames}
+    skipped = [frames[h.frame].status for h in b.hits if h.outcome == "skipped" and h.frame in frames]
+    return b.outcome == "skipped" and bool(skipped) and all(status == "compiled" for status in skipped)
+
+
+def outcome_words(report: Report, b: Break) -> str:
+    """What came of a break, in two or three words; the worst of its hits."""
+    if only_rest_is_eager(report, b):
+        return "rest runs eagerly"
+    return {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}[b.outcome]
 
 
 def said(text: str, limit: int) -> str:
@@ -83,7 +144,8 @@ def issue_text(report: Report, b: Break, places: Places) -> str:
     lines = places.lines(b.file)
     around = [f"{'>' if n == b.line else ' '} {n:4} {lines[n]}" for n in range(b.line - 3, b.line + 3) if n in lines]
     text = [f"**Graph break: {b.type or b.reason.splitlines()[0] if b.type or b.reason else 'unknown type'}**", ""]
-    text += [f"at `{places.at(b.file, b.line, b.cell, b.column)}` in `{b.function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
+    function = places.function(b.function, b.file, b.line)
+    text += [f"at `{places.at(b.file, b.line, b.cell, b.column)}` in `{function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
     if around or b.source:
         text += ["", "```python", *(around or [b.source]), "```"]
     text += ["", places.named(b.reason or b.explanation)]

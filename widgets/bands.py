@@ -7,20 +7,17 @@ for certain is left out; pure, and quick where no region is in the report.
 from __future__ import annotations
 
 import ast
-import functools
 import re
-import textwrap
 from dataclasses import dataclass
 
 from dynascope.compiler.report import Break, Report
 from dynascope.widgets.advice import region_of
+from dynascope.widgets.syntax import FUNCTIONS, WITHS, first_line, statements
 from dynascope.widgets.words import Places, printable
 
 _LINES = re.compile(r"^--region (\d+)(?:-(\d+))?=")
 _NAME = re.compile(r"^--region ([\w.]+)=")
 _PLACE = re.compile(r"^(.+):(\d+)$")
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_WITHS = (ast.With, ast.AsyncWith)
 
 
 @dataclass(frozen=True)
@@ -85,19 +82,19 @@ def _of_break(places: Places, b: Break) -> Band | None:
 
 def _function(places: Places, file: str, name: str, *, decorated: bool = False) -> tuple[int, int] | None:
     """First and last line of the one function of this name; `decorated`: of the one with a region on it."""
-    found = [n for n in _nodes(places, file) if isinstance(n, _FUNCTIONS) and n.name == name]
+    found = [n for n in statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
     if decorated:
         found = [n for n in found if any(_is_region(d) for d in n.decorator_list)]
     if len(found) != 1:
         return None
-    return min([found[0].lineno, *(d.lineno for d in found[0].decorator_list)]), found[0].end_lineno or found[0].lineno
+    return first_line(found[0]), found[0].end_lineno or found[0].lineno
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
     """First and last line of the innermost `with` around a line that sets a region."""
     around = [
-        n for n in _nodes(places, file)
-        if isinstance(n, _WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)
+        n for n in statements(places.lines(file))
+        if isinstance(n, WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)
         and any(_is_region(item.context_expr) for item in n.items)
     ]  # fmt: skip
     inner = max(around, key=lambda n: n.lineno, default=None)
@@ -106,25 +103,3 @@ def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
 
 def _is_region(node: ast.expr) -> bool:
     return "error_on_graph_break" in ast.unparse(node)
-
-
-def _nodes(places: Places, file: str) -> list[ast.stmt]:
-    """Functions and `with` statements of the recorded source, excerpt by excerpt."""
-    lines = places.lines(file)
-    blocks: list[list[int]] = []
-    for number in sorted(lines):
-        if not blocks or number != blocks[-1][-1] + 1:
-            blocks.append([])
-        blocks[-1].append(number)
-    return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
-
-
-@functools.lru_cache(maxsize=32)
-def _parsed(text: str, first: int) -> list[ast.stmt]:
-    """Those of one excerpt; of what is no Python, none.  A magic is no Python, but takes a line."""
-    text = textwrap.dedent(re.sub(r"(?m)^[ \t]*[%!?].*$", "", text))
-    try:
-        tree = ast.increment_lineno(ast.parse(text), first - 1)
-    except (SyntaxError, ValueError):
-        return []
-    return [node for node in ast.walk(tree) if isinstance(node, (*_FUNCTIONS, *_WITHS))]

@@ -10,14 +10,23 @@ from collections import defaultdict
 from typing import Any
 
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
-from dynascope.widgets.advice import advice, cause_of, flag_words, issue_text, said
+from dynascope.widgets.advice import (
+    advice,
+    cause_of,
+    eager_because_of,
+    flag_words,
+    issue_text,
+    only_rest_is_eager,
+    reasons,
+    said,
+)
 from dynascope.widgets.bands import region_name
 from dynascope.widgets.fx import fx_body, value_text
 from dynascope.widgets.graphrun import run_part
 from dynascope.widgets.shapes import break_code, ops_text
 from dynascope.widgets.timeline import cost_facts
 from dynascope.widgets.wire import Detail, Part
-from dynascope.widgets.words import Places, frame_name, printable, shorten
+from dynascope.widgets.words import Places, printable, shorten
 
 #: characters of one text (code of a backend can be megabytes)
 TEXT_LIMIT = 200_000
@@ -66,11 +75,14 @@ class _Details:
     def _break(self, b: Break) -> Detail:
         code = break_code(b, self.places)
         place = self.places.at(b.file, b.line, b.cell, b.column)
+        function = self.places.function(b.function, b.file, b.line)
         resumes = [r for h in b.hits for r in h.resumes]
-        facts = [["outcome", OUTCOMES[b.outcome], ""]]
+        facts = [["outcome", self._outcome(b), ""]]
         for r in list(dict.fromkeys(resumes))[:6]:
             if r in self.frames:
                 facts.append(["goes on in", self._frame_words(self.frames[r]), r])
+        for f in eager_because_of(self.report, b)[:6]:
+            facts.append(["runs eagerly", self._frame_words(f), f.id])
         facts.append(["seen from", plural(len(b.hits), "frame"), ""])
         facts.append(
             [
@@ -100,7 +112,7 @@ class _Details:
         if b.text:
             parts.append(_code("text", "Compiler's text", self.places.named(b.text), "prose"))
         detail: Detail = {
-            "kind": "break", "title": "Graph break", "code": shorten(code, 160), "place": place + _in(b.function),
+            "kind": "break", "title": "Graph break", "code": shorten(code, 160), "place": place + _in(function),
             "copy": place, "facts": facts, "parts": parts, "file": printable(b.file, 1000), "line": b.line,
             "target": break_target(b),
         }  # fmt: skip
@@ -110,16 +122,15 @@ class _Details:
             detail["links"] = [[printable(ids[i], 40), url] for i, url in enumerate(urls)]
         return detail
 
+    def _outcome(self, b: Break) -> str:
+        """What came of a break; the worst of its hits, and of how many of them."""
+        if only_rest_is_eager(self.report, b):
+            return "the rest of the frame runs eagerly"
+        of = sum(h.outcome == b.outcome for h in b.hits)
+        return OUTCOMES[b.outcome] + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else "")
+
     def _why(self, b: Break) -> list[str]:
-        first = [b.reason or b.type, b.explanation]
-        if not any(first):
-            first = ["The compiler gave no reason."]
-        text = [said(self.places.named(t.strip()), 5000) for t in first if t.strip()]
-        if len(text) == 2 and (text[1] in text[0] or text[0] in text[1]):
-            text = [max(text, key=len)]
-        if b.type and not any(b.type in t for t in text):
-            text.insert(0, printable(b.type, 500))
-        return text
+        return [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
 
     def _hit_rows(self, b: Break) -> list[list[str]]:
         rows = []
@@ -148,7 +159,7 @@ class _Details:
 
     def _frame_words(self, frame: Frame) -> str:
         id = f" ({frame.compile_id})" if frame.compile_id else ""
-        return shorten(frame_name(frame), 120) + id
+        return shorten(self.places.name(frame), 120) + id
 
     def _frame(self, f: Frame) -> Detail:
         place = self.places.frame(f)
@@ -181,7 +192,9 @@ class _Details:
         title = {"skipped": "Skipped frame", "failed": "Failed frame", "empty": "Empty frame", "cached": "Cached frame"}.get(
             f.status, "Resume function" if f.kind == "resume" else "Backward" if f.kind == "autograd" else "Frame"
         )
-        name = f.name if title == "Resume function" else frame_name(f)
+        name = self.places.name(f)
+        if title == "Resume function":
+            name = name.removeprefix("resume in ")
         return {
             "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(name, 160), "place": place,
             "copy": place, "facts": facts, "parts": self._frame_parts(f), "file": printable(f.file, 1000),
@@ -231,7 +244,7 @@ class _Details:
             text.append("Dynamo gave this frame up: all of it runs eagerly, as plain Python.")
             text.append(reason or "The reason is not known.")
             if inside:
-                names = ", ".join(shorten(frame_name(c), 60) for c in inside[:6])
+                names = ", ".join(shorten(self.places.name(c), 60) for c in inside[:6])
                 text.append(f"The functions it calls are still compiled on their own: {names}.")
         elif f.status == "failed":
             text += ["The compiler stopped here with an error.", reason]
@@ -314,7 +327,7 @@ class _Details:
         first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)
         place = self.places.at(first.file, first.line) if first and first.file else self.places.frame(frame) if frame else ""
         detail: Detail = {
-            "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(frame_name(frame), 120)}" if frame else "",
+            "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(self.places.name(frame), 120)}" if frame else "",
             "place": place, "copy": place, "facts": facts, "parts": parts,
         }  # fmt: skip
         if first and first.file and first.line:

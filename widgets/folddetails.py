@@ -8,7 +8,7 @@ from __future__ import annotations
 from dynascope.compiler.report import Report
 from dynascope.widgets.shapes import break_code
 from dynascope.widgets.wire import Detail, Part, Picture
-from dynascope.widgets.words import Places, frame_name, shorten
+from dynascope.widgets.words import Places, shorten
 
 ROWS = 500
 
@@ -24,7 +24,7 @@ def fold_details(report: Report, places: Places, picture: Picture) -> dict[str, 
         held = shape.get("holds", [])
         inside = [frames[id] for id in held if id in frames]
         met = [breaks[id] for id in held if id in breaks]
-        rows = [[shorten(frame_name(f), 120), places.frame(f), f.status, f.id] for f in inside[:ROWS]]
+        rows = [[shorten(places.name(f), 120), places.frame(f), f.status, f.id] for f in inside[:ROWS]]
         parts: list[Part] = [{"key": "frames", "name": f"Frames ({len(inside)})", "kind": "list", "body": rows}]
         if met:
             rows = [

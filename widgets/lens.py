@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from dynascope.compiler.report import Break, Report
+from dynascope.widgets.advice import only_rest_is_eager
 from dynascope.widgets.bands import bands
 from dynascope.widgets.wire import LensFile, LensLine, LensMark
 from dynascope.widgets.words import Places, printable, shorten
@@ -111,6 +112,8 @@ def _states(
     for key, breaks in marks.items():
         worst = max(breaks, key=lambda b: ("resumed", "skipped", "raised").index(b.outcome))
         text = WORDS[worst.outcome] if len(breaks) == 1 else f"{len(breaks)} breaks"
+        if len(breaks) == 1 and only_rest_is_eager(report, worst):
+            text = "break · rest runs eagerly"
         if all(b.allowed for b in breaks):
             text = text.removeprefix("graph ") + " · allowed"
         states[key] = ("break", text, worst.id)

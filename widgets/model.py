@@ -7,6 +7,7 @@ report; graphs are numbered 0, 1, 2, ... in the order in which they were capture
 from __future__ import annotations
 
 from dynascope.compiler.report import Break, Report, headline, plural
+from dynascope.widgets.advice import outcome_words
 from dynascope.widgets.details import break_target, details
 from dynascope.widgets.folddetails import fold_details
 from dynascope.widgets.lens import lens
@@ -14,7 +15,7 @@ from dynascope.widgets.shapes import break_code
 from dynascope.widgets.split import split_picture
 from dynascope.widgets.timeline import cost_text, timeline
 from dynascope.widgets.wire import Chip, Row, ViewModel
-from dynascope.widgets.words import Places, frame_name, printable, shorten
+from dynascope.widgets.words import Places, printable, shorten
 
 #: of this model; the browser's side refuses another one
 MODEL_SCHEMA = 1
@@ -28,7 +29,7 @@ def view_model(report: Report) -> ViewModel:
     told = details(report, places) | fold_details(report, places, split)
     return {
         "schema": MODEL_SCHEMA, "headline": printable(headline(report), 2000), "name": _name(report),
-        "counts": _counts(report), "chips": _chips(report), "first": first_id(report), "split": split,
+        "counts": _counts(report), "chips": _chips(report, places), "first": first_id(report), "split": split,
         "lens": lens(report, places), "details": told, "breaks": break_rows(report, places),
         "time": timeline(report, places),
         "notes": [printable(n, 2000) for n in _notes(report)],
@@ -63,7 +64,7 @@ def break_rows(report: Report, places: Places) -> list[Row]:
     costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
     rows: list[Row] = [{
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
-        "outcome": b.outcome,
+        "outcome": b.outcome, "told": outcome_words(report, b),
         "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits), "allowed": bool(b.allowed),
         "resumes": len({r for h in b.hits for r in h.resumes}), "target": break_target(b),
     } for b in sorted_breaks(report)]  # fmt: skip
@@ -88,7 +89,7 @@ def _unnamed(report: Report) -> str:
     return ", ".join(report.compiled) or "nothing compiled"
 
 
-def _chips(report: Report) -> list[Chip]:
+def _chips(report: Report, places: Places) -> list[Chip]:
     """Short facts beside the headline: error, partial, skipped frames, recompiles."""
     chips: list[Chip] = []
     if report.error is not None:
@@ -108,7 +109,7 @@ def _chips(report: Report) -> list[Chip]:
     for f in skipped[:3]:
         chips.append(
             {
-                "text": shorten(f"skipped: {frame_name(f)}", 60),
+                "text": shorten(f"skipped: {places.name(f)}", 60),
                 "kind": "skip",
                 "id": f.id,
                 "full": printable(f.reason or "", 1000),
@@ -120,7 +121,7 @@ def _chips(report: Report) -> list[Chip]:
             why = (r.words or r.reasons or ["a guard failed"])[0]
             chips.append(
                 {
-                    "text": shorten(f"recompiled: {frame_name(frame)}", 60),
+                    "text": shorten(f"recompiled: {places.name(frame)}", 60),
                     "kind": "note",
                     "id": frame.id,
                     "full": printable(why, 1000),

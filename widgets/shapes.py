@@ -14,7 +14,7 @@ from dynascope.widgets.bands import region_name
 from dynascope.widgets.fold import Folded
 from dynascope.widgets.palette import graph_tone
 from dynascope.widgets.wire import Shape
-from dynascope.widgets.words import Places, cut, frame_name, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
 
 BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
 GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
@@ -39,8 +39,11 @@ def frame_shape(
     place = places.frame(frame)
     known = frame.status in ("compiled", "failed") and frame.compile_id
     word = frame.compile_id if known else "" if frame.status == "compiled" else frame.status
-    title, note = beside(frame_name(frame), _notes(word or "", place, frame.line), GROUP_WIDTH - 2 * lay.PAD - 8)
-    full = f"{frame_name(frame)}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
+    name, notes, room = places.name(frame), _notes(word or "", place, frame.line), GROUP_WIDTH - 2 * lay.PAD - 8
+    if text_width(name, 12.5, bold=True) + 10 + text_width(notes[-1], 11, mono=True) > room:
+        name = name.replace("resume in ", "↳ ", 1) if frame.kind == "resume" else name
+    title, note = beside(name, notes, room)
+    full = f"{places.name(frame)}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
     shape = blank(frame.id, frame.status, title, note, printable(full, 600))
     shape["lines"] = _frame_lines(report, frame, graphs, breaks)
     if frame.recompile_of:
@@ -63,7 +66,7 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
     if frame.status == "empty":
         lines.append("nothing to compile before the break" if breaks else _why_empty(frame))
     elif frame.status == "skipped":
-        lines.append("runs eagerly: " + said(frame.reason or "reason unknown", 400))
+        lines.append("runs eagerly: " + _brief(frame.reason))
     elif frame.status == "failed" and not breaks:
         lines.append(frame.reason or "could not be compiled")
     elif frame.status == "cached":
@@ -79,7 +82,13 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
         lines.insert(0, FLAGS[flag])
     if frame.rank is not None:
         lines.append(f"rank {frame.rank}")
-    return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11)]
+    return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11, most=3)]
+
+
+def _brief(reason: str | None) -> str:
+    """`graph break in loop`, of the compiler's reason, which goes on after a colon to say it at length."""
+    head, _, _ = said(reason or "reason unknown", 400).partition(": ")
+    return head if head.count(" ") > 1 else said(reason or "reason unknown", 400)
 
 
 def _why_empty(frame: Frame) -> str:
@@ -98,7 +107,7 @@ def graph_shape(places: Places, number: int, graph: Graph, frame: Frame) -> Shap
     note = ops_text(graph.ops) + (f" · {spread}" if spread else "")
     title = f"graph {number}"
     room = BOX_WIDTH - 34 - text_width(title, 12, bold=True)
-    full = f"graph {number} of {frame_name(frame)}: {note}"[:600]
+    full = f"graph {number} of {places.name(frame)}: {note}"[:600]
     return {**blank(graph.id, "graph", title, cut(note, room, 11), full), "tone": graph_tone(number), "group": graph.frame}
 
 
@@ -108,14 +117,10 @@ def break_shape(places: Places, b: Break) -> Shape:
     rest = {"resumed": [], "skipped": ["skips"], "raised": ["stops"]}[b.outcome]
     rest += [f"{len(b.hits)} hits"] if len(b.hits) > 1 else []
     rest += ["allowed"] if b.allowed and not region else []
-    notes = [" · ".join([f"line {b.line}", *rest]), " · ".join([f":{b.line}", *rest]), " · ".join(rest)]
+    notes = [" · ".join([f"line {b.line}", *rest]), " · ".join([f":{b.line}", *rest]), " · ".join(rest), *rest[:1]]
     code, place = break_code(b, places), places.at(b.file, b.line, b.cell)
-    short = re.sub(r"^(?:\w+\.)+(?=\w+\()", "", code)
-    room = BOX_WIDTH - 34
-    if text_width("✂ " + code, 12, bold=True) + text_width(notes[0], 11) > room:
-        code = short
     why = shorten(said(b.reason or b.type, 1000), 300)
-    title, note = beside("✂ " + code, [n for n in notes if n] or [""], room, 12, mono=False)
+    title, note = beside("✂ " + _short_call(code), [n for n in notes if n] or [""], BOX_WIDTH - 34, 12, mono=False)
     full = f"graph break at {shorten(code, 200)}, {place}, {b.outcome}: {why}"
     shape = blank(b.id, "break", title, note, full)
     if region:
@@ -126,6 +131,11 @@ def break_shape(places: Places, b: Break) -> Shape:
     if b.allowed:
         shape["badge"] = "allowed"
     return shape
+
+
+def _short_call(code: str) -> str:
+    """`graph_break()` for `torch._dynamo.graph_break()`: a call of a module's function without the path to it."""
+    return re.sub(r"^(?:torch|numpy|np)\.(?:\w+\.)*(?=\w+\()", "", code)
 
 
 def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]], width: float) -> Shape:

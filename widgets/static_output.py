@@ -33,7 +33,6 @@ HIDE_CSS = (
     ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output)"
     ":not(:has(> .lm-Panel.jp-OutputArea-output > *)){display:none}"
 )
-_OUTCOMES = {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}
 
 
 def to_mimebundle(report: Report, model: ViewModel | None = None) -> dict[str, str]:
@@ -80,7 +79,7 @@ def _table(model: ViewModel) -> str:
     head = "".join(f"<th {cell}>{name}</th>" for name in ("place", "graph break", "outcome", "why"))
     rows = []
     for row in model["breaks"][:ROWS]:
-        outcome = _OUTCOMES.get(row["outcome"], row["outcome"]) + (" (allowed)" if row["allowed"] else "")
+        outcome = row["told"] + (" (allowed)" if row["allowed"] else "")
         if row["hits"] > 1:
             outcome += f", {row['hits']} hits"
         rows.append(

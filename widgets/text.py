@@ -1,27 +1,29 @@
 """The report for a terminal: what matters, first, in few lines.
 
 Promises: plain text where the output is no terminal (or `NO_COLOR` is set); no control character of the
-report's own gets through; a break takes at most eight lines, and only the first `MOST` breaks are told whole.
+report's own gets through; a break takes at most ten lines, and only the first `MOST` breaks are told whole.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
 
 from dynascope.compiler.report import Break, Report, headline
 from dynascope.compiler.run_time.input_words import summed_up
-from dynascope.widgets.advice import advice, cause_of, said, set_by
+from dynascope.widgets.advice import advice, cause_of, eager_because_of, only_rest_is_eager, reasons, said, set_by
 from dynascope.widgets.bands import region_name
 from dynascope.widgets.graphrun import run_words
 from dynascope.widgets.model import sorted_breaks
 from dynascope.widgets.timeline import cost_text, timeline
-from dynascope.widgets.words import Places, frame_name, printable, shorten
+from dynascope.widgets.words import Places, printable, shorten
 
 MOST = 12
 _CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 _OUTCOMES = {"resumed": "resumed", "skipped": "the whole frame runs eagerly", "raised": "stopped here"}
 
 
@@ -48,17 +50,17 @@ class _Terminal:
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
 
     def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
-        """`text` in at most `most` lines."""
-        text = " ".join(said(text, 2000).split())
-        return textwrap.wrap(
-            text,
-            self.width,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            max_lines=most,
-            placeholder=" …",
-            break_on_hyphens=False,
-        )
+        """`text` in at most `most` lines; of a longer one the sentences that fit, or the first one cut."""
+        sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
+        under = indent or "  "  # what goes on below a line at the margin
+        wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
+        for count in range(len(sentences), 0, -1):
+            more = " …" if count < len(sentences) else ""
+            lines = wrapper.wrap(" ".join(sentences[:count]) + more)
+            if len(lines) <= most:
+                return lines
+        wrapper.max_lines, wrapper.placeholder = most, " …"
+        return wrapper.wrap(" ".join(sentences))
 
     def lines(self) -> list[str]:
         head, _, rest = printable(headline(self.report), 500).partition(": ")
@@ -125,25 +127,33 @@ class _Terminal:
 
     def break_(self, b: Break) -> list[str]:
         place = self.places.at(b.file, b.line, b.cell, b.column)
-        outcome = _OUTCOMES[b.outcome] + allowed_words(b, self.places)
+        outcome = self.outcome(b) + allowed_words(b, self.places)
         hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
         colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
-        function = f" in {shorten(b.function, 40)}" if b.function else ""
-        out = [
-            self.paint("✂ graph break", colour, "bold")
-            + f" at {self.paint(place, 'bold')}{function} "
-            + self.paint(f"({outcome}{hits})", "soft")
-        ]
+        function = f" in {shorten(self.places.function(b.function, b.file, b.line), 60)}" if b.function else ""
+        out = [self.paint("✂ graph break", colour, "bold") + f" at {self.paint(place, 'bold')}{function}"]
+        told = f"({outcome}{hits})"
+        if len(f"✂ graph break at {place}{function} {told}") <= self.width:
+            out[0] += " " + self.paint(told, "soft")
+        else:
+            out += self.paint_all(self.wrap(told, "    "), "soft")
         out += self.source(b, colour)
-        why = b.explanation or b.reason or b.type
-        if b.type and b.type not in why:
-            why = f"{b.type.rstrip('.')}. {why}" if why else b.type
-        out += self.wrap(why, "    ")
+        why = [said(t, 2000).strip() for t in reasons(b)]
+        out += self.wrap(" ".join(t if t.endswith((".", ":", "!")) else f"{t}." for t in why), "    ")
         steps = advice(b)
         if steps:
-            first = self.wrap(steps[0], "      ")
+            first = self.wrap(steps[0], "      ", 3)
             out += [self.paint("    → ", "green") + first[0].lstrip(), *first[1:]] if first else []
         return out
+
+    def outcome(self, b: Break) -> str:
+        """What came of a break; the frames that run eagerly by name, where they are others than its own."""
+        eager = [self.places.name(f) for f in eager_because_of(self.report, b)]
+        if only_rest_is_eager(self.report, b):
+            return "the rest of the frame runs eagerly"
+        if not eager or eager == [self.places.function(b.function, b.file, b.line)]:
+            return _OUTCOMES[b.outcome]
+        return f"{shorten(' and '.join(eager[:2]), 80)} {'runs' if len(eager) == 1 else 'run'} eagerly"
 
     def source(self, b: Break, colour: str) -> list[str]:
         """The line of the break, with a caret line under its columns."""
@@ -179,7 +189,7 @@ class _Terminal:
                 if cause
                 else said(f.reason or "reason unknown", 1000).split("\n")[0]
             )
-            out += self.wrap(f"– {word} {frame_name(f)} at {self.places.frame(f)}: {why}", "")
+            out += self.wrap(f"– {word} {self.places.name(f)} at {self.places.frame(f)}: {why}", "")
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:
@@ -187,7 +197,7 @@ class _Terminal:
         for r in self.report.recompiles[:MOST]:
             f = self.frames.get(r.frame)
             reason = next(iter(r.words or r.reasons), "a guard failed")
-            out += self.wrap(f"↻ recompile of {frame_name(f) if f else r.frame}: {reason}", "")
+            out += self.wrap(f"↻ recompile of {self.places.name(f) if f else r.frame}: {reason}", "")
         return ["", *self.paint_all(out, "cyan")] if out else []
 
 

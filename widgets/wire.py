@@ -194,12 +194,13 @@ class Detail(TypedDict):
 
 
 class Row(TypedDict):
-    """One break in the list of breaks."""
+    """One break in the list of breaks; `told`: its outcome in words."""
 
     id: str
     place: str
     code: str
     outcome: str
+    told: str
     type: str
     hits: int
     allowed: bool

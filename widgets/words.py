@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from dynascope.compiler.report import Frame, Report, Source
+from dynascope.widgets.syntax import methods
 
 #: C1 controls, surrogates, non-characters, and the marks that reorder or hide text
 _UNSAFE = re.compile(
@@ -139,6 +140,7 @@ class Places:
     def __init__(self, report: Report) -> None:
         self._sources: dict[str, Source] = {s.file: s for s in report.sources}
         self._lines: dict[str, dict[int, str]] = {}
+        self._methods: dict[str, list[tuple[str, int, int, str]]] = {}
 
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""
@@ -174,6 +176,19 @@ class Places:
         """The place of a frame's first line."""
         return self.at(frame.file, frame.line, frame.cell)
 
+    def function(self, name: str, file: str, line: int | None) -> str:
+        """`Attention.forward` where the source tells whose method the function around a line is, else its name alone."""
+        if file not in self._methods:
+            self._methods[file] = methods(self.lines(file))
+        at = line or 0
+        owners = [(first, owner) for own, first, last, owner in self._methods[file] if own == name and first <= at <= last]
+        return printable(f"{max(owners)[1]}.{name}" if owners else name)
+
+    def name(self, frame: Frame) -> str:
+        """`f`, `resume in Attention.forward`, `statements`."""
+        name = self.function(frame.name or frame.code_name or "?", frame.file, frame.line)
+        return f"resume in {name}" if frame.kind == "resume" else f"{name} (backward)" if frame.kind == "autograd" else name
+
     def lines(self, file: str) -> dict[int, str]:
         """The known text of a file, by line number."""
         if file not in self._lines:
@@ -203,9 +218,3 @@ class Places:
                 last = number
             number += 1
         return last
-
-
-def frame_name(frame: Frame) -> str:
-    """`f`, `resume in f`, `statements`."""
-    name = printable(frame.name or frame.code_name or "?")
-    return f"resume in {name}" if frame.kind == "resume" else f"{name} (backward)" if frame.kind == "autograd" else name

@@ -15,7 +15,7 @@ export interface BarGroup { title: string; bars: Bar[] }
 export interface RunBody { graph: string; text: string[]; groups: BarGroup[]; code: string }
 export interface Part { key: string; name: string; kind: "prose" | "code" | "source" | "stack" | "graph" | "list" | "issue" | "run"; body: unknown }
 export interface Detail { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: Part[]; links?: string[][]; target?: string; file?: string; line?: number }
-export interface Row { id: string; place: string; code: string; outcome: string; type: string; hits: number; allowed: boolean; resumes: number; target: string; cost?: string }
+export interface Row { id: string; place: string; code: string; outcome: string; told: string; type: string; hits: number; allowed: boolean; resumes: number; target: string; cost?: string }
 export interface TimeSegment { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number }
 export interface Share { name: string; kind: string; part: number; full: string }
 export interface InputRow { arguments: string; outcome: string; words: string; id: string }

@@ -932,7 +932,6 @@ drawNotes();
 }
 return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)};
 }
-const OUTCOMES={resumed:"resumed",skipped:"frame skipped",raised:"stopped here"};
 function breaksView(select,open){
 const box=h("div",{cls:"dyn-breaks",role:"listbox","aria-label":"graph breaks"});
 const lamps=lamp("aria-selected");
@@ -947,7 +946,7 @@ draw(content){
 box.hidden=!content.breaks.length;
 box.replaceChildren(...content.breaks.map((b)=>h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,role:"option","aria-selected":"false",tabindex:"-1","data-id":b.id,title:b.type},
 h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("code",{text:b.code}),
-h("span",{cls:"dyn-pill",text:b.allowed?"allowed":OUTCOMES[b.outcome]}),h("span",{cls:"dyn-type",text:b.type}),
+h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.told}),h("span",{cls:"dyn-type",text:b.type}),
 h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))));
 if(box.firstChild)mark(box.firstChild);
 },

@@ -1,0 +1,126 @@
+"""Reasons said once, outcomes as they are, advice for the user before that for the compiler's developers."""
+
+from __future__ import annotations
+
+import pytest
+from samples import frame, helper_five_times, loop, one_break, report
+
+from dynascope.compiler.report import Break, Hit, Report
+from dynascope.widgets.advice import advice, outcome_words, reasons
+from dynascope.widgets.model import view_model
+from dynascope.widgets.text import to_text
+
+
+def told(type: str, explanation: str, reason: str = "") -> list[str]:
+    b = one_break().breaks[0]
+    b.type, b.reason, b.explanation = type, reason, explanation
+    return reasons(b)
+
+
+@pytest.mark.parametrize(
+    ("type", "explanation"),
+    [
+        ("Data-dependent branching", "Detected data-dependent branching (e.g. `if x.sum() > 0:`). Dynamo does not support it."),
+        ("Failed to trace builtin operator", "Dynamo does not know how to trace builtin operator `print` with some arguments"),
+        ("Unsupported Tensor.item() call with capture_scalar_outputs=False",
+         "Dynamo does not support tracing `Tensor.item()` with config.capture_scalar_outputs=False."),
+    ],
+)  # fmt: skip
+def test_a_title_that_its_explanation_repeats_is_left_out(type: str, explanation: str) -> None:
+    assert told(type, explanation) == [explanation]
+    assert told(type, explanation, type) == [explanation]
+
+
+def test_a_title_that_says_more_stays() -> None:
+    assert told("Call to `torch._dynamo.graph_break()`", "User-inserted graph break.") == [
+        "Call to `torch._dynamo.graph_break()`", "User-inserted graph break.",
+    ]  # fmt: skip
+    assert told("Dynamic shape operator", "Operator `nonzero`'s output depends on data.")[0] == "Dynamic shape operator"
+    assert told("Some title", "") == ["Some title"]
+    assert told("", "", "only a reason") == ["only a reason"]
+    assert told("", "") == []
+
+
+def test_what_is_no_step_to_take_comes_last() -> None:
+    b = one_break().breaks[0]
+    b.hints = ["This graph break is fundamental - it is unlikely to go.", "Please report an issue.", "Use `torch.cond`."]
+    assert [step.split()[0] for step in advice(b)] == ["Use", "Meant", "This", "Please"]
+
+
+def broken_in_the_middle() -> Report:
+    """A break after which Dynamo could not resume: what came before it is compiled."""
+    r = one_break()
+    r.breaks[0].outcome = r.breaks[0].hits[0].outcome = "skipped"
+    return r
+
+
+def test_where_only_the_rest_runs_eagerly_no_frame_is_said_to_be_skipped() -> None:
+    model = view_model(broken_in_the_middle())
+    assert model["breaks"][0]["told"] == "rest runs eagerly"
+    assert model["details"]["b0"]["facts"][0][1] == "the rest of the frame runs eagerly"
+    assert "(the rest of the frame runs eagerly)" in to_text(broken_in_the_middle(), colour=False, width=100)
+    assert any(line.get("reason") == "break · rest runs eagerly" for line in model["lens"][0]["lines"])
+    assert outcome_words(loop(), loop().breaks[1]) == "frame skipped"
+
+
+def test_a_break_names_the_frame_that_it_makes_run_eagerly() -> None:
+    r = loop()
+    b = r.breaks[1]
+    assert "(the whole frame runs eagerly)" in to_text(r, colour=False, width=100)  # its own
+    b.function = "deep_inside"
+    assert "(decode runs eagerly)" in to_text(r, colour=False, width=100)
+    facts = view_model(r)["details"]["b1"]["facts"]
+    assert ["runs eagerly", "decode (3/0)", "f2"] in [[a, f"{v.split(' (')[0]} (3/0)", id] for a, v, id in facts]
+
+
+def test_of_several_frames_it_is_said_how_many_were_skipped() -> None:
+    r = helper_five_times()
+    b: Break = r.breaks[0]
+    b.outcome = b.hits[0].outcome = "skipped"
+    next(f for f in r.frames if f.id == b.hits[0].frame).status = "skipped"
+    assert view_model(r)["details"]["b0"]["facts"][0][1] == f"frame skipped: runs eagerly (1 of {len(b.hits)})"
+
+
+METHODS = """class One:
+    def forward(self, x):
+        return x
+
+    @staticmethod
+    def loose(x):
+        return x
+
+class Two:
+    def forward(self, x):
+        print(x)
+        return x + 1
+
+def forward(x):
+    return x
+"""
+
+
+def test_methods_of_one_name_are_told_apart_by_their_class() -> None:
+    frames = [
+        frame("f0", "0/0", "forward", 2), frame("f1", "1/0", "forward", 10), frame("f2", "2/0", "forward", 14),
+        frame("f3", "3/0", "forward", 12, kind="resume", code_name="torch_dynamo_resume_in_forward_at_11"),
+        frame("f4", "4/0", "loose", 5),
+    ]  # fmt: skip
+    b = one_break().breaks[0]
+    b.line, b.function, b.hits = 11, "forward", [Hit(frame="f1", line=11, outcome="resumed")]
+    model = view_model(report(METHODS, "f", frames=frames, breaks=[b]))
+    titles = {g["id"]: g["title"] for g in model["split"]["groups"]}
+    assert titles == {
+        "f0": "One.forward", "f1": "Two.forward", "f2": "forward", "f3": "resume in Two.forward", "f4": "One.loose",
+    }  # fmt: skip
+    assert model["details"]["b0"]["place"].endswith("in Two.forward")
+    assert "in Two.forward" in to_text(report(METHODS, "f", frames=frames, breaks=[b]), colour=False, width=100)
+
+
+def test_a_long_text_ends_with_a_sentence() -> None:
+    r = one_break()
+    r.breaks[0].type, r.breaks[0].reason = "", ""
+    r.breaks[0].explanation = "One thing is not supported here. " + "Another long story follows it, word by word. " * 9
+    lines = to_text(r, colour=False, width=60).splitlines()
+    why = [line for line in lines if "One thing" in line or "word by word" in line]
+    assert why[-1].endswith("word by word. …")
+    assert all(len(line) <= 60 for line in lines[1:])

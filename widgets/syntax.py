@@ -1,0 +1,51 @@
+"""The recorded source, parsed: its functions, classes and `with` blocks; of what is no Python, none.
+
+Promises: only what the text of an excerpt holds is told; each excerpt is parsed once, however many reports show it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+WITHS = (ast.With, ast.AsyncWith)
+
+
+def statements(lines: dict[int, str]) -> list[ast.stmt]:
+    """The functions, classes and `with` blocks in these lines, excerpt by excerpt."""
+    blocks: list[list[int]] = []
+    for number in sorted(lines):
+        if not blocks or number != blocks[-1][-1] + 1:
+            blocks.append([])
+        blocks[-1].append(number)
+    return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
+
+
+def first_line(node: ast.stmt) -> int:
+    """The line on which a definition begins: that of its first decorator, where it has any."""
+    decorators = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else []
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def methods(lines: dict[int, str]) -> list[tuple[str, int, int, str]]:
+    """(name, first line, last line, class) of each method."""
+    return [
+        (item.name, first_line(item), item.end_lineno or item.lineno, node.name)
+        for node in statements(lines) if isinstance(node, ast.ClassDef)
+        for item in node.body if isinstance(item, FUNCTIONS)
+    ]  # fmt: skip
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str, first: int) -> list[ast.stmt]:
+    """Those of one excerpt.  A magic is no Python, but takes a line; an excerpt may begin deep inside."""
+    text = re.sub(r"(?m)^[ \t]*[%!?].*$", "", text)
+    indent = min((len(row) - len(row.lstrip()) for row in text.splitlines() if row.strip()), default=0)
+    text = "\n".join(row[indent:] for row in text.splitlines())
+    try:
+        tree = ast.increment_lineno(ast.parse(text), first - 1)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, *WITHS, ast.ClassDef))]
