@@ -31,7 +31,7 @@ from typing import Any
 from dynascope.callees import Callees
 from dynascope.cell import Cell, Namespace, blocks, compile_tree, own_nodes, run_code
 from dynascope.compiler.places import STATEMENTS
-from dynascope.definitions import names_bound_by
+from dynascope.definitions import dotted, names_bound_by
 from dynascope.interrupts import interruptible
 
 _IN = "_in"
@@ -39,6 +39,8 @@ _IN = "_in"
 _FRAME_READERS = frozenset(
     ("locals", "globals", "vars", "dir", "eval", "exec", "super", "get_ipython", "breakpoint", "exit", "quit")
 )
+#: in a trace `torch.compile` gives back what it got, `set_stance` is refused, and what `re.compile` makes cannot be bound
+_NOT_IN_A_TRACE = ("compile", "set_stance")
 _PREFIX = f"{STATEMENTS}.<locals>."
 
 
@@ -115,6 +117,9 @@ def why_outside(statement: ast.stmt) -> str | None:
             return "annotation"
         if isinstance(node, ast.Name) and node.id in _FRAME_READERS:
             return f"{node.id}()"
+        called = dotted(node.func) if isinstance(node, ast.Call) else None
+        if called is not None and called.rpartition(".")[2] in _NOT_IN_A_TRACE:
+            return f"{called}()"
         if type(node).__name__ == "TypeAlias":
             return "type alias"
     return None
@@ -122,11 +127,12 @@ def why_outside(statement: ast.stmt) -> str | None:
 
 def notes(cell: Cell) -> list[str]:
     """What the report says of statements that were not compiled; imports and definitions go without saying."""
-    said = []
-    for part in parts(cell, {}):
-        if part.outside not in (None, "import", "text", "del"):
-            said.append(f"line {part.statements[0].lineno} ran as it stands, outside the compiled statements ({part.outside}).")
-    return said
+    reasons = [(statement.lineno, why_outside(statement)) for statement in cell.statements]
+    return [
+        f"line {line} ran as it stands, outside the compiled statements ({reason})."
+        for line, reason in reasons
+        if reason not in (None, "import", "text", "del")
+    ]
 
 
 def run(shell: Any, cell: Cell, enter: Callable[[Any], Any]) -> Any:

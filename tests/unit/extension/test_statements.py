@@ -73,11 +73,20 @@ def test_lambdas_are_as_in_a_plain_cell(shell):
         (["a, *y = 1, 2, 3"], "y", [2, 3]),
         (["match [1, 2]:", "    case [1, y]: pass"], "y", 2),
         (["import math as y", "y = y.pi > 3"], "y", True),
+        (["m = torch.compile(torch.nn.ReLU())", "y = type(m).__name__"], "y", "OptimizedModule"),
+        (["with torch.compiler.set_stance('force_eager'):", "    y = x.shape[0]"], "y", 3),
     ],
 )
 def test_statements_that_mean_something_else_in_a_function(shell, lines, name, value):
     shell.report("%%compile", *lines)
     assert shell.ns[name] == value
+
+
+def test_the_users_own_compiled_module_is_compiled_where_the_cell_calls_it(shell):
+    report = shell.report("%%compile", "import re", "m = torch.compile(torch.nn.ReLU())", "a = re.compile('a+')", "y = m(x)")
+    told = "line {} ran as it stands, outside the compiled statements ({}())."
+    assert report.notes == [told.format(3, "torch.compile"), told.format(4, "re.compile")]
+    assert (report.summary.graphs, report.summary.skipped) == (1, 0)
 
 
 def test_what_ran_outside_is_told(shell):
