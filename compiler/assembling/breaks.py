@@ -15,6 +15,9 @@ from dynascope.compiler.assembling.flags import Flags, Regions
 from dynascope.compiler.assembling.stops import place
 from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
 
+#: 2.9 does not tell which line it is, or why, where an `if` about values stands in the block
+_STEPPED = """Graph break in a block
+  Explanation: Dynamo met a graph break in this block, and cannot resume inside it. This torch does not tell at which line."""
 _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
 
 
@@ -69,7 +72,7 @@ class BreakTable:
         # deeper, where the text says, and the rest of the function runs eagerly
         stepped = end is not None and end["reason"] == "step_unsupported"
         text = (texts[-1] if stepped and texts else _matching(texts, stack)) or breaktext.read(
-            str(end["reason"]) if end else ""
+            _STEPPED if stepped else str(end["reason"]) if end else ""
         )
         if stepped or not stack:
             stack = self.printed_stack(text, draft) or stack
