@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,7 @@ from dynascope.compiler.graph_alone import operations
 from dynascope.compiler.graph_alone.made_up import MadeUp, limits
 from dynascope.compiler.graph_alone.operations import NotRunnable
 from dynascope.compiler.graph_alone.rebuild import RECORDED, rebuild
-from dynascope.compiler.repeating.repeat import random_state
+from dynascope.compiler.repeating.repeat import held_back, random_state
 from dynascope.compiler.report import Graph, GraphRun, Node, plural
 from dynascope.compiler.run_time import stopwatch
 from dynascope.compiler.torch_private import engines, hooks, internals, surroundings
@@ -37,7 +38,9 @@ WARM_UP = 2
 #: seconds for all timed calls of one kind; at least `FEWEST` are made
 BUDGET = 10.0
 FEWEST = 3
-_BRANCHES = ("cond", "while_loop")
+_BRANCHES = frozenset({"cond", "while_loop"})
+#: what checks the numbers that it gets, on a GPU by ending the process
+_CHECKED = frozenset({"bernoulli", "binary_cross_entropy", "multinomial", "poisson"})
 
 
 def own_backend(settings: dict[str, Any]) -> str:
@@ -60,10 +63,23 @@ def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS
     try:
         if graph.ops is None:
             raise NotRunnable("it was compiled before the recording, so nothing of it is known")
-        with _without_trace():
-            return _Case(graph, device, own).run(backend, calls)
+        try:
+            return _run(graph, device, own, backend, calls, tame=False)
+        except Unfit as unfit:
+            with contextlib.suppress(NotRunnable):
+                return _run(graph, device, own, backend, calls, tame=True)
+            raise unfit from None
     except NotRunnable as reason:
         raise NotRunnable(f"{graph.id} cannot be run again: {reason}") from reason.__cause__
+
+
+class Unfit(NotRunnable):
+    """The graph fails with the data that was made up for it."""
+
+
+def _run(graph: Graph, device: str | None, own: bool, backend: str, calls: int, *, tame: bool) -> GraphRun:
+    with _without_trace():  # once for each: a graph that fails may have left modes entered
+        return _Case(graph, device, own, tame).run(backend, calls)
 
 
 @contextlib.contextmanager
@@ -73,6 +89,7 @@ def _without_trace() -> Iterator[None]:
         stack.enter_context(hooks.HOOKS.paused())
         stack.enter_context(surroundings.neutral())
         stack.enter_context(random_state())
+        stack.enter_context(contextlib.redirect_stderr(held_back(sys.stderr)))  # torch.fx prints the traceback of each failure
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         stack.enter_context(stopwatch.no_collection())
@@ -80,10 +97,10 @@ def _without_trace() -> Iterator[None]:
 
 
 class _Case:
-    """One graph with its inputs, on one device."""
+    """One graph with its inputs, on one device; `tame`: as for MadeUp."""
 
-    def __init__(self, graph: Graph, device: str | None, own: bool) -> None:
-        self.graph, self.own = graph, own
+    def __init__(self, graph: Graph, device: str | None, own: bool, tame: bool = False) -> None:
+        self.graph, self.own, self.tame = graph, own, tame
         self.recorded = {n.name: n for n in graph.nodes}
         self.device = _device(graph, device)
         self.moved = device
@@ -91,7 +108,7 @@ class _Case:
         self.attributes: dict[str, Any] = {}
         import torch
 
-        make = MadeUp(graph.sizes, {}, device)
+        make = MadeUp(graph.sizes, {}, device, tame)
 
         def attribute(name: str) -> Any:
             node = next((n for n in graph.nodes if n.op == "get_attr" and n.target == name), None)
@@ -142,17 +159,18 @@ class _Case:
 
     def first(self) -> None:
         """The first call tells whether made-up data will do, and which inputs the graph changes."""
-        if self.device != "cpu" and any(getattr(t, "dtype", None) in _integers() for t in self.inputs):
-            _dry_run(
-                self.graph, self.own
-            )  # an index that is too large ends a whole process on a GPU, and only a call on the CPU
-        before = [(t, t._version, t.clone()) for t in [*self.inputs, *self.attributes.values()] if hasattr(t, "_version")]
+        import torch
+
+        if self.device != "cpu" and (_has_integers(self.inputs) or _calls(self.graph, _CHECKED)):
+            _dry_run(self.graph, self.own, self.tame)
+        before = [(t, t._version, t.clone()) for t in [*self.inputs, *self.attributes.values()] if isinstance(t, torch.Tensor)]
         try:
             self.module(*self.inputs)
             self.wait()
         except Exception as error:
-            raise NotRunnable(f"on made-up data it raised {_said(error)}") from None
-        self.changed = [(tensor, copy) for tensor, version, copy in before if tensor._version != version]
+            raise Unfit(f"on made-up data it raised {_said(error)}") from None
+        # the version tells of most changes, and the numbers of all others: running statistics
+        self.changed = [(t, copy) for t, version, copy in before if t._version != version or not torch.equal(t, copy)]
         self.put_back()
 
     def put_back(self) -> None:
@@ -219,9 +237,11 @@ class _Case:
         """What the reader has to know to trust the figures."""
         if self.moved is not None and {n.device for n in self.graph.nodes if n.device} - {self.moved}:
             yield f"recorded on {', '.join(sorted({n.device for n in self.graph.nodes if n.device}))}, run on {self.moved}"
+        if self.tame:
+            yield "it fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"
         if self.changed:
             yield f"the graph changes {plural(len(self.changed), 'tensor')} in place: put back before each call"
-        if any(str(n.target).rpartition(".")[2] in _BRANCHES for n in self.graph.nodes):
+        if _calls(self.graph, _BRANCHES):
             yield "which branch it takes, or how often it loops, depends on the made-up data"
         own = sorted({str(n.target) for n in self.graph.nodes if operations.is_own(str(n.target))})
         if own:
@@ -274,16 +294,13 @@ def _device(graph: Graph, asked: str | None) -> str:
     return device
 
 
-def _dry_run(graph: Graph, own: bool) -> None:
-    """The graph on the CPU, once; raises NotRunnable where the made-up integers do not fit."""
-    case = _Case(graph, "cpu", own)
+def _dry_run(graph: Graph, own: bool, tame: bool = False) -> None:
+    """The graph on the CPU, once; raises Unfit where a GPU would end the process: an index too large, no probability."""
     try:
-        case.module(*case.inputs)
-    except IndexError as error:
-        raise NotRunnable(f"on made-up data it raised {_said(error)}") from None
-    except Exception as error:
-        if "index" in str(error):
-            raise NotRunnable(f"on made-up data it raised {_said(error)}") from None
+        _Case(graph, "cpu", own, tame).first()
+    except Unfit as error:
+        if "index" in str(error).lower() or _calls(graph, _CHECKED):
+            raise
 
 
 def _default_dtype(graph: torch.fx.Graph, recorded: Mapping[str, Node]) -> torch.dtype:
@@ -300,10 +317,16 @@ def _default_dtype(graph: torch.fx.Graph, recorded: Mapping[str, Node]) -> torch
     return torch.float32
 
 
-def _integers() -> set[torch.dtype]:
+def _has_integers(values: list[Any]) -> bool:
     import torch
 
-    return {torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.uint64}
+    dtypes = {v.dtype for v in values if isinstance(v, torch.Tensor)} - {torch.bool}
+    return any(not (dtype.is_floating_point or dtype.is_complex) for dtype in dtypes)
+
+
+def _calls(graph: Graph, names: frozenset[str]) -> bool:
+    """Whether one of these operations is among the graph's: a function, a method, or torch's operator."""
+    return any(part.strip("_") in names for n in graph.nodes if n.op.startswith("call_") for part in str(n.target).split("."))
 
 
 def _said(error: BaseException) -> str:

@@ -43,12 +43,13 @@ class MadeUp:
     """Makes the inputs of one graph, always the same ones.
 
     `sizes`: what the symbols of its shapes stood for; `limits`: see `limits`; `device`: in place of the recorded ones.
+    `tame`: floats are between 0 and 1, and square matrices positive definite: probabilities, covariances.
     """
 
-    def __init__(self, sizes: Sizes, limits: Mapping[str, int], device: str | None) -> None:
+    def __init__(self, sizes: Sizes, limits: Mapping[str, int], device: str | None, tame: bool = False) -> None:
         import torch
 
-        self.sizes, self.limits, self.device = sizes, limits, device
+        self.sizes, self.limits, self.device, self.tame = sizes, limits, device, tame
         self.generator = torch.Generator().manual_seed(0)
 
     def __call__(self, node: Node) -> Any:
@@ -70,9 +71,14 @@ class MadeUp:
         limit = self.limits.get(node.name, 2)
         try:
             if stride is None or 0 in shape:
-                return self.numbers(math.prod(shape), dtype, limit).to(device).reshape(shape)
-            reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-            return torch.as_strided(self.numbers(reach, dtype, limit).to(device), shape, stride)
+                made = self.numbers(math.prod(shape), dtype, limit).to(device).reshape(shape)
+            else:
+                reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+                made = torch.as_strided(self.numbers(reach, dtype, limit).to(device), shape, stride)
+            if self.tame and dtype.is_floating_point and shape[-2:-1] == shape[-1:] and 0 not in made.stride():
+                # what stands beside the diagonal is less, in sum, than what stands on it
+                made.add_(torch.eye(shape[-1], dtype=dtype, device=device) * shape[-1]).div_(shape[-1] + 1)
+            return made
         except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # no such memory, no such tensor
             first = str(error).partition("\n")[0]
             raise NotRunnable(f"its input {node.name} cannot be made up: {first}"[:300]) from None
@@ -82,7 +88,8 @@ class MadeUp:
 
         if dtype.is_floating_point or dtype.is_complex:
             drawn = torch.complex64 if dtype.is_complex else torch.float64 if dtype == torch.float64 else torch.float32
-            return torch.randn(count, generator=self.generator, dtype=drawn, device="cpu").to(dtype)
+            draw = torch.rand if self.tame else torch.randn
+            return draw(count, generator=self.generator, dtype=drawn, device="cpu").to(dtype)
         most = 2 if dtype == torch.bool else max(1, limit)
         return torch.randint(most, (count,), generator=self.generator, dtype=torch.int64, device="cpu").to(dtype)
 
@@ -152,6 +159,9 @@ def _looked_up(
         )  # F.embedding(index, table), torch.embedding(table, index)
         if shape(table):
             yield index, shape(table)[0]
+        offsets = args[2] if len(args) > 2 else node.kwargs.get("offsets")
+        if name == "embedding_bag" and is_index(offsets):
+            yield offsets, 1  # the first has to be 0, and none is smaller than the one before
     elif name in _BY_DIMENSION:
         values = [*args, *node.kwargs.values()]
         dimension = next((a for a in values[1:] if isinstance(a, int)), None)

@@ -521,8 +521,8 @@ def test_a_graph_that_fails_leaves_no_mode_behind(monkeypatch: pytest.MonkeyPatc
     assert report.graphs[0].run is None
 
 
-def _failing_case(self: Any, graph: Graph, device: str | None, own: bool) -> None:
-    self.graph, self.own, self.device, self.inputs, self.attributes = graph, own, "cpu", [X], {}
+def _failing_case(self: Any, graph: Graph, device: str | None, own: bool, tame: bool) -> None:
+    self.graph, self.own, self.tame, self.device, self.inputs, self.attributes = graph, own, tame, "cpu", [X], {}
     self.module, self.wait, self.notes = Failing(), lambda: None, []
 
 
@@ -853,3 +853,44 @@ def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
     report.settings["mode"] = "max-autotune"
     notes = report.run_graph("g0", calls=1).notes
     assert notes == ["compiled with the backend's default mode and options, not with those of the run"]
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs"),
+    [
+        (torch.nn.functional.binary_cross_entropy, (torch.rand(3), torch.rand(3))),
+        (lambda p: torch.multinomial(p, 2), (torch.rand(4),)),
+        (lambda a: torch.linalg.cholesky(a), (torch.eye(5),)),
+    ],
+)
+def test_probabilities_and_covariances_are_made_up_where_other_numbers_fail(function: Any, inputs: tuple[Any, ...]) -> None:
+    run = explain(function, backend="eager")(*inputs).run_graph("g0", calls=1)
+    assert run.notes == ["it fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"]
+
+
+def test_what_is_no_probability_is_seen_before_a_device_sees_it() -> None:
+    graph = explain(lambda p: torch.bernoulli(p), backend="eager")(torch.rand(4)).graphs[0]
+    with pytest.raises(NotRunnable, match="p_in >= 0"):
+        graph_runs._dry_run(graph, True)
+    graph_runs._dry_run(graph, True, tame=True)
+
+
+def test_offsets_of_a_bag_are_made_up_in_order() -> None:
+    report = explain(torch.nn.EmbeddingBag(7, 3), backend="eager")(torch.tensor([6, 1, 2, 5]), torch.tensor([0, 3]))
+    assert report.run_graph("g0", calls=1).ops
+
+
+def test_running_statistics_are_put_back() -> None:
+    report = explain(torch.nn.BatchNorm1d(3), backend="eager")(torch.randn(4, 3))
+    case = graph_runs._Case(report.graphs[0], None, True)
+    before = [t.clone() for t in case.inputs]
+    case.first()
+    assert [torch.equal(t, b) for t, b in zip(case.inputs, before, strict=True)] == [True] * 6
+    assert len(case.changed) == 3  # though torch counts a version of one only
+
+
+def test_a_graph_that_fails_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    report = explain(lambda x: torch.linalg.cholesky(-x), backend="eager")(-torch.eye(3))
+    with pytest.raises(NotRunnable, match="on made-up data it raised _LinAlgError"):
+        report.run_graph("g0", calls=1)
+    assert capfd.readouterr() == ("", "")
