@@ -188,6 +188,9 @@ def label(file: str, cell: int | None) -> str:
     """Short name of a file or cell, as shown: `In[3]`, `model.py`."""
     if cell is not None:
         return f"In[{cell}]"
+    marimo = re.match(r"__marimo__cell_(\w+?)_?\.py$", os.path.basename(file))
+    if marimo:
+        return f"cell {marimo[1]}"
     return "cell" if re.search(r"ipykernel_\d+[/\\]|^<ipython-input", file) else os.path.basename(file) or file
 
 

@@ -145,7 +145,7 @@ def issue_text(report: Report, b: Break, places: Places) -> str:
     around = [f"{'>' if n == b.line else ' '} {n:4} {lines[n]}" for n in range(b.line - 3, b.line + 3) if n in lines]
     text = [f"**Graph break: {b.type or b.reason.splitlines()[0] if b.type or b.reason else 'unknown type'}**", ""]
     function = places.function(b.function, b.file, b.line)
-    text += [f"at `{places.at(b.file, b.line, b.cell, b.column)}` in `{function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
+    text += [f"at `{places.of_break(b)}` in `{function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
     if around or b.source:
         text += ["", "```python", *(around or [b.source]), "```"]
     text += ["", places.named(b.reason or b.explanation)]

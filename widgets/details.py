@@ -74,7 +74,7 @@ class _Details:
 
     def _break(self, b: Break) -> Detail:
         code = break_code(b, self.places)
-        place = self.places.at(b.file, b.line, b.cell, b.column)
+        place = self.places.of_break(b)
         function = self.places.function(b.function, b.file, b.line)
         resumes = [r for h in b.hits for r in h.resumes]
         facts = [["outcome", self._outcome(b), ""]]

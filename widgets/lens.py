@@ -40,7 +40,7 @@ def lens(report: Report, places: Places) -> list[LensFile]:
             if key in graphs:
                 line["graphs"] = sorted(graphs[key])
             if key in marks:
-                line["marks"] = [_mark(b, text) for b in marks[key]]
+                line["marks"] = [_mark(b, places) for b in marks[key]]
             if state:
                 line["state"] = state
             if reason:
@@ -73,15 +73,10 @@ def _marks(report: Report) -> dict[tuple[str, int], list[Break]]:
     return found
 
 
-def _mark(b: Break, text: str) -> LensMark:
+def _mark(b: Break, places: Places) -> LensMark:
     """The columns of a break on its line; the whole text of the line where they are not known."""
-    indent = len(text) - len(text.lstrip())
-    start = b.column if b.column is not None else indent
-    end = b.end_column if b.end_column is not None and b.end_line in (None, b.line) else len(text.rstrip())
-    if b.column is None:
-        end = len(text.rstrip())
-    start = max(0, min(start, len(text), LINE_LIMIT))
-    return {"id": b.id, "start": start, "end": max(start, min(end, len(text), LINE_LIMIT)), "outcome": b.outcome}
+    _, start, end, _ = places.span(b)
+    return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 
 
 WORDS = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}

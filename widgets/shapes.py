@@ -171,10 +171,5 @@ def ops_text(ops: int | None) -> str:
 
 def break_code(b: Break, places: Places) -> str:
     """The code of a break: the part of its line between its columns, or the whole line."""
-    text = places.lines(b.file).get(b.line, b.source)
-    if b.column is not None and len(text) > b.column:
-        end = b.end_column if b.end_column is not None and b.end_line in (None, b.line) else None
-        part = text[b.column : end].strip()
-        if part:
-            return printable(part)
-    return printable(text.strip() or b.type or "graph break")
+    text, start, end, _ = places.span(b)
+    return printable(text[start:end].strip() or b.type or "graph break")

@@ -38,6 +38,33 @@ def methods(lines: dict[int, str]) -> list[tuple[str, int, int, str]]:
     ]  # fmt: skip
 
 
+def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | None:
+    """The columns of an expression in its line; None where they are unknown or do not fit the text.
+
+    A file may be compiled from a text of another indentation than its own: then columns would cut words in two.
+    `end` None: the longest expression that begins there.
+    """
+    length = len(text.rstrip())
+    if start is None or not 0 <= start < length or text[start].isspace() or _cuts_a_word(text, start):
+        return None
+    if end is None:
+        end = next((n for n in range(length, start, -1) if _is_expression(text[start:n])), length)
+    fits = start < end <= length and not text[end - 1].isspace() and not _cuts_a_word(text, end)
+    return (start, end) if fits else None
+
+
+def _cuts_a_word(text: str, at: int) -> bool:
+    around = text[max(0, at - 1) : at + 1]
+    return len(around) == 2 and all(c.isalnum() or c == "_" for c in around)
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        return len(text) < 1000 and ast.parse(text, mode="eval").body.end_col_offset == len(text.encode())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
 @functools.lru_cache(maxsize=32)
 def _parsed(text: str, first: int) -> list[ast.stmt]:
     """Those of one excerpt.  A magic is no Python, but takes a line; an excerpt may begin deep inside."""

@@ -19,7 +19,7 @@ from dynascope.widgets.bands import region_name
 from dynascope.widgets.graphrun import run_words
 from dynascope.widgets.model import sorted_breaks
 from dynascope.widgets.timeline import cost_text, timeline
-from dynascope.widgets.words import Places, printable, shorten
+from dynascope.widgets.words import Places, indent_of, printable, shorten
 
 MOST = 12
 _CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -126,7 +126,7 @@ class _Terminal:
         return [self.paint(line, *styles) for line in lines]
 
     def break_(self, b: Break) -> list[str]:
-        place = self.places.at(b.file, b.line, b.cell, b.column)
+        place = self.places.of_break(b)
         outcome = self.outcome(b) + allowed_words(b, self.places)
         hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
         colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
@@ -157,17 +157,11 @@ class _Terminal:
 
     def source(self, b: Break, colour: str) -> list[str]:
         """The line of the break, with a caret line under its columns."""
-        raw = self.places.lines(b.file).get(b.line, b.source)
+        raw, start, end, _ = self.places.span(b)
         text = printable(raw, 4000).expandtabs(1).rstrip()
         if not text.strip():
             return []
-        indent = len(text) - len(text.lstrip())
-        start = b.column if b.column is not None and b.column < len(text) else indent
-        end = (
-            b.end_column
-            if b.end_column is not None and b.end_line in (None, b.line) and start < b.end_column <= len(text)
-            else len(text)
-        )
+        indent = indent_of(text)
         gutter = f"{b.line:>7} │ "
         room = self.width - len(gutter)
         shown, start, end = text[indent:], max(0, start - indent), max(1, end - indent)

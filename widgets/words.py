@@ -10,8 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from dynascope.compiler.report import Frame, Report, Source
-from dynascope.widgets.syntax import methods
+from dynascope.compiler.report import Break, Frame, Report, Source
+from dynascope.widgets.syntax import methods, span
 
 #: C1 controls, surrogates, non-characters, and the marks that reorder or hide text
 _UNSAFE = re.compile(
@@ -164,6 +164,21 @@ class Places:
             if column is not None:
                 text += f":{column + 1}"
         return text
+
+    def span(self, b: Break) -> tuple[str, int, int, bool]:
+        """The line of a break, where in it the break stands, and whether that is known or stands for the whole line."""
+        text = self.lines(b.file).get(b.line)
+        if text is None:  # the break's own text of its line has lost its indentation
+            return b.source, 0, len(b.source), False
+        below = b.end_line not in (None, b.line)
+        found = span(text, b.column, len(text.rstrip()) if below else b.end_column)
+        start, end = found or (indent_of(text), len(text.rstrip()))
+        return text, start, max(start, end), found is not None
+
+    def of_break(self, b: Break) -> str:
+        """`In[3]:4:5`; without a column where that does not fit the source."""
+        unfit = b.line in self.lines(b.file) and not self.span(b)[3]
+        return self.at(b.file, b.line, b.cell, None if unfit else b.column)
 
     def named(self, text: str) -> str:
         """`text` with the files of cells, which are no names that a user knows, under the cells' names."""
