@@ -27,6 +27,7 @@ from dynascope.compiler.torch_private.translators import (
     regions_of,
     summaries,
     symbol_sizes,
+    without_traceback,
 )
 
 _QUIET_TRACE_EVENTS = frozenset({
@@ -97,10 +98,13 @@ def _quiet_trace(hooks: Hooks) -> Undo:
         if _internal.trace_log.handlers == [hooks.trace_handler]:
             if name in _QUIET_TRACE_EVENTS:
                 return
-            if name == "artifact" and not hooks.bytecode:
+            if name == "artifact":
                 metadata = metadata_fn()
-                if str(metadata.get("name")).endswith("_BYTECODE"):
+                label = str(metadata.get("name"))
+                if label.endswith("_BYTECODE") and not hooks.bytecode:
                     return
+                if label == "dynamo_graph_break_reason":
+                    payload_fn = functools.partial(without_traceback, payload_fn)
                 passes(name, lambda: metadata, payload_fn=payload_fn, **rest)
                 return
         passes(name, metadata_fn, payload_fn=payload_fn, **rest)

@@ -80,6 +80,19 @@ def summaries(stack: Any) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def without_traceback(make: Any) -> Any:
+    """A break's text without Dynamo's own traceback behind it: no report has that, and making it is a third of recording.
+
+    `make` is what torch makes the text with; where it is another than is known here, it makes it all.
+    """
+    told = getattr(make, "__closure__", None) or ()
+    if len(told) == 1 and make.__code__.co_freevars == ("user_stack_trace",):
+        text = told[0].cell_contents
+        if "Graph Break Reason: " in text:  # elsewhere the reason is in the traceback
+            return text
+    return make()
+
+
 def module_path(stack: Any) -> str | None:
     if not stack:
         return None

@@ -290,6 +290,23 @@ def test_a_log_that_the_user_asked_for_gets_every_record() -> None:
     assert "chromium_event" in told
 
 
+@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="there a reason can stand in the traceback alone")
+def test_dynamos_own_traceback_which_no_report_has_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    import traceback
+
+    made: list[str] = []
+
+    def format_exc() -> str:
+        made.append("Traceback (most recent call last): of Dynamo's own")
+        return made[-1]
+
+    monkeypatch.setattr(traceback, "format_exc", format_exc)
+    (found,) = explain(broken, backend="eager")(torch.ones(2)).breaks
+    assert made == []
+    assert found.text.startswith("Graph break in user code at ")
+    assert "User code traceback" not in found.text
+
+
 def test_progress_tells_what_is_compiled() -> None:
     told: list[dict[str, Any]] = []
     explain(broken, on_progress=told.append, backend="eager")(torch.ones(2))
