@@ -149,7 +149,7 @@ class BreakTable:
             self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(found)
         # a text without a stack names the innermost line only: where the frame itself stood is then not known
         # (a resume function is told under the name of the user's function that it continues)
-        names = (frame.code_name, frame.name) if frame.kind == "resume" else (frame.code_name,)
+        names = (frame.code_name, places.user_name(frame.code_name))
         own = [e["line"] for e in stack if e["file"] == frame.file and e["function"] in names]
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
         found.hits.append(hit)

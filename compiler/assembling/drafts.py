@@ -129,7 +129,9 @@ class Drafts:
             draft.code = event["code"]
             draft.thread = event.get("thread", draft.thread)
         elif kind == "graph_end":
-            self.draft(event).graph_end = event
+            draft = self.draft(event)
+            draft.graph_end = event
+            draft.code = draft.code or event["code"]  # torch.export traces without a frame
         elif kind == "nodes":
             self.draft(event).modules = event["modules"]
             self.draft(event).sizes = event["sizes"]

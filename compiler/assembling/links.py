@@ -39,12 +39,13 @@ class Links:
         self._call(draft, frame)
         if frame.kind != "resume":
             return None
+        name = places.user_name(frame.code_name)
         # branches that join have one resume function: the frame that called it is the one that it continues
         makers = self._made.get(draft.code.get("uid", -1), [])
         before, made = next((m for m in reversed(makers) if m[0].id == frame.parent), makers[-1] if makers else (None, None))
         if before is not None and made is not None:
             frame.continues = before.id
-            if places.user_name(before.code_name) == frame.name:
+            if places.user_name(before.code_name) == name:
                 frame.name = before.name
             line, column = made["resume_at"][0] or frame.line, made["resume_at"][1]
             frame.resume = Resume(
@@ -55,7 +56,7 @@ class Links:
             )
             frame.end_line = made["original"]["end_line"]
         else:
-            told = [f.id for f in self._left.get(((draft.process, frame.name, frame.file), frame.line), [])]
+            told = [f.id for f in self._left.get(((draft.process, name, frame.file), frame.line), [])]
             frame.continues = frame.parent if frame.parent in told or not told else told[-1]
             frame.resume = Resume(line=frame.line)
         if draft.process in self._cut:

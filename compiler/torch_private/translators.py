@@ -20,6 +20,13 @@ def positions(instruction: Any) -> list[int | None]:
     return [at.lineno, at.col_offset, at.end_lineno, at.end_col_offset]
 
 
+def outermost(translator: Any) -> Any:
+    """The translator of the frame itself, where this one is of a function that is traced into it."""
+    while getattr(translator, "parent", None) is not None:
+        translator = translator.parent
+    return translator
+
+
 def instructions_around(translator: Any) -> dict[int, Any]:
     """By code object, the instructions that the translator and its callers go through.
 
@@ -85,7 +92,7 @@ def without_traceback(make: Any) -> Any:
 
     `make` is what torch makes the text with; where it is another than is known here, it makes it all.
     """
-    told = getattr(make, "__closure__", None) or ()
+    told: Any = getattr(make, "__closure__", None) or ()
     if len(told) == 1 and make.__code__.co_freevars == ("user_stack_trace",):
         text = told[0].cell_contents
         if "Graph Break Reason: " in text:  # elsewhere the reason is in the traceback
@@ -123,7 +130,8 @@ def entered_function(function: Any) -> tuple[Any, str]:
     """
     module = getattr(function, "__self__", None)
     if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
-        return getattr(module.forward, "__func__", module.forward), type(module).__name__
+        forward = getattr(module, "forward", function)  # of what is no nn.Module, the call itself
+        return getattr(forward, "__func__", forward), type(module).__name__
     code = getattr(function, "__code__", None)
     if code is not None and code.co_filename.endswith("external_utils.py"):
         for variable in {"fn", "func"} & set(code.co_freevars):  # torch's wrapper; that of error_on_graph_break has no name

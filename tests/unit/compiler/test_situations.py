@@ -461,6 +461,35 @@ def test_blocks_that_are_compiled_each_for_itself_do_not_call_each_other() -> No
     assert [(f.name, f.parent, f.called_from) for f in report.frames] == [("Block", None, None)] * 2
 
 
+class Helped(torch.nn.Module):
+    def helper(self, x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.helper(x)
+        return self.helper(x)
+
+
+def test_a_module_and_its_resume_functions_have_its_name_and_their_lines() -> None:
+    report = explain(Helped(), backend="eager")(torch.ones(2))
+    assert {f.name for f in report.frames if "forward" in f.code_name} == {"Helped"}
+    first = Helped.forward.__code__.co_firstlineno
+    hits = [h.line for h in report.breaks[0].hits if "forward" in report.frame(h.frame).code_name]
+    assert hits == [first + 1, first + 2]
+
+
+class Doubling:
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+def test_the_call_of_an_object_that_is_no_module() -> None:
+    report = seen(lambda: torch.compile(Doubling().__call__, backend="eager")(torch.ones(2)))
+    assert report.compiled == ["Doubling"]
+    assert all(took is True for took in report.hooks.values()), report.hooks
+
+
 def test_a_resume_function_bears_the_name_of_what_it_continues() -> None:
     def twice(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         @functools.wraps(function)
@@ -477,3 +506,8 @@ def test_a_resume_function_bears_the_name_of_what_it_continues() -> None:
 
     report = explain(f, backend="eager")(torch.ones(2))
     assert [(f.name, f.kind) for f in report.frames] == [("f", "function"), ("f", "resume")]
+
+
+def test_what_export_traces_is_named() -> None:
+    report = seen(lambda: torch.export.export(Blocks(), (torch.ones(2, 2),), strict=True))
+    assert "?" not in {f.name for f in report.frames}
