@@ -176,11 +176,13 @@ def random_state() -> Iterator[None]:
     numpy = sys.modules.get("numpy")
     python, generator = random.getstate(), torch.random.get_rng_state()
     array = numpy.random.get_state() if numpy is not None else None
-    devices = {
-        module: module.get_rng_state_all()
+    devices = [
+        (module.set_rng_state_all, module.get_rng_state_all())
         for module in (getattr(torch, name, None) for name in ("cuda", "xpu"))
         if module is not None and module.is_available() and module.is_initialized()
-    }
+    ]
+    if torch.backends.mps.is_available():
+        devices.append((torch.mps.set_rng_state, torch.mps.get_rng_state()))
     try:
         yield
     finally:
@@ -188,5 +190,5 @@ def random_state() -> Iterator[None]:
         torch.random.set_rng_state(generator)
         if numpy is not None:
             numpy.random.set_state(array)
-        for module, states in devices.items():
-            module.set_rng_state_all(states)
+        for put_back, state in devices:
+            put_back(state)

@@ -31,13 +31,14 @@ FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
 #: what autograd's engine runs, for a device in a thread of its own
 ENGINE = "autograd::engine::evaluate_function"
 
-#: copies that return when they are done; `cudaMemcpyAsync` and its like are followed by a wait of their own
-_BLOCKING = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
+#: calls that return when the device is done; `cudaMemcpyAsync` and its like are followed by a wait of their own
+_BLOCKING = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream", "urEventWait", "urQueueFinish")
 #: characters of a name that are kept: templates have names of thousands
 _LONGEST = 200
 _KINDS = {
     "cpu_op": "cpu", "user_annotation": "cpu", "cuda_runtime": "runtime", "cuda_driver": "runtime", "xpu_runtime": "runtime",
-    "privateuse1_runtime": "runtime", "kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "copy",
+    "xpu_driver": "runtime", "privateuse1_runtime": "runtime", "privateuse1_driver": "runtime", "kernel": "kernel",
+    "gpu_memcpy": "copy", "gpu_memset": "copy",
 }  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def plain_events(trace: dict[str, Any]) -> list[Event]:
         events.append({
             "name": str(record["name"])[:_LONGEST], "kind": kind, "start": _nanoseconds(record["ts"]),
             "duration": _nanoseconds(record.get("dur", 0)),
-            "thread": f"stream {more.get('stream')}" if on_device else record.get("tid"),
+            "thread": f"stream {more.get('stream', record.get('tid'))}" if on_device else record.get("tid"),  # XPU: a queue
             "device": more.get("device") if on_device else None,
             "correlation": more.get("correlation") if kind != "cpu" else None,
             "sequence": more.get("Sequence number") if kind == "cpu" else None,

@@ -363,6 +363,22 @@ def test_a_chrome_trace_of_a_gpu_is_read() -> None:
     assert list(trees(events)) == [5]
 
 
+def test_a_chrome_trace_of_an_xpu_is_read() -> None:
+    """Its kernels name a queue in place of a stream, and newer profilers tell of the driver's calls, too."""
+    common = {"ph": "X", "pid": 1, "tid": 5, "ts": 10, "dur": 2}
+    trace = {"traceEvents": [
+        {**common, "cat": "xpu_runtime", "name": "urEnqueueKernelLaunch", "args": {"correlation": 7}},
+        {**common, "cat": "xpu_driver", "name": "zeCommandListAppendLaunchKernel", "args": {"correlation": 7}},
+        {**common, "cat": "kernel", "name": "k", "tid": 2, "args": {"correlation": 7, "device": 0, "sycl queue": 2}},
+        {**common, "cat": "xpu_runtime", "name": "urQueueFinish", "ts": 20, "args": {"correlation": 8}},
+    ]}  # fmt: skip
+    events = plain_events(trace)
+    assert [(e["kind"], e["thread"]) for e in events] == [
+        ("runtime", 5), ("runtime", 5), ("kernel", "stream 2"), ("runtime", 5),
+    ]  # fmt: skip
+    assert [span.is_wait for span in trees(events)[5]] == [False, True]
+
+
 # -- compiled code that the report lacks -----------------------------------------------------------------------------------
 
 
