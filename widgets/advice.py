@@ -101,14 +101,18 @@ def cause_of(report: Report, frame: Frame) -> Break | None:
 
 def eager_because_of(report: Report, b: Break) -> list[Frame]:
     """The frames that run eagerly as a whole because of a break."""
+    if b.outcome != "skipped":
+        return []
     return [f for f in report.frames if f.status == "skipped" and cause_of(report, f) is b]
 
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:
     """Whether a break that skips skips no whole frame: what comes before it is compiled, what comes after runs eagerly."""
-    frames = {f.id: f for f in report.frames}
-    skipped = [frames[h.frame].status for h in b.hits if h.outcome == "skipped" and h.frame in frames]
-    return b.outcome == "skipped" and bool(skipped) and all(status == "compiled" for status in skipped)
+    if b.outcome != "skipped":
+        return False
+    met = {h.frame for h in b.hits if h.outcome == "skipped"}
+    found = [f.status for f in report.frames if f.id in met]
+    return bool(found) and all(status == "compiled" for status in found)
 
 
 def outcome_words(report: Report, b: Break) -> str:

@@ -210,6 +210,9 @@ def test_folds_of_an_fx_graph_open_one_by_one_by_mouse_and_keyboard(open_page: O
     keyboard.press("Enter")
     assert nodes.count() == drawn + 12
     assert shown.page.evaluate("() => document.activeElement.getAttribute('aria-expanded')") == "false"
+    shown.select("f0")
+    shown.select("g0")
+    assert nodes.count() == drawn + 12  # what was open is open still
     shown.root.get_by_role("button", name="Fold all").click()
     assert nodes.count() == drawn
     assert shown.root.get_by_role("button", name="Fold all").count() == 0

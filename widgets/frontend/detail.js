@@ -47,11 +47,11 @@ function runBody(body, ctx) {
       h("span", { text: b.label }), h("i", { style: `--h:${b.part}%` }), h("b", { text: b.value }))))));
 }
 
-function partBody(part, ctx, name) {
+function partBody(part, ctx, name, open) {
   const { body } = part;
   if (part.kind === "code") return codePart(body);
   if (part.kind === "source") return codePart({ text: sourceText(ctx.content.lens, body), lang: "python", start: body.start });
-  if (part.kind === "graph") return fxView(body, ctx.point, name);
+  if (part.kind === "graph") return fxView(body, ctx.point, name, open);
   if (part.kind === "run") return runBody(body, ctx);
   if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
   if (part.kind === "prose") {
@@ -72,7 +72,7 @@ const MARKS = { break: "✂", graph: "▦", skipped: "–", failed: "✗", empty
 
 export function detailView(ctx) {
   const node = h("section", { cls: "dyn-detail", "aria-label": "detail", tabindex: "-1" });
-  const chosen = new Map();
+  const chosen = new Map(), opened = new Map();
   let id = "", content = null;
 
   function tabs(detail) {
@@ -88,7 +88,7 @@ export function detailView(ctx) {
         if (on && focus) tab.focus();
       }
       panel.setAttribute("aria-label", part.name);
-      panel.replaceChildren(partBody(part, ctx, `${detail.title} ${detail.code}`));
+      panel.replaceChildren(partBody(part, ctx, `${detail.title} ${detail.code}`, opened.get(id)));
     };
     for (const part of detail.parts) {
       list.append(h("a", { cls: "dyn-tab", role: "tab", tabindex: "-1", "data-key": part.key, href: linkTo(id, part.key), text: part.name, onclick: (event) => {
@@ -106,7 +106,7 @@ export function detailView(ctx) {
   function switches(detail) {
     if (!ctx.canRun() || !detail.target || !["break", "function", "skipped", "failed", "statements"].includes(detail.kind)) return null;
     const where = detail.kind === "break" ? "here" : "in this function";
-    const box = h("div", { cls: "dyn-row dyn-switches", role: "group", "aria-label": `error_on_graph_break ${where}` });
+    const box = h("div", { cls: "dyn-switches", role: "group", "aria-label": `error_on_graph_break ${where}` });
     for (const [set, word] of [["allow", "Allow"], ["error", "Error"]]) {
       const on = ctx.pending.regions.get(detail.target) === set;
       box.append(h("button", { cls: "dyn-btn", type: "button", "aria-pressed": String(on), "data-set": set, text: `${word} ${where}`, title: `${set === "allow" ? "allow graph breaks" : "fail at a graph break"} ${where}, at the next run`,
@@ -117,6 +117,7 @@ export function detailView(ctx) {
 
   function show(model, which) {
     [content, id] = [model, which];
+    if (!opened.has(id)) opened.set(id, new Set());
     const detail = content.details[id];
     node.hidden = false;
     if (!detail) {
@@ -129,8 +130,8 @@ export function detailView(ctx) {
     node.replaceChildren(
       h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
         h("h2", { cls: "dyn-dtitle" }, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
-        h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), detail.copy ? copyButton(detail.copy, "Copy place") : null, ...links)),
-      h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, switches(detail), ...(detail.parts.length ? tabs(detail) : [])), facts));
+        h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), detail.copy ? copyButton(detail.copy, "Copy place") : null, switches(detail), ...links)),
+      h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, ...(detail.parts.length ? tabs(detail) : [])), facts));
   }
   return { node, show, choose: (kind, part) => chosen.set(kind, part) };
 }

@@ -81,8 +81,8 @@ function fxShape(b) {
       : [text(middle, b.y + (b.time ? 17 : b.h / 2 + 4), b.title), text(middle, b.y + 31, b.time, "dyn-fxval"), text(middle, b.y + b.h + 11, b.note, "dyn-fxval")])];
 }
 
-function fxPicture(drawing, nodes, point, name, changed) {
-  const whole = shapesOf(drawing, nodes), open = new Set(), pane = h("div", { cls: "dyn-fxpane" });
+function fxPicture(drawing, nodes, point, name, open, changed) {
+  const whole = shapesOf(drawing, nodes), pane = h("div", { cls: "dyn-fxpane" });
   let shown = [], parts = new Map(), arrows = [], now = "";
 
   function draw() {
@@ -95,7 +95,7 @@ function fxPicture(drawing, nodes, point, name, changed) {
       ...picture.groups.map((b) => parts.get(b.id)), ...arrows.map(([, path]) => path), ...picture.boxes.map((b) => parts.get(b.id))));
     stop(parts.has(now) ? now : shown[0].id);
     light();
-    changed(open.size);
+    changed();
   }
   function light() {
     for (const [id, part] of parts) part.setAttribute("aria-pressed", String(id === now));
@@ -143,12 +143,13 @@ function fxPicture(drawing, nodes, point, name, changed) {
 
 const KINDS = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
 
-export function fxView(body, pointAt, name) {
+// `open`: the folds that are open; they stay so when the detail is drawn anew.
+export function fxView(body, pointAt, name, open) {
   const { nodes, picture } = body, told = h("div", { cls: "dyn-told", role: "status" }), pane = h("div");
   const kinds = [...new Set(nodes.map((n) => n.kind))];
   const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), KINDS[k] || k)),
     nodes.some((n) => n.time) ? h("span", {}, h("i", { cls: "dyn-heatkey" }), "time alone, eager") : null);
-  let listed = false, open = 0, at = -1;
+  let listed = false, at = -1;
   const point = (node) => {
     at = node.at === undefined ? nodes.indexOf(node) : node.at;
     told.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
@@ -158,9 +159,9 @@ export function fxView(body, pointAt, name) {
   const fold = h("button", { cls: "dyn-btn", type: "button", text: "Fold all", onclick: () => drawn.fold() });
   const buttons = () => {
     kind.textContent = listed ? "As a graph" : "As a list";
-    fold.hidden = listed || !open;
+    fold.hidden = listed || !open.size;
   };
-  const drawn = fxPicture(picture, nodes, point, name, (count) => { open = count; buttons(); });
+  const drawn = fxPicture(picture, nodes, point, name, open, buttons);
   function show() {
     pane.replaceChildren(listed ? fxList(nodes, point, at) : drawn.pane);
     buttons();

@@ -622,8 +622,8 @@ return[s("rect",{x:b.x,y:b.y,width:b.w,height:b.h,rx:round}),
 ...(b.inside?[triangle(b,false),text(b.x + 26,b.y + 17,b.title,"","start"),text(b.x + 26,b.y + 31,b.note,"dyn-fxval","start")]
 :[text(middle,b.y +(b.time?17:b.h / 2 + 4),b.title),text(middle,b.y + 31,b.time,"dyn-fxval"),text(middle,b.y + b.h + 11,b.note,"dyn-fxval")])];
 }
-function fxPicture(drawing,nodes,point,name,changed){
-const whole=shapesOf(drawing,nodes),open=new Set(),pane=h("div",{cls:"dyn-fxpane"});
+function fxPicture(drawing,nodes,point,name,open,changed){
+const whole=shapesOf(drawing,nodes),pane=h("div",{cls:"dyn-fxpane"});
 let shown=[],parts=new Map(),arrows=[],now="";
 function draw(){
 const picture=unfolded(whole,open);
@@ -635,7 +635,7 @@ pane.replaceChildren(s("svg",{width:picture.width,height:picture.height,role:"gr
 ...picture.groups.map((b)=>parts.get(b.id)),...arrows.map(([,path])=>path),...picture.boxes.map((b)=>parts.get(b.id))));
 stop(parts.has(now)?now:shown[0].id);
 light();
-changed(open.size);
+changed();
 }
 function light(){
 for(const[id,part]of parts)part.setAttribute("aria-pressed",String(id===now));
@@ -680,12 +680,12 @@ requestAnimationFrame(()=>{pane.scrollLeft=(pane.scrollWidth - pane.clientWidth)
 return{pane,fold(){open.clear();draw();}};
 }
 const KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"reduction",shape:"shape, index",output:"output"};
-function fxView(body,pointAt,name){
+function fxView(body,pointAt,name,open){
 const{nodes,picture}=body,told=h("div",{cls:"dyn-told",role:"status"}),pane=h("div");
 const kinds=[...new Set(nodes.map((n)=>n.kind))];
 const key=h("div",{cls:"dyn-legend"},...kinds.map((k)=>h("span",{},h("i",{cls:`dyn-dot dyn-fx-${k}`}),KINDS[k]||k)),
 nodes.some((n)=>n.time)?h("span",{},h("i",{cls:"dyn-heatkey"}),"time alone, eager"):null);
-let listed=false,open=0,at=-1;
+let listed=false,at=-1;
 const point=(node)=>{
 at=node.at===undefined?nodes.indexOf(node):node.at;
 told.textContent=node.full +(node.place?`  ·  ${node.place}`:"");
@@ -695,9 +695,9 @@ const kind=h("button",{cls:"dyn-btn",type:"button",onclick:()=>{listed=!listed;s
 const fold=h("button",{cls:"dyn-btn",type:"button",text:"Fold all",onclick:()=>drawn.fold()});
 const buttons=()=>{
 kind.textContent=listed?"As a graph":"As a list";
-fold.hidden=listed||!open;
+fold.hidden=listed||!open.size;
 };
-const drawn=fxPicture(picture,nodes,point,name,(count)=>{open=count;buttons();});
+const drawn=fxPicture(picture,nodes,point,name,open,buttons);
 function show(){
 pane.replaceChildren(listed?fxList(nodes,point,at):drawn.pane);
 buttons();
@@ -741,11 +741,11 @@ h("code",{text:body.code}),copyButton(body.code,"Copy")),
 ...body.groups.map((g)=>h("div",{},h("h3",{text:g.title}),...g.bars.map((b)=>h("div",{cls:"dyn-figure"},
 h("span",{text:b.label}),h("i",{style:`--h:${b.part}%`}),h("b",{text:b.value}))))));
 }
-function partBody(part,ctx,name){
+function partBody(part,ctx,name,open){
 const{body}=part;
 if(part.kind==="code")return codePart(body);
 if(part.kind==="source")return codePart({text:sourceText(ctx.content.lens,body),lang:"python",start:body.start});
-if(part.kind==="graph")return fxView(body,ctx.point,name);
+if(part.kind==="graph")return fxView(body,ctx.point,name,open);
 if(part.kind==="run")return runBody(body,ctx);
 if(part.kind==="issue")return h("div",{},h("div",{cls:"dyn-row"},copyButton(body,"Copy text for an issue")),h("pre",{cls:"dyn-code dyn-wrap",tabindex:"0",text:body}));
 if(part.kind==="prose"){
@@ -764,7 +764,7 @@ h("td",{cls:"dyn-monot",text:b}),h("td",{text:c})))));
 const MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"⋯"};
 function detailView(ctx){
 const node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"});
-const chosen=new Map();
+const chosen=new Map(),opened=new Map();
 let id="",content=null;
 function tabs(detail){
 const list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"});
@@ -779,7 +779,7 @@ if(on)mark(tab);
 if(on&&focus)tab.focus();
 }
 panel.setAttribute("aria-label",part.name);
-panel.replaceChildren(partBody(part,ctx,`${detail.title} ${detail.code}`));
+panel.replaceChildren(partBody(part,ctx,`${detail.title} ${detail.code}`,opened.get(id)));
 };
 for(const part of detail.parts){
 list.append(h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":part.key,href:linkTo(id,part.key),text:part.name,onclick:(event)=>{
@@ -796,7 +796,7 @@ return[list,panel];
 function switches(detail){
 if(!ctx.canRun()||!detail.target||!["break","function","skipped","failed","statements"].includes(detail.kind))return null;
 const where=detail.kind==="break"?"here":"in this function";
-const box=h("div",{cls:"dyn-row dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});
+const box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});
 for(const[set,word]of[["allow","Allow"],["error","Error"]]){
 const on=ctx.pending.regions.get(detail.target)===set;
 box.append(h("button",{cls:"dyn-btn",type:"button","aria-pressed":String(on),"data-set":set,text:`${word} ${where}`,title:`${set==="allow"?"allow graph breaks":"fail at a graph break"} ${where}, at the next run`,
@@ -806,6 +806,7 @@ return box;
 }
 function show(model,which){
 [content,id]=[model,which];
+if(!opened.has(id))opened.set(id,new Set());
 const detail=content.details[id];
 node.hidden=false;
 if(!detail){
@@ -818,8 +819,8 @@ const links=(detail.links||[]).map(([name,url])=>h("a",{cls:"dyn-out",href:url,t
 node.replaceChildren(
 h("div",{cls:`dyn-dhead dyn-d-${detail.kind}`},
 h("h2",{cls:"dyn-dtitle"},h("span",{cls:"dyn-dkind",text:`${MARKS[detail.kind]||"▢"} ${detail.title}`}),detail.code?[" ",h("code",{text:detail.code})]:null),
-h("div",{cls:"dyn-where"},h("span",{text:detail.place}),detail.copy?copyButton(detail.copy,"Copy place"):null,...links)),
-h("div",{cls:"dyn-dbody"},h("div",{cls:"dyn-dmain"},switches(detail),...(detail.parts.length?tabs(detail):[])),facts));
+h("div",{cls:"dyn-where"},h("span",{text:detail.place}),detail.copy?copyButton(detail.copy,"Copy place"):null,switches(detail),...links)),
+h("div",{cls:"dyn-dbody"},h("div",{cls:"dyn-dmain"},...(detail.parts.length?tabs(detail):[])),facts));
 }
 return{node,show,choose:(kind,part)=>chosen.set(kind,part)};
 }
