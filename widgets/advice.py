@@ -16,6 +16,7 @@ _GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
     "It may be possible to write Dynamo",
 )  # fmt: skip
+_EMPTY = re.compile(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b| \((?:reason: None|has_kwargs False)\)")
 #: words of the compiler's titles that say nothing of their own
 _PLAIN = frozenset(
     [
@@ -123,8 +124,8 @@ def outcome_words(report: Report, b: Break) -> str:
 
 
 def said(text: str, limit: int) -> str:
-    """What the compiler said, without addresses of objects (they differ from run to run) and messages that say "None"."""
-    return printable(re.sub(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b", "", text[: 2 * limit + 1000]), limit)
+    """What the compiler said, without addresses of objects (they differ from run to run) and what says nothing."""
+    return printable(_EMPTY.sub("", text[: 2 * limit + 1000]), limit)
 
 
 def set_by(region: str) -> str:

@@ -73,31 +73,8 @@ class _Details:
     # -- breaks -----------------------------------------------------------------------------------
 
     def _break(self, b: Break) -> Detail:
-        code = break_code(b, self.places)
         place = self.places.of_break(b)
-        function = self.places.function(b.function, b.file, b.line)
-        resumes = [r for h in b.hits for r in h.resumes]
-        facts = [["outcome", self._outcome(b), ""]]
-        for r in list(dict.fromkeys(resumes))[:6]:
-            if r in self.frames:
-                facts.append(["goes on in", self._frame_words(self.frames[r]), r])
-        for f in eager_because_of(self.report, b)[:6]:
-            facts.append(["runs eagerly", self._frame_words(f), f.id])
-        facts.append(["seen from", plural(len(b.hits), "frame"), ""])
-        facts.append(
-            [
-                "error_on_graph_break",
-                printable(flag_words(b.error_on_graph_break, region_name(b, self.places) or b.region), 200),
-                "",
-            ]
-        )
-        if b.fullgraph is not None:
-            facts.append(["fullgraph", str(b.fullgraph), ""])
-        if b.allowed:
-            facts.append(["expected", "yes, allowed here", ""])
-        ends = [(n, g) for n, g in self.graphs.values() if g.break_ == b.id]
-        for n, g in ends[:4]:
-            facts.append(["ends", f"graph {n}", g.id])
+        facts = self._break_facts(b)
         parts: list[Part] = [_prose("reason", "Reason", self._why(b), advice(b))]
         if b.id in self.costs:
             facts += cost_facts(self.costs[b.id])
@@ -112,7 +89,8 @@ class _Details:
         if b.text:
             parts.append(_code("text", "Compiler's text", self.places.named(b.text), "prose"))
         detail: Detail = {
-            "kind": "break", "title": "Graph break", "code": shorten(code, 160), "place": place + _in(function),
+            "kind": "break", "title": "Graph break", "code": shorten(break_code(b, self.places), 160),
+            "place": place + _in(self.places.function(b.function, b.file, b.line)),
             "copy": place, "facts": facts, "parts": parts, "file": printable(b.file, 1000), "line": b.line,
             "target": break_target(b),
         }  # fmt: skip
@@ -121,6 +99,21 @@ class _Details:
             ids = b.gb_ids + ["page"] * len(urls)
             detail["links"] = [[printable(ids[i], 40), url] for i, url in enumerate(urls)]
         return detail
+
+    def _break_facts(self, b: Break) -> list[list[str]]:
+        facts = [["outcome", self._outcome(b), ""]]
+        resumes = dict.fromkeys(r for h in b.hits for r in h.resumes if r in self.frames)
+        facts += [["goes on in", self._frame_words(self.frames[r]), r] for r in list(resumes)[:6]]
+        facts += [["runs eagerly", self._frame_words(f), f.id] for f in eager_because_of(self.report, b)[:6]]
+        facts.append(["seen from", plural(len(b.hits), "frame"), ""])
+        flag = flag_words(b.error_on_graph_break, region_name(b, self.places) or b.region)
+        facts.append(["error_on_graph_break", printable(flag, 200), ""])
+        if b.fullgraph is not None:
+            facts.append(["fullgraph", str(b.fullgraph), ""])
+        if b.allowed:
+            facts.append(["expected", "yes, allowed here", ""])
+        ends = [(n, g) for n, g in self.graphs.values() if g.break_ == b.id]
+        return facts + [["ends", f"graph {n}", g.id] for n, g in ends[:4]]
 
     def _outcome(self, b: Break) -> str:
         """What came of a break; the worst of its hits, and of how many of them."""

@@ -8,6 +8,7 @@ edges are those given.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from dynascope.widgets import layout as lay
 from dynascope.widgets.wrap import wrapped
@@ -30,50 +31,74 @@ def packed(
     """
     parts = _parts(boxes, edges, groups)
     engine: lay.Engine = "auto" if len(parts) <= DOT_PARTS and len(groups) <= DOT_GROUPS and not quick else "layered"
-    row_gap, side_gap = lay.ROW_GAP, lay.SIDE_GAP
-    if compact:
-        engine, row_gap, side_gap = "layered", COMPACT_ROW_GAP, COMPACT_SIDE_GAP
-
-    def laid(
-        boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], engine: lay.Engine = engine
-    ) -> lay.Placement:
-        whole = lay.layout(boxes, edges, groups, engine=engine, compact=bool(compact))
-        return wrapped(whole, edges, room, tall=compact, bend=COMPACT_BEND) if compact else wrapped(whole, edges, room)
-
+    way = _Way(room, "layered" if compact else engine, compact)
     if len(parts) < 2:
-        return laid(boxes, edges, groups)
+        return way.laid(boxes, edges, groups)
     owner = {id: n for n, ids in enumerate(parts) for id in ids}
-    own_boxes: list[list[lay.Box]] = [[] for _ in parts]
-    own_edges: list[list[int]] = [[] for _ in parts]
-    own_groups: list[list[lay.Group]] = [[] for _ in parts]
+    own = [_Part([], [], [], any(id in alone for id in ids)) for ids in parts]
     for box in boxes:
-        own_boxes[owner[box.id]].append(box)
+        own[owner[box.id]].boxes.append(box)
     for group in groups:
-        own_groups[owner[group.id]].append(group)
+        own[owner[group.id]].groups.append(group)
     for number, edge in enumerate(edges):
         if owner[edge.source] == owner[edge.target]:
-            own_edges[owner[edge.source]].append(number)
-    placed_boxes: dict[str, lay.Rect] = {}
-    placed_groups: dict[str, lay.Rect] = {}
+            own[owner[edge.source]].edges.append(number)
+    return _set_out(own, edges, way)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How parts are laid out, and how far apart they stand."""
+
+    room: float
+    engine: lay.Engine
+    compact: float
+
+    @property
+    def gaps(self) -> tuple[float, float]:
+        """Between rows, and between parts of a row."""
+        return (COMPACT_ROW_GAP, COMPACT_SIDE_GAP) if self.compact else (lay.ROW_GAP, lay.SIDE_GAP)
+
+    def laid(self, boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], *, few: bool = False) -> lay.Placement:
+        """One part; `few`: so small that no better engine is asked."""
+        whole = lay.layout(boxes, edges, groups, engine="layered" if few else self.engine, compact=bool(self.compact))
+        if self.compact:
+            return wrapped(whole, edges, self.room, tall=self.compact, bend=COMPACT_BEND)
+        return wrapped(whole, edges, self.room)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What arrows join; `edges` are numbers of edges; `grows`: nothing may stand beside it."""
+
+    boxes: list[lay.Box]
+    groups: list[lay.Group]
+    edges: list[int]
+    grows: bool
+
+
+def _set_out(parts: list[_Part], edges: list[lay.Edge], way: _Way) -> lay.Placement:
+    """The parts one after the other, in rows."""
+    boxes: dict[str, lay.Rect] = {}
+    groups: dict[str, lay.Rect] = {}
     routes: list[list[lay.Point]] = [[] for _ in edges]
     engines = set()
+    row_gap, side_gap = way.gaps
     x = y = high = width = 0.0
-    for n in range(len(parts)):
-        few = len(own_groups[n]) + len(own_boxes[n]) < 4
-        mine = [edges[i] for i in own_edges[n]]
-        part = laid(own_boxes[n], mine, own_groups[n], "layered" if few else engine)
-        engines.add(part.engine)
-        grows = any(id in alone for id in parts[n])
-        if x and (grows or x + part.width - 2 * lay.MARGIN > room):
+    for part in parts:
+        few = len(part.groups) + len(part.boxes) < 4
+        placed = way.laid(part.boxes, [edges[i] for i in part.edges], part.groups, few=few)
+        engines.add(placed.engine)
+        if x and (part.grows or x + placed.width - 2 * lay.MARGIN > way.room):
             x, y, high = 0.0, y + high - 2 * lay.MARGIN + row_gap, 0.0
-        placed_boxes |= {id: _moved(r, x, y) for id, r in part.boxes.items()}
-        placed_groups |= {id: _moved(r, x, y) for id, r in part.groups.items()}
-        for number, route in zip(own_edges[n], part.edges, strict=True):
+        boxes |= {id: _moved(r, x, y) for id, r in placed.boxes.items()}
+        groups |= {id: _moved(r, x, y) for id, r in placed.groups.items()}
+        for number, route in zip(part.edges, placed.edges, strict=True):
             routes[number] = [(round(a + x, 1), round(b + y, 1)) for a, b in route]
-        width, high = max(width, x + part.width), max(high, part.height)
-        x += room if grows else part.width - 2 * lay.MARGIN + side_gap
+        width, high = max(width, x + placed.width), max(high, placed.height)
+        x += way.room if part.grows else placed.width - 2 * lay.MARGIN + side_gap
     used = "dot" if "dot" in engines else "layered"
-    return lay.Placement(round(width, 1), round(y + high, 1), placed_boxes, placed_groups, routes, used)
+    return lay.Placement(round(width, 1), round(y + high, 1), boxes, groups, routes, used)
 
 
 def _moved(r: lay.Rect, x: float, y: float) -> lay.Rect:

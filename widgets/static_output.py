@@ -17,7 +17,7 @@ from dynascope.widgets.picture import svg
 from dynascope.widgets.split import short_picture
 from dynascope.widgets.text import to_text
 from dynascope.widgets.wire import ViewModel
-from dynascope.widgets.words import Places, printable
+from dynascope.widgets.words import Places, printable, shorten
 
 #: rows of the table of breaks
 ROWS = 40
@@ -78,14 +78,25 @@ def _table(model: ViewModel) -> str:
     cell = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0"'
     head = "".join(f"<th {cell}>{name}</th>" for name in ("place", "graph break", "outcome", "why"))
     rows = []
+    told = set()
     for row in model["breaks"][:ROWS]:
         outcome = row["told"] + (" (allowed)" if row["allowed"] else "")
         if row["hits"] > 1:
             outcome += f", {row['hits']} hits"
+        why, step = escape(row["type"]), _first_step(model, row["id"])
+        if step and step not in told:  # once: many breaks are mended in the same way
+            why += f"<br>→ {escape(step)}"
+            told.add(step)
         rows.append(
             f"<tr><td {cell}><code>{escape(row['place'])}</code></td><td {cell}><code>{escape(row['code'])}</code></td>"
-            f"<td {cell}>{escape(outcome)}</td><td {cell}>{escape(row['type'])}</td></tr>"
+            f"<td {cell}>{escape(outcome)}</td><td {cell}>{why}</td></tr>"
         )
     more = len(model["breaks"]) - ROWS
     rest = f"<p>… and {more} more graph breaks</p>" if more > 0 else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"
+
+
+def _first_step(model: ViewModel, id: str) -> str:
+    """What to do about a break first, in a line or two."""
+    reason = next(part for part in model["details"][id]["parts"] if part["key"] == "reason")
+    return shorten(next(iter(reason["body"]["todo"]), "").replace("`", ""), 200)

@@ -6,8 +6,9 @@ import pytest
 from samples import frame, helper_five_times, loop, one_break, report
 
 from dynascope.compiler.report import Break, Hit, Report
-from dynascope.widgets.advice import advice, outcome_words, reasons
+from dynascope.widgets.advice import advice, outcome_words, reasons, said
 from dynascope.widgets.model import view_model
+from dynascope.widgets.static_output import static_html
 from dynascope.widgets.text import to_text
 
 
@@ -29,6 +30,12 @@ def told(type: str, explanation: str, reason: str = "") -> list[str]:
 def test_a_title_that_its_explanation_repeats_is_left_out(type: str, explanation: str) -> None:
     assert told(type, explanation) == [explanation]
     assert told(type, explanation, type) == [explanation]
+
+
+def test_what_says_nothing_is_left_out() -> None:
+    assert said("Skip `<function f at 0x7f00aa11bb>` (reason: None)", 200) == "Skip `<function f>`"
+    assert said("cannot trace `print` with ['str'] (has_kwargs False)", 200) == "cannot trace `print` with ['str']"
+    assert said("Skip f (reason: writes a file)", 200) == "Skip f (reason: writes a file)"
 
 
 def test_a_title_that_says_more_stays() -> None:
@@ -124,3 +131,14 @@ def test_a_long_text_ends_with_a_sentence() -> None:
     why = [line for line in lines if "One thing" in line or "word by word" in line]
     assert why[-1].endswith("word by word. …")
     assert all(len(line) <= 60 for line in lines[1:])
+
+
+def test_the_static_table_says_what_to_do_once_for_each_kind() -> None:
+    r = loop()
+    for b in r.breaks:
+        b.hints = ["Use `torch.cond` <here>."]
+    html = static_html(r)
+    assert html.count("→ Use torch.cond &lt;here&gt;.") == 1
+    r.breaks[0].hints = ["Remove the call."]
+    html = static_html(r)
+    assert html.count("→ Use torch.cond &lt;here&gt;.") == html.count("→ Remove the call.") == 1
