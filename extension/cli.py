@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dynascope.notebook_pages import DEFAULT_TIMEOUT
+from dynascope.saving import save, why_not
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -36,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg, .dot or .txt.")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
     run.add_argument("script", metavar="SCRIPT")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
 
     report = commands.add_parser(
         "report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json."
@@ -93,15 +94,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
 
-    _check_suffix(chosen.output)
+    _check_output(chosen.output)
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
     _say(str(report), sys.stdout)
-    if chosen.output:
-        path = report.save(_of_rank(Path(chosen.output)))
-        _say(f"report: {path}", sys.stdout)
-    return status
+    if not chosen.output:
+        return status
+    path = _of_rank(Path(chosen.output))
+    wrong = save(report, path)
+    _say(f"report: {path}" if wrong is None else f"-o {path}: {wrong}", sys.stdout if wrong is None else sys.stderr)
+    return status if wrong is None else status or FAILED
 
 
 def rank() -> str | None:
@@ -130,7 +133,7 @@ def _say(text: str, stream: TextIO) -> None:
 def _report(chosen: argparse.Namespace) -> int:
     import dynascope
 
-    _check_suffix(chosen.output)
+    _check_output(chosen.output)
     if not Path(chosen.trace).exists():
         raise UsageError(f"{chosen.trace}: no such file or folder")
     try:
@@ -140,18 +143,19 @@ def _report(chosen: argparse.Namespace) -> int:
     if not chosen.output:
         print(report)
         return 0
-    path = report.save(chosen.output)
+    wrong = save(report, chosen.output)
+    if wrong is not None:
+        raise UsageError(f"-o {chosen.output}: {wrong}")
     print(report.headline())
-    print(f"report: {path}")
+    print(f"report: {chosen.output}")
     return 0
 
 
-def _check_suffix(path: str | None) -> None:
-    """A suffix that cannot be saved is an error before anything runs."""
-    from dynascope.compiler.settings import SAVE_SUFFIXES
-
-    if path is not None and Path(path).suffix.lower() not in SAVE_SUFFIXES:
-        raise UsageError(f"-o {path}: the suffix must be one of {', '.join(SAVE_SUFFIXES)}")
+def _check_output(path: str | None) -> None:
+    """Where nothing can be saved is said before anything runs."""
+    reason = why_not(path) if path is not None else None
+    if reason is not None:
+        raise UsageError(f"-o {path}: {reason}")
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ class Controls:
                 self._wanted.append((found, function.__code__.co_filename, function.__code__.co_name))
                 return
         if not callable(value):
-            raise UsageError(f"{found}: it is a {type(value).__name__}, not a function, method or module")
+            raise UsageError(f"{found}: it is a {type(value).__name__}, not a function, method or nn.Module")
         space = self.shell.user_ns if owner is None else owner
         if owner is None or inspect.ismodule(owner):
             self._patch(found, space if owner is None else vars(owner), name, value)

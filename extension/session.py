@@ -11,18 +11,16 @@ import contextlib
 import dataclasses
 import functools
 import keyword
-import os
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from IPython.core.error import UsageError
 
 from dynascope import cell as cells
-from dynascope import errors, history, rerun, statements
+from dynascope import errors, history, rerun, saving, statements
 from dynascope.api import cell_number, remember
 from dynascope.cell import Cell
 from dynascope.compiler import expect
@@ -30,7 +28,6 @@ from dynascope.compiler.places import STATEMENTS as CELL
 from dynascope.compiler.repeating import check
 from dynascope.compiler.repeating.repeat import unwatched
 from dynascope.compiler.report import Report
-from dynascope.compiler.settings import SAVE_SUFFIXES as SAVED_AS
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.torch_private import internals, marks
 from dynascope.controls import Controls
@@ -131,13 +128,9 @@ class Run:
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
         if settings.save is not None:
-            suffix = Path(settings.save).suffix.lower()
-            if suffix not in SAVED_AS:
-                raise UsageError(f"--save {settings.save}: the name must end in one of {' '.join(SAVED_AS)}")
-            folder = Path(settings.save).absolute().parent
-            folder = next(f for f in (folder, *folder.parents) if f.exists())  # what is missing below it is made
-            if not folder.is_dir() or not os.access(folder, os.W_OK):
-                raise UsageError(f"--save {settings.save}: {folder} is no folder that can be written to")
+            reason = saving.why_not(settings.save)
+            if reason is not None:
+                raise UsageError(f"--save {settings.save}: {reason}")
         if not self.compiles:
             return
         if settings.expect is not None:
@@ -365,11 +358,7 @@ class Run:
         display.finish(report)
 
     def _save(self, report: Report) -> None:
-        """`--save`; what goes wrong is told in one line: the cell has run, and its value or error is what counts."""
-        if self.settings.save is None:
-            return
-        try:
-            report.save(self.settings.save)
-        except Exception as error:
-            reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).partition("\n")[0]
-            print(f"--save {self.settings.save}: not saved: {reason}", file=sys.stderr)
+        """`--save`."""
+        wrong = saving.save(report, self.settings.save) if self.settings.save is not None else None
+        if wrong is not None:
+            print(f"--save {self.settings.save}: {wrong}", file=sys.stderr)

@@ -72,7 +72,7 @@ def check_target(name: str, value: Any) -> None:
     elif callable(value):
         reason = f"it is a {type(value).__name__}: only Python functions, methods and modules can be compiled"
     else:
-        reason = f"it is a {type(value).__name__}, not a function, method or module"
+        reason = f"it is a {type(value).__name__}, not a function, method or nn.Module"
     if reason is not None:
         raise UsageError(f"cannot compile {name}: {reason}")
 

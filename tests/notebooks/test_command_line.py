@@ -49,7 +49,11 @@ def test_update(make: Maker) -> None:
         (["test", "nowhere.ipynb"], "dynascope: nowhere.ipynb: no such file or folder"),
         (["run", "nowhere.py"], "dynascope: nowhere.py: no such file"),
         (["report", "nowhere"], "dynascope: nowhere: no such file or folder"),
-        (["report", ".", "-o", "x.pdf"], "dynascope: -o x.pdf: the suffix must be one of .html, .json, .svg, .dot, .txt"),
+        (["report", ".", "-o", "x.pdf"], "dynascope: -o x.pdf: the name must end in one of .html .json .svg .dot .txt"),
+        (
+            ["run", "-o", "/dev/null/a.html", __file__],
+            "dynascope: -o /dev/null/a.html: /dev/null is no folder that can be written to",
+        ),
     ],
 )
 def test_bad_usage_is_one_line(arguments: list[str], expected: str) -> None:
@@ -57,6 +61,10 @@ def test_bad_usage_is_one_line(arguments: list[str], expected: str) -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines() == [expected]
     assert done.stdout == ""
+
+
+def test_a_script_is_needed_and_arguments_are_not() -> None:
+    assert dynascope("run").stderr.endswith("error: the following arguments are required: SCRIPT\n")
 
 
 def test_a_folder_without_pages_is_bad_usage(tmp_path: Path) -> None:

@@ -99,6 +99,15 @@ def test_a_report_of_a_trace(script: Path) -> None:
     assert again.stdout.startswith("f: 2 graphs · 1 graph break")
 
 
+def test_a_report_that_cannot_be_saved_in_the_end_is_one_line(script: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken.html").mkdir()
+    done = call("run", "-o", "taken.html", script, folder=tmp_path)
+    assert done.returncode == 1
+    assert "1 graph break" in done.stdout
+    assert done.stderr.splitlines()[-1] == "-o taken.html: not saved: Is a directory"
+    assert call("run", "-o", "taken.html", script, "leave", folder=tmp_path).returncode == 7
+
+
 def test_a_folder_without_traces_is_one_line(tmp_path: Path) -> None:
     done = call("report", ".", folder=tmp_path)
     assert done.returncode == 2

@@ -110,7 +110,7 @@ def test_uncalled_target_is_told(shell):
     ("name", "message"),
     [
         ("blok", "cannot compile blok: no 'blok' in the notebook (did you mean block?)"),
-        ("x", "cannot compile x: it is a Tensor, not a function, method or module"),
+        ("x", "cannot compile x: it is a Tensor, not a function, method or nn.Module"),
         ("block.nope", "cannot compile block.nope: block has no 'nope'"),
         ("a-b", "--function a-b: not a name; write it like f, model or model.encoder.forward"),
         ("len", "cannot compile len: no 'len' in the notebook"),
