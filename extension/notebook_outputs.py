@@ -24,7 +24,7 @@ _STANDARD = re.compile(r"[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]")
 _KERNEL_FILE = re.compile(r"[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py")
 #: of `--profile`: figures from end to end, and notes that come and go with them
 _RUN_TIME = re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-_PASSING = r"(?:the profiler slows|the calls took very different)"
+_PASSING = r"(?:the profiler slows|the (?:eager )?calls took very different)"
 _PASSING_NOTE = re.compile(rf"^note: {_PASSING} .*?\n(?=note: )", re.MULTILINE | re.DOTALL)
 _LAST_NOTE = re.compile(rf"\n*^note: {_PASSING} .*?(?=\n\n|\Z)|<p[^<>]*>{_PASSING} [^<>]*</p>", re.MULTILINE | re.DOTALL)
 _SVG = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")

@@ -105,17 +105,16 @@ class World:
             todo.extend(self._remember(value))
         if todo:
             self.notes.append("the call reaches very many objects: not all that it changes could be put back")
+        self.notes += self._not_undone()
+
+    def _not_undone(self) -> Iterator[str]:
         if self._unkept:
             many = f"{self._unkept} of the tensors and arrays" if self._unkept > 1 else "one of the tensors and arrays"
-            self.notes.append(f"{many} that the call reaches: too large to be kept: what it changes there stays changed")
+            yield f"{many} that the call reaches: too large to be kept: what it changes there stays changed"
         if self._told:
-            told = [*list(self._told)[:4], *(["others"] if len(self._told) > 4 else [])]
-            self.notes.append(f"the call can reach {', '.join(told)}: what goes out of the program there is not undone")
+            yield f"the call can reach {_some(self._told)}: what goes out of the program there is not undone"
         if self._hidden:
-            kinds = [*list(self._hidden)[:4], *(["others"] if len(self._hidden) > 4 else [])]
-            self.notes.append(
-                f"the call can reach objects whose state Python does not show ({', '.join(kinds)}): it is not put back"
-            )
+            yield f"the call can reach objects whose state Python does not show ({_some(self._hidden)}): it is not put back"
 
     # -- remembering ------------------------------------------------------------------------------------------
 
@@ -350,6 +349,11 @@ class World:
                 self._lost.add(kind)
                 self.notes.append(f"a {kind.__name__} could not be put back: {type(error).__name__}: {error}")
             return None
+
+
+def _some(names: Iterable[str]) -> str:
+    first, more = list(names)[:4], list(names)[4:]
+    return ", ".join([*first, *(["others"] if more else [])])
 
 
 def _inner(value: Any) -> Any:

@@ -168,15 +168,14 @@ def first_to_fix(profile: Profile, report: Report) -> str:
     if known:
         best = known[0]
         share = f", {100 * best.share:.0f} % of it" if best.share is not None else ""
-        words.append(f"Fix this first: the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
+        words.append(f"the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
     if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
         worst = unknown[0]
-        also = "; and" if known else "Fix this first:"
         words.append(
-            f"{also} the break at {at[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
+            f"the break at {at[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
             "(what compiling it gains is unknown)"
         )
-    return " ".join(words).replace(" ;", ";")
+    return f"Fix this first: {'; and '.join(words)}" if words else ""
 
 
 def place(found: Break) -> str:

@@ -268,17 +268,19 @@ def _doubts(measured: Measured) -> Iterator[str]:
     """What makes the figures uncertain."""
     if not measured.compiled:
         return
-    (low, high), own = middle_half(measured.compiled), measured.profilers_own()
+    low, own = middle_half(measured.compiled)[0], measured.profilers_own()
     if own > 0.25 * low:
         yield (
             f"the profiler slows the call down, from {time_text(low)} to {time_text(low + own)}: "
             "short stretches take less without it"
         )
-    if high > 1.5 * low:
-        yield (
-            f"the calls took very different times, half of them {time_text(low)} to {time_text(high)}: something else keeps "
-            "the machine busy, or the call does not always do the same; take the figures for rough ones"
-        )
+    for calls, seconds in (("calls", measured.compiled), ("eager calls", measured.eager)):
+        low, high = middle_half(seconds) or (0.0, 0.0)
+        if high > 1.5 * low:
+            yield (
+                f"the {calls} took very different times, half of them {time_text(low)} to {time_text(high)}: something else "
+                "keeps the machine busy, or the call does not always do the same; take the figures for rough ones"
+            )
 
 
 def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:

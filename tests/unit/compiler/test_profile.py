@@ -14,9 +14,10 @@ import torch
 from dynascope.compiler.repeating.copies import Copies, NotRepeatable
 from dynascope.compiler.repeating.repeat import Repeat
 from dynascope.compiler.repeating.world import World
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Break, BreakCost, Profile, Report
 from dynascope.compiler.run import explain
 from dynascope.compiler.run_time import profile as profiles
+from dynascope.compiler.run_time.break_costs import first_to_fix
 from dynascope.compiler.torch_private import internals
 
 LOG: list[int] = []
@@ -236,6 +237,22 @@ def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     found = profiles.tell(measured, Report())
     assert found is not None
     assert found.notes == ["the profiler slows the call down, from 500 µs to 1.0 ms: short stretches take less without it"]
+    measured.compiled, measured.eager = [1e-3] * 5, [1e-3, 1e-3, 1e-3, 9e-3, 9e-3]
+    assert [note.partition(",")[0] for note in profiles._doubts(measured)] == ["the eager calls took very different times"]
+
+
+def test_what_to_fix_first_is_one_sentence() -> None:
+    breaks = [Break(id=f"b{n}", file="a.py", line=n, column=0, function="f", source="g()", type="x", reason="") for n in (1, 2)]
+    known, unknown = BreakCost(break_="b1", seconds=1e-3, share=0.25), BreakCost(break_="b2", seconds=None, eager_seconds=2e-3)
+    costs: list[list[BreakCost]] = [[], [known], [unknown], [known, unknown]]
+    one, other = (
+        "the break at a.py:1 (g()) costs 1.0 ms a call, 25 % of it",
+        "the break at a.py:2 (g()) makes 2.0 ms a call run eagerly",
+    )
+    gain = "(what compiling it gains is unknown)"
+    assert [first_to_fix(Profile(calls=1, median_seconds=4e-3, breaks=found), Report(breaks=breaks)) for found in costs] == [
+        "", f"Fix this first: {one}", f"Fix this first: {other} {gain}", f"Fix this first: {one}; and {other} {gain}",
+    ]  # fmt: skip
 
 
 def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
