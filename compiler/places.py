@@ -176,6 +176,13 @@ def function_extent(file: str, line: int) -> tuple[int, int] | None:
     return start, end
 
 
+def is_changed(file: str, function: str, line: int) -> bool:
+    """Whether the file on disk is not what was loaded: no such function starts at this line."""
+    if not file.endswith(".py") or not function.isidentifier() or not os.path.isfile(file):
+        return False
+    return not any(name == function and start == line for name, start, _ in _parsed(file).functions)
+
+
 def expressions_end(file: str, line: int, column: int | None, end_column: int | None) -> int | None:
     """The line on which the expression between these columns (bytes) ends; None where that is unknown."""
     if column is None or end_column is None:

@@ -7,6 +7,7 @@ flag that the events do not hold stays None.
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterable
 from typing import Any
 
@@ -43,6 +44,8 @@ def assemble(
     `strings`: interned strings of the structured trace.  `owner_thread`: frames compiled by another are foreign.
     """
     drafts = Drafts(strings).feed(events)
+    for file in {str(d.code.get("file")) for d in drafts.drafts}:
+        linecache.checkcache(file)  # edited and loaded again: the lines are the new ones, as in every printed traceback
     return _Assembly(drafts, cell_of, owner_thread, origin == "trace").report()
 
 
@@ -81,7 +84,17 @@ class _Assembly:
         result.breaks = self.breaks.breaks
         result.sources = places.sources(self.extents, self.cell_of)
         result.summary = counts.summarise(result)
+        result.notes = self.changed_files()
         return result
+
+    def changed_files(self) -> list[str]:
+        """Sources are read from the files: of one that was edited meanwhile, or belongs to another version, they mislead."""
+        own = [f for f in self.result.frames if f.kind == "function" and f.cell is None and f.file in self.extents]
+        changed = dict.fromkeys(f.file for f in own if places.is_changed(f.file, f.code_name, f.line))
+        return [
+            f"{places.label(file, None)} has changed since it was loaded: its lines are shown as they are now, not as they ran."
+            for file in changed
+        ]
 
     def ignore_wrappers(self) -> None:
         """Torch's wrappers around the user's functions: nothing is captured in them, and what they call has its own frames."""

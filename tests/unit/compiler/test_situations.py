@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -506,6 +508,36 @@ def test_a_resume_function_bears_the_name_of_what_it_continues() -> None:
 
     report = explain(f, backend="eager")(torch.ones(2))
     assert [(f.name, f.kind) for f in report.frames] == [("f", "function"), ("f", "resume")]
+
+
+EDITED = """
+import torch
+
+@torch.compile(backend="eager")
+def f(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+"""
+
+
+def test_a_file_that_was_edited_since_it_was_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "edited_program.py"
+    file.write_text(EDITED)
+    monkeypatch.syspath_prepend(tmp_path)
+    program = importlib.import_module("edited_program")
+    assert seen(lambda: program.f(torch.ones(2))).notes == []
+    torch._dynamo.reset()
+    file.write_text("# one more line\n" + EDITED)
+    assert seen(lambda: program.f(torch.ones(2))).notes == [
+        "edited_program.py has changed since it was loaded: its lines are shown as they are now, not as they ran."
+    ]
+    file.write_text("# one more line\n# and another\n" + EDITED)
+    importlib.invalidate_caches()
+    program = importlib.reload(program)
+    report = seen(lambda: program.f(torch.ones(2)))
+    assert report.notes == []
+    assert [b.source.strip() for b in report.breaks] == ["torch._dynamo.graph_break()"]
 
 
 def test_what_export_traces_is_named() -> None:
