@@ -75,23 +75,23 @@ def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, par
                     progress.page(_line(future.result()))
             except KeyboardInterrupt:
                 pool.shutdown(wait=False, cancel_futures=True)
-                _kill_all()
+                from dynascope.notebook_kernel import kill_all
+
+                kill_all()
                 raise
-    failed = [r for r in results.values() if not r.ok]
     for page in pages:
         for problem in results[page].problems:
             print(f"\n{problem}")
-    skipped = sum(1 for r in results.values() if r.skipped)
-    counts = [f"{len(results) - len(failed) - skipped} passed"]
-    if failed:
-        counts.insert(0, f"{len(failed)} failed")
-    if skipped:
-        counts.append(f"{skipped} skipped")
-    updated = sum(1 for r in results.values() if r.updated)
-    if update:
-        counts.append(f"{updated} updated")
-    print(f"\n{', '.join(counts)} in {time.monotonic() - start:.1f} s")
-    return FAILED if failed else 0
+    print(f"\n{_counts(list(results.values()), update)} in {time.monotonic() - start:.1f} s")
+    return 0 if all(r.ok for r in results.values()) else FAILED
+
+
+def _counts(results: list[Result], update: bool) -> str:
+    """`1 failed, 3 passed, 1 skipped`; `updated` where that was asked for."""
+    failed, skipped = sum(not r.ok for r in results), sum(r.skipped is not None for r in results)
+    counts = [(failed, "failed", failed > 0), (len(results) - failed - skipped, "passed", True)]
+    counts += [(skipped, "skipped", skipped > 0), (sum(r.updated for r in results), "updated", update)]
+    return ", ".join(f"{number} {word}" for number, word, told in counts if told)
 
 
 def _line(result: Result) -> str:
@@ -103,9 +103,3 @@ def _line(result: Result) -> str:
     if result.updated:
         text += ", updated"
     return "\n".join([text, *(f"        note: {note}" for note in result.notes)])
-
-
-def _kill_all() -> None:
-    from dynascope.notebook_kernel import kill_all
-
-    kill_all()

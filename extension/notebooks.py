@@ -104,10 +104,6 @@ def run_page(
 
     A page that cannot be read is a problem too, not an exception.
     """
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError
-
-    from dynascope.notebook_kernel import KernelDied, execute
-
     path = Path(path)
     start = time.monotonic()
     result = Result(path)
@@ -123,42 +119,56 @@ def run_page(
         return result
 
     work = copy.deepcopy(page.notebook)
-    started: list[int] = []
     _prepare(page, work)
-
-    def on_start(index: int) -> None:
-        started.append(index)
-        on_cell(len(started) - 1, len(limits))
-
-    folder = str(path.resolve().parent)
-    limit_of = {id(work.cells[index]): limit for index, limit in limits.items()}
-    try:
-        execute(
-            work, folder, timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, before=before, environ=environ,
-        )  # fmt: skip
-    except CellExecutionError as error:
-        result.problems.append(_raised(page, work, started[-1], error.ename, error.evalue))
-    except CellTimeoutError:
-        what = f"timed out after {limits[started[-1]]:g} s; the notebook was stopped and its kernel killed"
-        result.problems.append(_problem(page, started[-1], what))
-    except KernelDied as error:
-        problem = _problem(page, started[-1] if started else None, "the kernel died")
-        problem.detail = str(error)
-        result.problems.append(problem)
-    except RuntimeError as error:
-        result.problems.append(Problem(str(path), f"no kernel: {(str(error).splitlines() or ['it did not start'])[0]}"))
+    started, stopped = _execute(page, work, limits, on_cell, before=before, environ=environ)
+    result.problems += stopped
     result.notebook = work
     result.cells = len(started)
     result.problems += _compare(page, work, started, not result.problems, compare_stored and not update)
     _restore(page, work, set(started))
     if update and not result.problems and path.suffix == ".ipynb":
-        result.updated = _update(page, work, folder)
+        result.updated = _update(page, work)
     result.seconds = time.monotonic() - start
     return result
 
 
 def _cuda_reason(tags: set[str]) -> str | None:
     return "needs a CUDA device" if "requires-cuda" in tags and not has_cuda() else None
+
+
+def _execute(
+    page: Page, work: Any, limits: dict[int, float | None], on_cell: Callable[[int, int], None], **kernel: Any
+) -> tuple[list[int], list[Problem]]:
+    """Execute the cells of `work`; which of them began, and what stopped them."""
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError
+
+    from dynascope.notebook_kernel import KernelDied, execute
+
+    started: list[int] = []
+
+    def on_start(index: int) -> None:
+        started.append(index)
+        on_cell(len(started) - 1, len(limits))
+
+    limit_of = {id(work.cells[index]): limit for index, limit in limits.items()}
+    try:
+        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, **kernel)
+    except CellExecutionError as error:
+        return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
+    except CellTimeoutError:
+        what = f"timed out after {limits[started[-1]]:g} s; the notebook was stopped and its kernel killed"
+        return started, [_problem(page, started[-1], what)]
+    except KernelDied as error:
+        problem = _problem(page, started[-1] if started else None, "the kernel died")
+        problem.detail = str(error)
+        return started, [problem]
+    except RuntimeError as error:
+        return started, [Problem(str(page.path), f"no kernel: {(str(error).splitlines() or ['it did not start'])[0]}")]
+    return started, []
+
+
+def _folder(page: Page) -> str:
+    return str(page.path.resolve().parent)
 
 
 def _prepare(page: Page, work: Any) -> None:
@@ -208,10 +218,10 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
     return problems
 
 
-def _update(page: Page, work: Any, folder: str) -> bool:
+def _update(page: Page, work: Any) -> bool:
     """Write the new outputs; False where the file already says so."""
     before = page.path.read_bytes()
-    settle(work, folder)
+    settle(work, _folder(page))
     Page(page.path, work, page.first_lines).write()
     return page.path.read_bytes() != before
 
@@ -240,7 +250,7 @@ def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> 
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()
     what = f"a new error: {name}: {message}" if message else f"a new error: {name}"
     problem = _problem(page, index, what, line)
-    problem.detail = _trimmed(blocks, str(page.path.resolve().parent))
+    problem.detail = _trimmed(blocks, _folder(page))
     return problem
 
 
