@@ -78,7 +78,10 @@ class Unfit(NotRunnable):
 
 
 def _run(graph: Graph, device: str | None, own: bool, backend: str, calls: int, *, tame: bool) -> GraphRun:
-    with _without_trace():  # once for each: a graph that fails may have left modes entered
+    import torch
+
+    # once for each: a graph that fails may have left modes entered; derivatives of derivatives (torch.func) ask for gradients
+    with _without_trace(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
         return _Case(graph, device, own, tame).run(backend, calls)
 
 

@@ -8,6 +8,7 @@ from a generator of their own, and no other random state is touched.
 from __future__ import annotations
 
 import ast
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,9 @@ _ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }  # fmt: skip
+_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {"Max": max, "Min": min, "Mod": operator.mod, "FloorDiv": operator.floordiv}
+#: the highest power of a size, for the text may come from a file
+_HIGHEST = 8
 #: what hands on the numbers of its first input, in another shape
 _SAME = frozenset({
     "view", "reshape", "expand", "to", "long", "int", "transpose", "permute", "flatten", "unsqueeze", "squeeze", "contiguous",
@@ -95,7 +99,7 @@ class MadeUp:
 
 
 def size(text: int | str, sizes: Sizes, name: str) -> int | float:
-    """The number that a size stands for (`12`, `s77`, `2*s0 + 1`); raises NotRunnable where it is not known."""
+    """The number that a size stands for (`12`, `2*s0**2 + 1`, `Max(1, u0)`); raises NotRunnable where it is not known."""
     if isinstance(text, (int, float)):
         return text
 
@@ -106,13 +110,19 @@ def size(text: int | str, sizes: Sizes, name: str) -> int | float:
             return sizes[node.id]
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             return _ARITHMETIC[type(node.op)](number(node.left), number(node.right))  # type: ignore[no-any-return]
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            power = node.right.value if isinstance(node.right, ast.Constant) else None
+            if isinstance(power, int) and 0 <= power <= _HIGHEST:
+                return math.prod([number(node.left)] * power)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+            return functools.reduce(_FUNCTIONS[node.func.id], map(number, node.args))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -number(node.operand)
         raise ValueError
 
     try:
         return number(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
+    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError):
         raise NotRunnable(f"its input {name} has a size, {text}, whose value was not recorded") from None
 
 

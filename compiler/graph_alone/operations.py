@@ -74,6 +74,8 @@ _REGIONS = frozenset({
 _TEMPLATES = frozenset({"flex_attention", "flex_attention_backward"})
 #: calls a kernel of the program's own, by its number in this process
 _KERNELS = "triton_kernel_wrapper"
+#: Dynamo's wrappers of NumPy's functions, operators and methods: `wrapped_sum` may be `numpy.sum` or a method of an array
+_NUMPY = "torch__dynamo_utils_"
 #: operators that wait for other processes
 _DISTRIBUTED = re.compile(r"c10d|\bfsdp\b|symm_mem|\.distributed\.")
 #: methods of a tensor that work on tensors, but are no operators of torch
@@ -111,6 +113,10 @@ def operation(name: str, own: bool = True) -> Operation:
     space, _, last = name.rpartition(".")
     if last.startswith(_KERNELS):
         raise NotRunnable("it calls a Triton kernel of the program's own, which the report does not keep")
+    if last.startswith(_NUMPY):
+        raise NotRunnable(
+            f"it calls NumPy ({last.removeprefix(_NUMPY)}), and its text does not tell which of NumPy's functions"
+        )
     found = _plain(name) if not space else _of_torch(name, space, own)
     if found is None:
         raise NotRunnable(f"it calls {name}, which is no operation on tensors that a report could run, or not of this torch")

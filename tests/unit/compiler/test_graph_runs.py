@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from programs import PROGRAMS
@@ -249,8 +250,9 @@ def test_made_up_data_is_as_described_and_always_the_same(name: str) -> None:
 
 
 def test_sizes_are_computed_or_refused_by_name() -> None:
-    assert size("2*s0 + 1", {"s0": 5}, "x") == 11
-    for text in ("u0", "__import__('os')", "s0 if s0 else 1", "2*", "Max(1, s0)"):
+    known = {"2*s0 + 1": 11, "s0*s1**2": 45, "Max(1, s0, s1)": 5, "Min(s0, 3)//2": 1, "Mod(s0, s1)": 2, "-s0": -5}
+    assert {text: size(text, {"s0": 5, "s1": 3}, "x") for text in known} == known
+    for text in ("u0", "__import__('os')", "s0 if s0 else 1", "2*", "max(1, s0)", "Max()", "9**9**9", "9**99999999", "s0**0.5"):
         with pytest.raises(NotRunnable, match=r"its input x has a size, .*, whose value was not recorded"):
             size(text, {"s0": 5}, "x")
 
@@ -894,3 +896,28 @@ def test_a_graph_that_fails_prints_nothing(capfd: pytest.CaptureFixture[str]) ->
     with pytest.raises(NotRunnable, match="on made-up data it raised _LinAlgError"):
         report.run_graph("g0", calls=1)
     assert capfd.readouterr() == ("", "")
+
+
+def test_derivatives_of_derivatives() -> None:
+    report = explain(lambda x: torch.func.hessian(lambda y: (y**3).sum())(x), backend="eager")(torch.ones(3))
+    with torch.no_grad():
+        run = report.run_graph("g0", backend="aot_eager", calls=1)
+        assert not torch.is_grad_enabled()
+    assert run.compiled_seconds is not None
+    assert run.notes == []
+
+
+def test_numpy_is_refused_by_its_name() -> None:
+    report = explain(lambda x: numpy.sin(x), backend="eager")(numpy.ones(3))
+    with pytest.raises(
+        NotRunnable, match=r"^g0 cannot be run again: it calls NumPy \(wrapped_sin\), and its text does not tell"
+    ):
+        report.run_graph("g0", calls=1)
+
+
+def test_a_convolution_with_dynamic_shapes() -> None:
+    def convolved(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.conv2d(x, w, padding=w.shape[-1] // 2)
+
+    report = explain(convolved, backend="eager", dynamic=True)(torch.ones(2, 3, 8, 8), torch.ones(4, 3, 5, 5))
+    assert report.run_graph("g0", calls=1).ops
