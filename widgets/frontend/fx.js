@@ -168,5 +168,5 @@ export function fxView(body, pointAt, name, open) {
   }
   if (picture.folds) told.textContent = `${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`;
   show();
-  return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, key, h("div", { cls: "dyn-tools" }, fold, kind)), pane, told);
+  return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, key, h("div", { cls: "dyn-fxtools" }, fold, kind)), pane, told);
 }

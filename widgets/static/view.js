@@ -704,7 +704,7 @@ buttons();
 }
 if(picture.folds)told.textContent=`${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`;
 show();
-return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxbar"},key,h("div",{cls:"dyn-tools"},fold,kind)),pane,told);
+return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxbar"},key,h("div",{cls:"dyn-fxtools"},fold,kind)),pane,told);
 }
 function prose(text){
 return text.split("`").map((part,i)=>(i % 2?h("code",{text:part}):part));
