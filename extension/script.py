@@ -24,8 +24,16 @@ def run_script(script: str, arguments: list[str], *, module: bool = False) -> tu
     import dynascope
 
     sys.argv = [script, *arguments]
-    with dynascope.observe() as recording:
-        status = _status(script, module)
+    recording = dynascope.observe()
+    try:
+        with recording:  # sees what ends the script: the report tells it
+            status = _status(script, module)
+    except KeyboardInterrupt:
+        status = 130
+    except BaseException as error:
+        sys.stdout.flush()
+        traceback.print_exception(type(error), error, _own_frames(error, script, module))
+        status = 1
     return recording.report, status
 
 
@@ -38,12 +46,6 @@ def _status(script: str, module: bool) -> int:
             _execute(Path(script))
     except SystemExit as leaving:
         return exit_status(leaving.code)
-    except KeyboardInterrupt:
-        return 130
-    except BaseException as error:
-        sys.stdout.flush()
-        traceback.print_exception(type(error), error, _own_frames(error, script, module))
-        return 1
     return 0
 
 

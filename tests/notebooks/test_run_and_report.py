@@ -71,6 +71,17 @@ def test_the_scripts_own_end_is_ours(script: Path, how: str, status: int) -> Non
         assert "extension" not in done.stderr
 
 
+def test_what_ended_the_script_is_in_the_report(script: Path, tmp_path: Path) -> None:
+    refused = "import torch\n@torch.compile(backend='eager', fullgraph=True)\ndef f(x):\n    print(x)\nf(torch.ones(3))\n"
+    script.write_text(refused)
+    done = call("run", script, folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback (most recent call last):\n")
+    assert "stopped by an error\n✗ Unsupported at script.py:4: Failed to trace builtin operator" in done.stdout
+    script.write_text(refused.replace("f(torch.ones(3))", "try: f(torch.ones(3))\nexcept Exception: pass"))
+    assert "script.py:4, caught by your code: " in call("run", script, folder=tmp_path).stdout
+
+
 def test_a_module(script: Path) -> None:
     done = call("run", "-m", "script", "leave", folder=script.parent)
     assert done.returncode == 7
