@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.repeating.repeat import Arguments, Prepare, Repeat, unwatched, watching
-from dynascope.compiler.report import Profile, Report, Verdict
+from dynascope.compiler.report import Profile, Report, Verdict, plural
 from dynascope.compiler.run_time.break_costs import first_to_fix, time_text
 from dynascope.compiler.run_time.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.run_time.segments import profile_of
@@ -147,6 +147,7 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
     result.devices = _devices()
     taken = _timed(entry, prepare(), wait)  # may still compile: a guard can fail on the second call
     taken = _timed(entry, prepare(), wait)
+    known = internals.compiles()
     is_slow = taken > SLOW
     is_harmless = not result.notes  # what cannot be undone is done no oftener than need be
     result.turns = min(ROUNDS, calls) if is_harmless and not is_slow else 1
@@ -163,6 +164,12 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
                 eager = _turn(entry, prepare, wait, many if spent < EAGER_BUDGET else 1, result.warm)
             result.eager += eager
             spent += sum(eager)
+    compiled = internals.compiles() - known
+    if compiled > 0:
+        result.notes.append(
+            f"the compiler was at work again in the repeated calls ({plural(compiled, 'frame')}), so what they took is in part "
+            "what compiling takes: a guard fails when the call is repeated"
+        )
 
 
 def _turn(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, warm: int) -> list[float]:

@@ -150,6 +150,15 @@ def interned_strings() -> dict[int, str]:
     return {number: text for text, number in table.items()}
 
 
+def compiles() -> int:
+    """How often Dynamo has set about compiling a frame since it was reset, in any thread."""
+    counter = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
+    if counter is None:
+        missing["counting compiles"] = "no FRAME_COMPILE_COUNTER"
+        return 0
+    return sum(counter.values())
+
+
 def generation() -> object:
     """An object that is another one after each `torch._dynamo.reset()`, with which compile ids start anew."""
     pgo = sys.modules.get("torch._dynamo.pgo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import random
 import time
 import warnings
@@ -263,3 +264,16 @@ def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
     assert internals.missing == before
     assert all(took is True for took in report.hooks.values())
     assert not any("not found" in note for note in report.notes)
+
+
+def test_compiling_in_the_repeated_calls_is_told() -> None:
+    variable = contextvars.ContextVar("variable", default=0)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        variable.set(variable.get() + 1)  # the bound method waits for `get`; it goes, and the code compiled for it is void
+        return x + 1
+
+    told = "the compiler was at work again in the repeated calls"
+    assert any(told in note for note in explain(f, backend="eager", profile=2)(torch.ones(2)).notes)
+    steady = explain(lambda x: x + 1, backend="eager", profile=2)(torch.ones(2))
+    assert not any(told in note for note in steady.notes)
