@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+from traitlets import TraitError
 
 from dynascope import errors, history, rerun
 from dynascope.completion import matcher_for
@@ -19,7 +22,7 @@ class _Loaded:
         table = shell.magics_manager.magics
         self.shell = shell
         self.before = {(kind, name): table[kind].get(name) for kind in _KINDS for name in _MAGICS}
-        self.magics = DynascopeMagics(shell)
+        self.magics = _made(shell)
         shell.register_magics(self.magics)
         self.matcher = matcher_for(self.magics)
         shell.Completer.custom_matchers.append(self.matcher)
@@ -50,6 +53,17 @@ class _Loaded:
         history.forget()
         if self.matcher in self.shell.Completer.custom_matchers:
             self.shell.Completer.custom_matchers.remove(self.matcher)
+
+
+def _made(shell: Any) -> DynascopeMagics:
+    """The magics as IPython's configuration wants them; a value that they cannot have costs all of it, not the extension."""
+    try:
+        return DynascopeMagics(shell)
+    except TraitError as error:
+        shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, DynascopeMagics)]
+        shell.config.pop(DynascopeMagics.__name__)
+        print(f"dynascope: the configuration is left out: {error}", file=sys.stderr)
+        return DynascopeMagics(shell)
 
 
 _loaded: dict[int, _Loaded] = {}
