@@ -50,14 +50,14 @@ class _Terminal:
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
 
     def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
-        """`text` in at most `most` lines; of a longer one the sentences that fit, or the first one cut."""
+        """`text` in at most `most` lines; of a longer one the sentences that fit, cut where these fill less than half of it."""
         sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
         under = indent or "  "  # what goes on below a line at the margin
         wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
         for count in range(len(sentences), 0, -1):
-            more = " …" if count < len(sentences) else ""
-            lines = wrapper.wrap(" ".join(sentences[:count]) + more)
-            if len(lines) <= most:
+            whole = count == len(sentences)
+            lines = wrapper.wrap(" ".join(sentences[:count]) + ("" if whole else " …"))
+            if len(lines) <= most and (whole or 2 * len(lines) > most):
                 return lines
         wrapper.max_lines, wrapper.placeholder = most, " …"
         return wrapper.wrap(" ".join(sentences))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from samples import SAMPLES, hostile, loop, many, one_break, recompiled, refused
 
-from dynascope.widgets.text import to_text
+from dynascope.compiler.report import Report
+from dynascope.widgets.text import _Terminal, to_text
 
 
 def test_one_break() -> None:
@@ -56,3 +57,13 @@ def test_hostile_text_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "\u202e" not in text
+
+
+def test_a_short_sentence_does_not_stand_for_a_long_one_that_says_more() -> None:
+    terminal = _Terminal(Report(), colour=False, width=60)
+    long = "The function `save` of the module `torch.serialization` is on the list of those that are never traced."
+    assert terminal.wrap(f"Marked as skipped. {long}", "") == [
+        "Marked as skipped. The function `save` of the module",
+        "  `torch.serialization` is on the list of those that are …",
+    ]
+    assert terminal.wrap(f"{long} And more of it, for those who want to know all.", "")[-1].endswith("never traced. …")
