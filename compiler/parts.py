@@ -99,7 +99,7 @@ class Node:
     target: str
     #: names of the nodes that it reads
     inputs: list[str] = field(default_factory=list)
-    #: innermost place in the user's code (not in torch), where known
+    #: the place that the compiler names: in the user's code, or in torch's where an operation is put together of others
     file: str | None = None
     line: int | None = None
     dtype: str | None = None

@@ -140,11 +140,14 @@ class _Parsed:
     ends: dict[tuple[int, int, int], int]
 
 
+_NOTHING = _Parsed([], [], {})
 _parsed_files: dict[str, _Parsed] = {}
 
 
 def _parsed(file: str) -> _Parsed:
     lines = linecache.getlines(file)
+    if not lines:
+        return _NOTHING
     known = _parsed_files.get(file)
     if known is None or known.lines is not lines:
         try:

@@ -149,8 +149,9 @@ def stack_of(text: str) -> list[dict[str, Any]]:
         match = _ENTRY.match(line)
         if match:
             entries.append({"file": match["file"], "line": int(match["line"]), "function": match["function"]})
-        elif entries and (marks := _CARETS.match(line)) is not None:
-            # ~~~^^ marks all of an expression, the carets its operator; one that ends lines below, further left, has blanks
+        elif entries and "carets" not in entries[-1] and (marks := _CARETS.match(line)) is not None:
+            # ~~~^^ marks all of an expression, the carets its operator; one that ends lines below, further left, has blanks,
+            # or marks below each of its lines
             start, count = len(marks["before"]), len(marks["marks"])
             entries[-1]["carets"] = (start, start + count if count else None)
         elif entries and not line.startswith("    "):
