@@ -39,7 +39,7 @@ def test_module_class_of_the_cell(shell):
     )
     assert report.compiled == ["Net"]
     assert report.summary.breaks == 1
-    assert {f.name for f in report.frames if f.status == "compiled"} == {"forward", "twice"}
+    assert {f.name for f in report.frames if f.status == "compiled"} == {"Net", "twice"}
     assert "_compiled_call_impl" not in shell.ns["net"].__dict__
 
 
