@@ -142,6 +142,7 @@ class _Parsed:
 
 _NOTHING = _Parsed([], [], {})
 _parsed_files: dict[str, _Parsed] = {}
+_MOST_PARSED = 256
 
 
 def _parsed(file: str) -> _Parsed:
@@ -154,6 +155,8 @@ def _parsed(file: str) -> _Parsed:
             nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             nodes = []
+        if len(_parsed_files) >= _MOST_PARSED:
+            _parsed_files.pop(next(iter(_parsed_files)), None)
         known = _parsed_files[file] = _Parsed(
             lines,
             [

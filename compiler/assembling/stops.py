@@ -37,10 +37,8 @@ def message_of(draft: Draft) -> str:
 def not_swallowed(draft: Draft) -> bool:
     """Whether the metrics of a compile that did not end well tell of more than Dynamo swallows: then the user's code saw it."""
     kind = error_of(draft)["type"]
-    if not kind:
-        return (
-            draft.graph_text is not None and not draft.break_texts
-        )  # interrupted: the backend had the graph, guards are missing
+    if not kind:  # interrupted where the backend had the graph, and guards are missing
+        return draft.graph_text is not None and not draft.break_texts
     return not kind.startswith(("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed"))
 
 

@@ -39,10 +39,7 @@ def putters() -> list[tuple[type, Callable[[], bool]]]:
     for read, write in _settings():
         try:
             kept = read()
-        except (
-            OSError,
-            RuntimeError,
-        ):  # the directory is gone; torch refuses to name a precision that was set in its newer way
+        except (OSError, RuntimeError):  # the directory is gone; torch names no precision that was set in its newer way
             continue
         found.append((type(kept), functools.partial(_put, read, write, kept)))
     return found

@@ -507,7 +507,9 @@ def test_a_resume_function_bears_the_name_of_what_it_continues() -> None:
         return x + 1
 
     report = explain(f, backend="eager")(torch.ones(2))
-    assert [(f.name, f.kind) for f in report.frames] == [("f", "function"), ("f", "resume")]
+    # what the garbage collector calls meanwhile is ignored
+    seen = [(f.name, f.kind) for f in report.frames if f.status != "ignored"]
+    assert seen == [("f", "function"), ("f", "resume")]
 
 
 EDITED = """
