@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,3 +21,11 @@ def project_files(root: Path) -> list[str]:
         folders[:] = [f for f in folders if f not in NOT_OURS and not f.endswith((".egg-info", "_cache"))]
         found += [(Path(folder) / f).relative_to(root).as_posix() for f in files]
     return found
+
+
+def copy_project(root: Path, to: Path) -> Path:
+    """A copy of the project, in which a build can write without another test's seeing it."""
+    for name in project_files(root):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / name, to / name)
+    return to

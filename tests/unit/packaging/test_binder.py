@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sysconfig
 import venv
 from pathlib import Path
 
 import pytest
-from project_files import project_files
+from project_files import copy_project
 
 yaml = pytest.importorskip("yaml")
 
@@ -35,12 +34,8 @@ def test_the_environment_has_what_the_project_asks_for(root: Path) -> None:
 
 
 @pytest.mark.packaging
-@pytest.mark.xdist_group("packaging")
 def test_post_build_installs_the_project(root: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "repository"
-    for name in project_files(root):
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(root / name, copy / name)
+    copy = copy_project(root, tmp_path / "repository")
     place = tmp_path / "venv"
     venv.create(place, symlinks=True)
     site = next((place / "lib").glob("python3*")) / "site-packages"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from project_files import project_files
+from project_files import copy_project, project_files
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -59,7 +59,8 @@ def test_no_python_file_lies_outside_a_package(root: Path) -> None:
 def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sdist, and the wheel that was built from the sdist."""
     out = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(root)]
+    copy = copy_project(root, tmp_path_factory.mktemp("repository"))
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return out
