@@ -25,7 +25,10 @@ OpenLab = Callable[..., LabPage]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """One process runs them all (`--dist loadgroup`), so that they share the server."""
+    """One process runs them all (`--dist loadgroup`), so that they share the server.
+
+    With pytest 9.2 and xdist 3.8 groups have no effect: each process starts a server of its own, which works, too.
+    """
     item.add_marker("browser")
     item.add_marker(pytest.mark.xdist_group("browser"))
 

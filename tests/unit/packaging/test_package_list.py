@@ -24,7 +24,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# one process builds, for all of them
+# one process builds, for all of them (two that do, where xdist's groups have no effect, are only slower)
 pytestmark = pytest.mark.xdist_group("packaging")
 
 TOP = {"dynascope": "extension", "dynascope.compiler": "compiler", "dynascope.widgets": "widgets"}
