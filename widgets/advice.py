@@ -104,7 +104,9 @@ def eager_because_of(report: Report, b: Break) -> list[Frame]:
     """The frames that run eagerly as a whole because of a break."""
     if b.outcome != "skipped":
         return []
-    return [f for f in report.frames if f.status == "skipped" and cause_of(report, f) is b]
+    met = {h.frame for h in b.hits}
+    near = (f for f in report.frames if f.status == "skipped" and (f.id in met or f.break_ == b.id))
+    return [f for f in near if cause_of(report, f) is b]
 
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:

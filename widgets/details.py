@@ -49,6 +49,10 @@ class _Details:
         self.report, self.places = report, places
         self.frames = {f.id: f for f in report.frames}
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
+        self.ended: dict[str, list[tuple[int, Graph]]] = defaultdict(list)
+        for n, g in self.graphs.values():
+            if g.break_ is not None:
+                self.ended[g.break_].append((n, g))
         self.breaks = {b.id: b for b in report.breaks}
         self.costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
         self.recompiles: dict[str, list[Recompile]] = defaultdict(list)
@@ -112,8 +116,7 @@ class _Details:
             facts.append(["fullgraph", str(b.fullgraph), ""])
         if b.allowed:
             facts.append(["expected", "yes, allowed here", ""])
-        ends = [(n, g) for n, g in self.graphs.values() if g.break_ == b.id]
-        return facts + [["ends", f"graph {n}", g.id] for n, g in ends[:4]]
+        return facts + [["ends", f"graph {n}", g.id] for n, g in self.ended[b.id][:4]]
 
     def _outcome(self, b: Break) -> str:
         """What came of a break; the worst of its hits, and of how many of them."""
@@ -260,12 +263,13 @@ class _Details:
         """The original source of a frame; of a resume function from the line where it goes on."""
         lines = self.places.lines(f.file)
         start = f.resume.line if f.resume else f.line
-        numbers = [n for n in range(start, self.places.end_of(f) + 1) if n in lines][:2000]
-        if not numbers:
+        numbers = range(start, min(self.places.end_of(f), start + 1999) + 1)
+        first, last = (next((n for n in found if n in lines), None) for found in (numbers, reversed(numbers)))
+        if first is None:
             return None
         name = f"Source from line {start}" if f.kind == "resume" else "Source"
         # the lines themselves are in the lens: a copy for each resume function would grow with the square of their number
-        body = {"file": printable(f.file, 1000), "start": numbers[0], "end": numbers[-1]}
+        body = {"file": printable(f.file, 1000), "start": first, "end": last}
         return {"key": "source", "name": name, "kind": "source", "body": body}
 
     def _receives(self, f: Frame) -> list[list[str]]:

@@ -38,6 +38,7 @@ def methods(lines: dict[int, str]) -> list[tuple[str, int, int, str]]:
     ]  # fmt: skip
 
 
+@functools.lru_cache(maxsize=4096)
 def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | None:
     """The columns of an expression in its line; None where they are unknown or do not fit the text.
 
