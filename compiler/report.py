@@ -41,6 +41,7 @@ from dynascope.compiler.parts import (
     Summary,
     Verdict,
 )
+from dynascope.compiler.settings import SAVE_SUFFIXES
 
 __all__ = [
     "LOWERINGS",
@@ -78,8 +79,6 @@ SCHEMA = 1
 #: How a Report becomes text, by file suffix or name: "package.module:function".  Filled by the
 #: package's face (`dynascope/__init__.py`), because this layer knows of no view.
 LOWERINGS: dict[str, str] = {}
-#: what a report is saved as
-SUFFIXES = ("html", "json", "svg", "dot", "txt")
 
 
 @dataclass(kw_only=True)
@@ -212,10 +211,10 @@ class Report:
         Raises ValueError for another suffix, before anything is written.
         """
         path = Path(path)
-        suffix = path.suffix.lstrip(".").lower()
-        if suffix not in SUFFIXES:
-            raise ValueError(f"cannot save a report as .{suffix}: use one of {', '.join(f'.{n}' for n in SUFFIXES)}")
-        text = json.dumps(self.to_dict(), indent=1) if suffix == "json" else self._lower(suffix)
+        suffix = path.suffix.lower()
+        if suffix not in SAVE_SUFFIXES:
+            raise ValueError(f"cannot save a report as {suffix or path.name}: use one of {', '.join(SAVE_SUFFIXES)}")
+        text = json.dumps(self.to_dict(), indent=1) if suffix == ".json" else self._lower(suffix[1:])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path

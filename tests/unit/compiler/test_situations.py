@@ -14,8 +14,10 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
+from dynascope.compiler.assembling.breaks import BreakTable
+from dynascope.compiler.assembling.drafts import Draft
 from dynascope.compiler.events.recording import observe
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Frame, Report
 from dynascope.compiler.run import explain
 
 
@@ -545,3 +547,21 @@ def test_a_file_that_was_edited_since_it_was_loaded_is_named(tmp_path: Path, mon
 def test_what_export_traces_is_named() -> None:
     report = seen(lambda: torch.export.export(Blocks(), (torch.ones(2, 2),), strict=True))
     assert "?" not in {f.name for f in report.frames}
+
+
+def test_a_break_whose_line_torch_keeps_to_itself_is_said_in_words(tmp_path: Path) -> None:
+    """Torch 2.9 ends the graph at the block, and writes no text, where an `if` about values stands in it."""
+    file = tmp_path / "program.py"
+    file.write_text("def f(x):\n    with manager:\n        if x.sum() > 0:\n            x = x + 1\n    return x\n")
+    code = {"uid": 1, "name": "f", "file": str(file), "line": 1}
+    draft = Draft(order=0, cid="0/0", process=None, code=code)
+    draft.graph_end = {
+        "reason": "step_unsupported", "graph_break": True, "stack": [{"file": str(file), "line": 2, "function": "f"}],
+        "file": str(file), "function": "f", "at": [2, 9, 2, 16], "around": [], "error_on_graph_break": False,
+        "fullgraph": False,
+    }  # fmt: skip
+    table = BreakTable(lambda file: None)
+    frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file=str(file), line=1)
+    assert table.ended(draft, frame) == table.breaks[0].id
+    assert (table.breaks[0].line, table.breaks[0].outcome, table.breaks[0].type) == (2, "skipped", "Graph break in a block")
+    assert "does not tell at which line" in (table.breaks[0].explanation or "")
