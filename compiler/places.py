@@ -42,18 +42,11 @@ def torch_folder() -> str:
     return roots[0] + os.sep if roots else ""
 
 
+@functools.cache
 def _own_folders() -> tuple[str, ...]:
-    """Our own code: the installed package, or the three folders of a checkout."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    folders = (
-        [root]
-        if os.path.basename(root) == "dynascope"
-        else [os.path.join(root, n) for n in ("compiler", "extension", "widgets")]
-    )
-    return tuple(folder + os.sep for folder in folders)
-
-
-_OWN_FOLDERS = _own_folders()
+    """The folders of our packages, as Python found them: a checkout holds the user's own files beside them."""
+    specs = [importlib.util.find_spec(name) for name in ("dynascope", "dynascope.compiler", "dynascope.widgets")]
+    return tuple(os.path.join(folder, "") for spec in specs if spec for folder in spec.submodule_search_locations or ())
 
 
 def in_torch(file: str) -> bool:
@@ -86,7 +79,7 @@ def is_plumbing(file: str) -> bool:
     if in_torch(file):
         inner = file[len(torch_folder()) :]
         return inner.startswith(("_dynamo", "_inductor", "_functorch", "_compile", "utils" + os.sep + "_contextlib"))
-    return file.startswith(_OWN_FOLDERS) or bool(_PLUMBING.search(file))
+    return file.startswith(_own_folders()) or bool(_PLUMBING.search(file))
 
 
 def user_name(code_name: str) -> str:

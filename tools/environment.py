@@ -132,6 +132,8 @@ def ensure(venv: Path, torch: str = TORCH, root: Path = ROOT) -> bool:
         run([*pip, *arguments], root, environ)
     stamp.write_text(key(torch, root) + "\n")
     say(f"{venv.name} is ready")
+    if root.name == "dynascope":
+        say(f"run Python elsewhere than in {root.parent}: there this folder stands in the way of `import dynascope`")
     return True
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
 import pytest
 
-from dynascope.compiler import places
+import dynascope
+from dynascope.compiler import places, report
+from dynascope.widgets import text
 
 
 @pytest.mark.parametrize(
@@ -19,3 +28,50 @@ from dynascope.compiler import places
 )
 def test_cells_bear_the_names_that_their_notebook_shows(file: str, cell: int | None, label: str) -> None:
     assert places.label(file, cell) == label
+
+
+def test_own_code_is_told_by_the_files_of_the_modules() -> None:
+    assert all(places.is_plumbing(str(module.__file__)) for module in (dynascope, places, report, text))
+    assert not places.is_plumbing(os.path.join(os.path.dirname(os.path.dirname(places.__file__)), "train.py"))
+
+
+@pytest.mark.slow
+def test_a_checkout_in_a_folder_named_dynascope_holds_the_users_code(tmp_path: Path, root: Path) -> None:
+    """Scripts beside our three folders are the user's, whatever the checkout is called."""
+    checkout = tmp_path / "dynascope"
+    for folder in ("compiler", "extension", "widgets"):
+        shutil.copytree(root / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (checkout / "train.py").write_text(
+        textwrap.dedent(
+            """
+            import importlib.machinery, importlib.util, json, os, sys
+
+            here = os.path.dirname(os.path.abspath(__file__))
+
+            class Mapped:  # what an editable installation puts in place
+                folders = {"dynascope": "extension", "dynascope.compiler": "compiler", "dynascope.widgets": "widgets"}
+
+                def find_spec(self, name, path=None, target=None):
+                    if name in self.folders:
+                        folder = os.path.join(here, self.folders[name])
+                        init = os.path.join(folder, "__init__.py")
+                        return importlib.util.spec_from_file_location(name, init, submodule_search_locations=[folder])
+
+            sys.meta_path.insert(0, Mapped())
+            import torch, dynascope
+
+            seen = []
+
+            def step(x):
+                seen.append(len(seen))
+                torch._dynamo.graph_break()
+                return x + 1
+
+            report = dynascope.explain(step, backend="eager", profile=2)(torch.ones(3))
+            assert dynascope.__file__.startswith(here)
+            print(json.dumps([seen, report.summary.resumes, [b.line for b in report.breaks]]))
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, str(checkout / "train.py")], capture_output=True, text=True, cwd=checkout)
+    assert done.stdout.splitlines()[-1:] == ["[[0], 1, [22]]"], done.stdout + done.stderr

@@ -175,6 +175,17 @@ def test_a_half_made_environment_is_made_anew(project: tuple[Path, list[str]]) -
     assert not (venv / "leftover").exists()
 
 
+def test_a_checkout_that_bears_the_packages_name_is_pointed_out(
+    project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, _ = project
+    environment.ensure(root / ".venv", "2.13.0", root)
+    assert "import dynascope" not in capsys.readouterr().out
+    named = root.rename(root.parent / "dynascope")
+    environment.ensure(named / ".venv", "2.13.0", named)
+    assert f"run Python elsewhere than in {root.parent}: " in capsys.readouterr().out
+
+
 def test_a_failed_step_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         environment.run([sys.executable, "-c", "raise SystemExit(3)"], tmp_path, dict(os.environ))
