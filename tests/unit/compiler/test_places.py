@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import dynascope
-from dynascope.compiler import places, report
-from dynascope.widgets import text
+from dynascope.compiler.report import report
+from dynascope.compiler.source import places
+from dynascope.widgets.render import text
 
 
 @pytest.mark.parametrize(
