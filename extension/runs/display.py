@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dynascope.compiler.report import Report
-from dynascope.docs_tests.compare import MIME, outline
+from dynascope.compiler.report.outline import MIME, outline
+from dynascope.shell import cell_id, is_captured, is_kernel, is_live, request_id
 
 #: at most so many progress messages a second go to the browser
 _PER_SECOND = 10
@@ -43,7 +44,7 @@ class Display:
             self.view.progress({"frames": 0, "graphs": 0, "breaks": 0, "seconds": 0.0})
             self._grow_at = time.monotonic() + _GROW_EVERY
             return
-        if not _is_live(self.shell) or self.kind in ("none", "text"):
+        if not is_live(self.shell) or self.kind in ("none", "text"):
             return
         from IPython.display import display
 
@@ -102,10 +103,9 @@ class Display:
 
 def _replace_views(shell: Any, view: Any) -> None:
     """Close the views that this cell's earlier runs left: they show nowhere any more, but the kernel would keep them."""
-    request, cell = shell.get_parent(), cell_id(shell)
+    this, cell = request_id(shell), cell_id(shell)
     if cell is None:
         return
-    this = str(request.get("header", {}).get("msg_id", ""))
     run, views = _views.get(cell, (this, []))
     if run != this:
         for old in views:
@@ -114,30 +114,9 @@ def _replace_views(shell: Any, view: Any) -> None:
     _views[cell] = (this, [*views, view])
 
 
-def cell_id(shell: Any) -> str | None:
-    """The id of the cell that runs, as the notebook's own front end names it; not every one does."""
-    cell = shell.get_parent().get("metadata", {}).get("cellId") if _is_kernel(shell) else None
-    return cell if isinstance(cell, str) else None
-
-
 def _kind(shell: Any, view: str) -> str:
     if view == "auto":
-        return "widget" if _is_live(shell) else "static" if _is_kernel(shell) or _is_captured(shell) else "text"
-    if view == "widget" and not _is_live(shell):
-        return "static" if _is_kernel(shell) or _is_captured(shell) else "text"
+        return "widget" if is_live(shell) else "static" if is_kernel(shell) or is_captured(shell) else "text"
+    if view == "widget" and not is_live(shell):
+        return "static" if is_kernel(shell) or is_captured(shell) else "text"
     return view
-
-
-def _is_kernel(shell: Any) -> bool:
-    return getattr(shell, "kernel", None) is not None
-
-
-def _is_captured(shell: Any) -> bool:
-    from IPython.core.displaypub import CapturingDisplayPublisher
-
-    return isinstance(shell.display_pub, CapturingDisplayPublisher)
-
-
-def _is_live(shell: Any) -> bool:
-    """Whether a display can be updated: in a notebook, and not captured."""
-    return _is_kernel(shell) and not _is_captured(shell)

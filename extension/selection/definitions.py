@@ -8,7 +8,6 @@ is defined has a meaning of its own that compiling would change, and stays as it
 from __future__ import annotations
 
 import ast
-import difflib
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -97,12 +96,6 @@ def names_bound_by(node: ast.AST) -> list[str]:
     if isinstance(node, ast.MatchMapping):
         return [node.rest] if node.rest else []
     return []
-
-
-def did_you_mean(name: str, candidates: Any) -> str:
-    """`` (did you mean block?)``, or nothing."""
-    close = difflib.get_close_matches(name, [c for c in candidates if isinstance(c, str) and not c.startswith("_")], n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def dotted(node: ast.AST) -> str | None:

@@ -13,7 +13,7 @@ import torch
 import torch._dynamo
 import torch._logging._internal
 
-from dynascope.compiler.driver.explain import compile as compile_with_flag
+from dynascope.compiler.driver.compile import compile as compile_with_flag
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import fresh
 from dynascope.compiler.recording.recording import observe

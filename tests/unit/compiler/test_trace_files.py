@@ -26,7 +26,7 @@ import sys
 sys.path[:0] = [{tests!r}, {here!r}]
 import linecache, types, torch
 from programs import PROGRAMS
-import dynascope.compiler.driver.explain as run
+import dynascope.compiler.driver.compile as run
 from dynascope.compiler.recording.recording import observe
 
 with observe() as recording:
