@@ -37,6 +37,7 @@ from dynascope.entries import Entries
 from dynascope.inputs import check_inputs, tried_inputs
 from dynascope.interrupts import Interrupts, interruptible
 from dynascope.targets import Targets, check_target, plain_in_compiled_code, resolve
+from dynascope.widgets.guarded import guarded
 
 STATEMENTS = "the cell's statements"
 
@@ -352,7 +353,9 @@ class Run:
             self.shell.user_ns[self.settings.output] = report
         if display.view is not None:
             display.view.command = self.command
-            display.view.diff = report.diff(before).to_dict() if before is not None else None
+            display.view.diff = guarded(
+                "What changed", lambda: report.diff(before).to_dict() if before is not None else None, lambda _: None
+            )
             if self.compiles:
                 rerun.attach(self, display)
         display.finish(report)

@@ -32,7 +32,10 @@ _INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
 
 @dataclass(frozen=True)
 class FxDrawing:
-    """All nodes of one graph; `modules` and `seconds` (0 where it was not run) are those of each node."""
+    """All nodes of one graph, which read nodes above them only.
+
+    `modules` and `seconds` (0 where it was not run) are those of each node.
+    """
 
     nodes: list[FxNode]
     modules: Sequence[str | None]

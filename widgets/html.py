@@ -2,7 +2,7 @@
 
 Promises: nothing is loaded from anywhere (a strict Content-Security-Policy with hashes of our own script and
 style says so); data stands in the page as JSON in which `<` is escaped, and is compressed where it is large;
-the same ES module as in the notebook draws it.
+the same ES module as in the notebook draws it.  A page that cannot be made is one that says so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 
 from dynascope.compiler.report import Report
+from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model import view_model
 from dynascope.widgets.static_output import static_body
 
@@ -39,6 +40,12 @@ read().then((model) => mountPage(document.getElementById("dyn-view"), model));
 
 def to_html(report: Report) -> str:
     """`report` as one HTML document."""
+    return guarded(
+        "This report", lambda: _page(report), lambda why: f"<!doctype html>\n<title>dynascope</title>{escape(why)}\n"
+    )
+
+
+def _page(report: Report) -> str:
     model = view_model(report)
     plain = json.dumps(model, ensure_ascii=True, separators=(",", ":"))
     packed = ""
