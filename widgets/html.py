@@ -53,6 +53,7 @@ def _page(report: Report) -> str:
         packed = ' data-packed="gzip"'
         plain = base64.b64encode(gzip.compress(plain.encode("ascii"), mtime=0)).decode("ascii")
     data = plain.replace("<", "\\u003c")
+    body = guarded("The static picture", lambda: static_body(report, model), escape)
     script = (STATIC / "view.js").read_text("utf-8") + MOUNT
     style = (STATIC / "view.css").read_text("utf-8") + PAGE_CSS
     policy = (
@@ -64,7 +65,7 @@ def _page(report: Report) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(model['name'][:80])} · dynascope</title><style>{style}</style></head><body>"
-        f'<main id="dyn-view"><div class="dyn-plain">{static_body(report, model)}</div></main>'
+        f'<main id="dyn-view"><div class="dyn-plain">{body}</div></main>'
         f'<script type="application/json" id="dyn-data"{packed}>{data}</script>'
         f'<script type="module">{script}</script></body></html>\n'
     )
