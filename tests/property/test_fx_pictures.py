@@ -107,6 +107,11 @@ def held(picture: Any, nodes: list[Any]) -> list[int]:
     }
     for n, box in box_of.items():
         read |= {(box_of[source], box) for source in nodes[n]["reads"] if box_of.get(source, box) != box}
+    for box, note in enumerate(picture["notes"]):  # of inputs that many folds read, the arrow to the first is drawn
+        readers = sorted(b for a, b in read if a == box)
+        if folds and f"· read by {len(readers)} parts" in note:
+            assert all(nodes[n]["kind"] in ("input", "param") for n in range(firsts[box], firsts[box] + counts[box]))
+            read -= {(box, b) for b in readers[1:]}
     assert {tuple(pair) for pair in picture["joined"]} == read
     for fold in folds or ():
         assert held(fold["inside"], nodes) == list(range(fold["first"], fold["first"] + fold["count"]))
