@@ -13,13 +13,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.compiler.assembling import graphtext
+from dynascope.compiler.assembly import graph_text
 from dynascope.compiler.report import Frame, Graph, GraphRun, Node, Report, Source, Summary
-from dynascope.widgets.html import to_html
-from dynascope.widgets.model import view_model
-from dynascope.widgets.picture import to_svg
-from dynascope.widgets.static_output import to_mimebundle
-from dynascope.widgets.text import to_text
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.page import to_html
+from dynascope.widgets.render.picture import to_svg
+from dynascope.widgets.render.static_output import to_mimebundle
+from dynascope.widgets.render.text import to_text
 
 FILE = "/work/model.py"
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
@@ -70,7 +70,7 @@ def large_graphs(draw: st.DrawFn) -> list[Node]:
 
 def report_of(nodes: list[Node], code: str = "", run: GraphRun | None = None) -> Report:
     frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file=FILE, line=1, graph="g0")
-    graph = Graph(id="g0", frame="f0", ops=graphtext.ops(nodes), nodes=nodes, code=code, run=run)
+    graph = Graph(id="g0", frame="f0", ops=graph_text.ops(nodes), nodes=nodes, code=code, run=run)
     source = Source(file=FILE, label="model.py", excerpts=[{"line": 1, "text": "def f(x):\n    return x\n"}])
     return Report(compiled=["f"], frames=[frame], graphs=[graph], sources=[source], summary=Summary(frames=1, graphs=1))
 
@@ -159,7 +159,7 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts())
 @settings(max_examples=150)
 def test_any_text(text: str) -> None:
-    nodes, outputs = graphtext.read(text)
+    nodes, outputs = graph_text.read(text)
     assert nodes[-1].inputs == outputs
     assert sum(n.name == nodes[-1].name for n in nodes) == 1  # of the output, torch prints no name
     check(report_of(nodes, text))

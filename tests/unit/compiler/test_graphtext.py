@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.assembling import graphtext
-from dynascope.compiler.run import explain
+from dynascope.compiler.assembly import graph_text
+from dynascope.compiler.driver.explain import explain
 
 
 def a_local_named_output(x: torch.Tensor) -> torch.Tensor:
@@ -55,6 +55,6 @@ def test_a_local_named_output_is_not_taken_for_the_output(function: Callable[...
 
 def test_no_two_nodes_bear_one_name_though_the_text_prints_none_for_the_output() -> None:
     text = "def forward(self, output, output_2):\n    output_3 = output + output_2\n    return (output_3, output)\n"
-    nodes, outputs = graphtext.read(text)
+    nodes, outputs = graph_text.read(text)
     assert [n.name for n in nodes] == ["output", "output_2", "output_3", "output_4"]
     assert outputs == nodes[-1].inputs == ["output_3", "output"]

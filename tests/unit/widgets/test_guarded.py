@@ -11,9 +11,9 @@ from samples import layers, loop, many, one_break
 
 from dynascope.compiler.report import GraphRun, Report
 from dynascope.widgets import guarded
-from dynascope.widgets.model import view_model
-from dynascope.widgets.static_output import to_mimebundle
-from dynascope.widgets.text import to_text
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.static_output import to_mimebundle
+from dynascope.widgets.render.text import to_text
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\nsecond line"
 #: what fails, by the module that calls it
@@ -102,7 +102,7 @@ def test_one_part_takes_no_other_with_it(
     monkeypatch: pytest.MonkeyPatch,
     as_users_have_it: None,
 ) -> None:
-    monkeypatch.setattr(f"dynascope.widgets.model.{fault}", fail)
+    monkeypatch.setattr(f"dynascope.widgets.model.build.{fault}", fail)
     model = view_model(one_break())
     assert empty(model)
     assert there(model)
@@ -110,7 +110,7 @@ def test_one_part_takes_no_other_with_it(
 
 
 def test_one_detail_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    monkeypatch.setattr("dynascope.widgets.details.fx_body", fail)
+    monkeypatch.setattr("dynascope.widgets.model.details.fx_body", fail)
     details = view_model(one_break())["details"]
     parts = {part["key"]: part for part in details["g0"]["parts"]}
     assert parts["graph"]["kind"] == "prose"
@@ -120,7 +120,7 @@ def test_one_detail_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch, as_u
 
 
 def test_where_nothing_can_be_drawn_the_view_says_so(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    monkeypatch.setattr("dynascope.widgets.model.Places", fail)
+    monkeypatch.setattr("dynascope.widgets.model.build.Places", fail)
     model = view_model(one_break())
     assert model["headline"].startswith("This report could not be drawn (RuntimeError: ")
     assert model["first"] in model["details"]

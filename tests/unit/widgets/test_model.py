@@ -10,7 +10,7 @@ import pytest
 from samples import SAMPLES, big_graph, cached, hostile, layers, loop, many, nested, one_break, recompiled, refused, regions
 
 from dynascope.compiler.report import Frame, Report, Source
-from dynascope.widgets.model import view_model
+from dynascope.widgets.model.build import view_model
 from dynascope.widgets.wire import Picture, ViewModel
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.run import explain
-from dynascope.widgets.model import view_model
+from dynascope.compiler.driver.explain import explain
+from dynascope.widgets.model.build import view_model
 
 transformers = pytest.importorskip("transformers")
 
