@@ -38,6 +38,7 @@ from dynascope.selection import statements
 from dynascope.selection.definitions import Definition, bound_names, definitions, why_nothing_ran
 from dynascope.selection.entry_points import Entries
 from dynascope.selection.named import Targets, check_target, plain_in_compiled_code, resolve
+from dynascope.widgets.guarded import guarded
 
 STATEMENTS = "the cell's statements"
 
@@ -353,7 +354,9 @@ class Run:
             self.shell.user_ns[self.settings.output] = report
         if display.view is not None:
             display.view.command = self.command
-            display.view.diff = report.diff(before).to_dict() if before is not None else None
+            display.view.diff = guarded(
+                "What changed", lambda: report.diff(before).to_dict() if before is not None else None, lambda _: None
+            )
             if self.compiles:
                 rerun.attach(self, display)
         display.finish(report)

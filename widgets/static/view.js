@@ -676,7 +676,7 @@ event.preventDefault();
 event.stopPropagation();
 });
 draw();
-requestAnimationFrame(()=>{pane.scrollLeft=(pane.scrollWidth - pane.clientWidth)/ 2;});
+requestAnimationFrame(()=>{pane.scrollLeft=shown[0].x +(shown[0].w - pane.clientWidth)/ 2;});
 return{pane,fold(){open.clear();draw();}};
 }
 const KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"reduction",shape:"shape, index",output:"output"};

@@ -194,6 +194,16 @@ def test_of_too_many_modules_neighbours_share_a_fold_that_names_them() -> None:
     assert len(folds) <= 60
 
 
+def test_inputs_that_many_folds_read_have_one_arrow_and_count_the_others() -> None:
+    report = layers(30)
+    nodes = report.graphs[0].nodes
+    for node in nodes[1:]:
+        node.inputs.append(nodes[0].name)
+    picture = view_model(report)["details"]["g0"]["parts"][0]["body"]["picture"]
+    assert picture["joined"] == [[i, i + 1] for i in range(len(picture["folds"]) - 1)]
+    assert picture["notes"][0].endswith(f" · read by {len(picture['folds']) - 1} parts")
+
+
 def held(picture: dict[str, Any]) -> list[int]:
     """The nodes of an FX picture, also where every fold is open."""
     if "folds" not in picture:
