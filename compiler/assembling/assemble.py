@@ -79,7 +79,6 @@ class _Assembly:
         for event in self.drafts.cached:
             self.add_cached(event, by_code)
         result = self.result
-        result.compiled = list(dict.fromkeys(self.drafts.entries.values()))
         result.unread = dict(self.drafts.unread)
         result.breaks = self.breaks.breaks
         result.sources = places.sources(self.extents, self.cell_of)
