@@ -57,6 +57,7 @@ class Recording:
         self._started = 0.0
         self._thread: int | None = None
         self._report: Report | None = None
+        self._ended = False
         self._entered_before: set[int] = set()
         self._sizes_before: internals.Sizes = {}
         self._times_forgotten = 0
@@ -78,6 +79,7 @@ class Recording:
         finally:  # an interrupt may come at any moment: torch is as it was in any case
             hooks.HOOKS.bytecode -= self._keeps_bytecode
             hooks.HOOKS.detach(self._event)
+        self._ended = True
         self._report = self._assemble(error)
         backwards.complete(self._report, self._report.late_backwards)
         backwards.remember(self._report)
@@ -158,7 +160,11 @@ class Recording:
 
     def _assemble(self, error: BaseException | None) -> Report:
         report = assemble(
-            list(self.events), strings=internals.interned_strings(), cell_of=self._cells, owner_thread=self._thread
+            list(self.events),
+            strings=internals.interned_strings(),
+            cell_of=self._cells,
+            owner_thread=self._thread,
+            no_end="the recording ended before this compile did" if self._ended else "still compiling",
         )
         report.versions = versions()
         report.compiled = list(dict.fromkeys(self.compiled)) or list(self.called) or compiled_names(report)
