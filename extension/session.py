@@ -228,7 +228,9 @@ class Run:
         own = recording.users_own
         if not own:
             return
-        if recording.compiled:
+        if recording.compiled == [STATEMENTS]:
+            recording.compiled[:] = [STATEMENTS if name == CELL else name for name in recording.called]
+        elif recording.compiled:
             recording.compiled.extend(own)
         self.notes.append(
             f"{', '.join(own)}: your own torch.compile was left as it is; the options of %%compile "

@@ -280,7 +280,7 @@ class _Assembly:
         """What is known of a compile without an end."""
         reason = "interrupted before this compile had ended" if stops.interrupted(draft) else self.no_end
         known = (
-            "its guards were there" if draft.guard_text is not None
+            "its guards were built" if draft.guard_text is not None
             else "its graph was captured" if draft.graph_text is not None
             else "it had met a graph break" if draft.break_texts
             else ""

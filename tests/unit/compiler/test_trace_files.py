@@ -399,7 +399,7 @@ def test_a_cut_log_never_looks_finished(whole_log: bytes, tmp_path: Path) -> Non
                 assert report.summary.graphs >= graphs
                 before, graphs = now, report.summary.graphs
     told = "the log does not hold the end of this compile"
-    assert seen >= {told, f"{told} (its graph was captured)", f"{told} (its guards were there)"}
+    assert seen >= {told, f"{told} (its graph was captured)", f"{told} (its guards were built)"}
 
 
 def test_lost_metrics_of_a_compile_that_another_one_follows(whole_log: bytes, tmp_path: Path) -> None:

@@ -236,6 +236,12 @@ def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
     assert inlined.notes == ["helper was left as it is: it is decorated with @torch.compile."]
 
 
+def test_statements_beside_own_compiled_functions(shell):
+    sin = "y = torch.compile(torch.sin, backend='eager')(x)"
+    assert shell.report("%%compile", sin, "z = y + 1").compiled == ["sin", "the cell's statements"]
+    assert shell.report("%%compile", sin).compiled == ["sin"]
+
+
 def test_function_compiled_in_an_earlier_cell_is_named(shell):
     shell(*HELPER, *OWN, "fn(x)")
     report = shell.report("%%compile", "def new(x): return x", "fn(x)")
