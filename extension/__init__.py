@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "compile", "explain", "last", "load", "observe", "region"]
 
 LOWERINGS.update(
-    html="dynascope.widgets.html:to_html",
-    svg="dynascope.widgets.picture:to_svg",
-    dot="dynascope.widgets.picture:to_dot",
-    graphviz="dynascope.widgets.picture:to_graphviz",
-    txt="dynascope.widgets.text:to_text",
+    html="dynascope.widgets.render.page:to_html",
+    svg="dynascope.widgets.render.picture:to_svg",
+    dot="dynascope.widgets.render.picture:to_dot",
+    graphviz="dynascope.widgets.render.picture:to_graphviz",
+    txt="dynascope.widgets.render.text:to_text",
     view="dynascope.widgets.view:View",
-    mimebundle="dynascope.widgets.static_output:to_mimebundle",
+    mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
 )
 
 
@@ -40,13 +40,13 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext dynascope`."""
-    from dynascope.loading import load
+    from dynascope.magics.loading import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """`%unload_ext dynascope`."""
-    from dynascope.loading import unload
+    from dynascope.magics.loading import unload
 
     unload(shell)

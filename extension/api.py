@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dynascope.compiler.report import Report
 
 if TYPE_CHECKING:
-    from dynascope.compiler.events.recording import Recording
+    from dynascope.compiler.recording.recording import Recording
 
 _last: Report | None = None
 
@@ -47,9 +47,9 @@ def explain(function: Callable[..., Any], **settings: Any) -> Callable[..., Repo
         A callable that takes the arguments of `function` and returns the Report.  What the compiler refuses is in
         `report.error`; an error of the user's own code propagates.
     """
-    from dynascope.compiler import run
+    from dynascope.compiler.driver import explain
 
-    call = run.explain(function, cells=cell_number, **settings)
+    call = explain.explain(function, cells=cell_number, **settings)
 
     def explained(*args: Any, **kwargs: Any) -> Report:
         report = call(*args, **kwargs)
@@ -61,7 +61,7 @@ def explain(function: Callable[..., Any], **settings: Any) -> Callable[..., Repo
 
 def observe() -> Recording:
     """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`."""
-    from dynascope.compiler.events.recording import Recording
+    from dynascope.compiler.recording.recording import Recording
 
     class Remembered(Recording):
         def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -73,14 +73,14 @@ def observe() -> Recording:
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
     """What `torch.compile` returns, with the argument that it lacks: `error_on_graph_break`."""
-    from dynascope.compiler import run
+    from dynascope.compiler.driver import explain
 
-    return run.compile(model, error_on_graph_break=error_on_graph_break, **arguments)
+    return explain.compile(model, error_on_graph_break=error_on_graph_break, **arguments)
 
 
 def region(*, error_on_graph_break: bool) -> Any:
     """A decorator and context manager: in this stretch of code, graph breaks are errors (True) or allowed (False)."""
-    from dynascope.compiler import regions
+    from dynascope.compiler.driver import regions
 
     return regions.region(error_on_graph_break=error_on_graph_break)
 
@@ -91,7 +91,7 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
     Records that are unknown or damaged are passed over, counted in `report.unread`; with `strict` they are an error.
     Raises FileNotFoundError where there is none, and ValueError where nothing can be read.
     """
-    from dynascope.compiler.events import trace_files
+    from dynascope.compiler.recording import trace_files
 
     report = trace_files.load(path, strict=strict)
     remember(report)

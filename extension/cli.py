@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from dynascope.notebook_pages import DEFAULT_TIMEOUT
-from dynascope.saving import save, why_not
+from dynascope.docs_tests.pages import DEFAULT_TIMEOUT
+from dynascope.runs.saving import save, why_not
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(chosen)
         if chosen.command == "report":
             return _report(chosen)
-        from dynascope.notebook_cli import run_pages
+        from dynascope.docs_tests.command import run_pages
 
         return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout, parallel=chosen.parallel)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""pytest --dynascope examples/: every notebook and MyST page is a test (see dynascope.notebooks).
+"""pytest --dynascope examples/: every notebook and MyST page is a test (see dynascope.docs_tests.runner).
 
 And for a project's own tests the fixture `dynascope_expect`:
 
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dynascope.compiler.events.recording import Recording
-    from dynascope.compiler.expect import Expectation
+    from dynascope.compiler.recording.recording import Recording
+    from dynascope.compiler.report.expect import Expectation
 
 TIMEOUT = "dynascope_timeout"
 
@@ -47,7 +47,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     if ".ipynb_checkpoints" in file_path.parts:
         return None
-    from dynascope.notebook_pages import is_page
+    from dynascope.docs_tests.pages import is_page
 
     named = any(Path(str(given).split("::")[0]).resolve() == file_path for given in config.args)
     return PageFile.from_parent(parent, path=file_path) if is_page(file_path, explicit=named) else None
@@ -68,8 +68,8 @@ class PageItem(pytest.Item):
     """Running one page."""
 
     def runtest(self) -> None:
-        from dynascope.notebook_pages import DEFAULT_TIMEOUT
-        from dynascope.notebooks import run_page
+        from dynascope.docs_tests.pages import DEFAULT_TIMEOUT
+        from dynascope.docs_tests.runner import run_page
 
         options = self.config.option
         limit = options.dynascope_timeout
@@ -103,7 +103,7 @@ class Expecting:
     def __call__(self, expected: str = "", /, **counts: int | str) -> ExpectingBlock:
         """A block in which what the compiler does must have these counts; raises ValueError for what is no count."""
         __tracebackhide__ = True  # pytest shows the test's own line
-        from dynascope.compiler import expect
+        from dynascope.compiler.report import expect
 
         try:
             block = ExpectingBlock(expect.read(expected, **counts))
@@ -126,7 +126,7 @@ class ExpectingBlock:
 
     def __enter__(self) -> Recording:
         import dynascope
-        from dynascope.compiler.fresh import fresh
+        from dynascope.compiler.driver.retrace import fresh
 
         self.entered = True
         self.recording = self._stack.enter_context(dynascope.observe())
@@ -135,7 +135,7 @@ class ExpectingBlock:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         __tracebackhide__ = True
-        from dynascope.compiler import expect
+        from dynascope.compiler.report import expect
 
         self._stack.__exit__(kind, error, trace)
         if kind is not None:

@@ -52,7 +52,7 @@ class Clicks:
 @contextlib.contextmanager
 def clicks(ip: Any) -> Iterator[Clicks]:
     """For the duration `ip` is a kernel's shell, and every `%%compile` has a live view."""
-    from dynascope import rerun
+    from dynascope.runs import rerun
 
     made = Clicks()
     ip.kernel = types.SimpleNamespace(io_loop=made.loop)

@@ -20,7 +20,7 @@ import nbformat
 from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
-from dynascope.notebook_pages import find
+from dynascope.docs_tests.pages import find
 from tools.kept import run_and_keep
 
 FIRST = "tour"

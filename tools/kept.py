@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from dynascope.notebooks import Result, run_page
+from dynascope.docs_tests.runner import Result, run_page
 
 BEFORE = """
 def _keep_reports(place):

@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from dynascope.widgets.palette import css_variables
+from dynascope.widgets.drawing.palette import css_variables
 
 HERE = Path(__file__).parent
 MODULES = ("dom", "theme", "tokens", "logic", "unfold", "lens", "split", "fx", "detail", "header", "breaks", "timeline", "main")

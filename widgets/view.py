@@ -17,8 +17,8 @@ import anywidget
 import traitlets
 
 from dynascope.compiler.report import Report
-from dynascope.widgets.model import view_model
-from dynascope.widgets.words import printable, shorten
+from dynascope.widgets.labels.words import printable, shorten
+from dynascope.widgets.model.build import view_model
 
 STATIC = Path(__file__).parent / "static"
 Request = Callable[[dict[str, Any]], None]

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler.assembling.drafts import record_compile_id
-from dynascope.compiler.places import in_torch
+from dynascope.compiler.assembly.compile_records import record_compile_id
+from dynascope.compiler.source.places import in_torch
 from dynascope.compiler.torch_private.hooks import Hooks, Undo
 from dynascope.compiler.torch_private.translators import (
     describe,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-from dynascope.compiler.places import in_torch
+from dynascope.compiler.source.places import in_torch
 from dynascope.compiler.torch_private.marks import ORIGINAL
 from dynascope.compiler.torch_private.marks import missing as missing
 

@@ -25,8 +25,8 @@ from typing import Any
 import torch
 import torch._logging._internal as torch_logging
 
-from dynascope.compiler.assembling.assemble import assemble
-from dynascope.compiler.events.recording import observe
+from dynascope.compiler.assembly.assemble import assemble
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.torch_private.internals import interned_strings
 
 HERE = Path(__file__).parent

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynascope.compiler import run
-from dynascope.compiler.events import recording
-from dynascope.compiler.fresh import fresh
-from dynascope.compiler.repeating.repeat import Repeat
-from dynascope.compiler.run_time import profile
+from dynascope.compiler.driver import explain
+from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.profile import measure
+from dynascope.compiler.recording import recording
+from dynascope.compiler.replay.replay import Repeat
 from dynascope.compiler.settings import Settings
 
 RESULTS = Path(__file__).parent / "results_profile.md"
@@ -79,7 +79,7 @@ def note(name: str, seconds: float) -> None:
         watch()[name].append(seconds)
 
 
-def stopwatch(name: str, measured: profile.Measured) -> float:
+def stopwatch(name: str, measured: measure.Measured) -> float:
     """The median over the calls that counted: in each turn the first ones warm up."""
     turn = measured.warm + CALLS // measured.turns
     times = watch()[name]
@@ -170,16 +170,16 @@ def parts(backend: str) -> tuple[list[Row], float]:
     torch._dynamo.reset()
     settings, x = Settings(backend=stopwatch_backend(backend)), torch.rand(384, 384)
     observed = recording.observe(settings, ["known_parts"])
-    with observed, run.environment(settings), fresh() as freshen:
+    with observed, explain.environment(settings), fresh() as freshen:
         freshen(known_parts)
-        entry = run.entry(known_parts, settings)
+        entry = explain.entry(known_parts, settings)
         repeat = Repeat(known_parts, (x,), {})
         entry(x)
         for times in watch().values():
             times.clear()
-        measured = profile.measure(entry, repeat, CALLS)
+        measured = measure.measure(entry, repeat, CALLS)
     report = observed.report
-    found = profile.tell(measured, report)
+    found = measure.tell(measured, report)
     assert found is not None, report.notes
     rows = []
     graphs = [s for s in found.segments if s.kind == "graph"]
@@ -320,20 +320,20 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
     observed = recording.observe(settings, [program.__name__])
     fixed = torch.compile(copied(program), backend=backend)
     measured, gains = [], []
-    with observed, run.environment(settings), fresh() as freshen:
+    with observed, explain.environment(settings), fresh() as freshen:
         freshen(program)
-        broken = run.entry(program, settings)
+        broken = explain.entry(program, settings)
         repeat = Repeat(program, (x, True), {})
         broken(x, True)
         gained(broken, fixed, x)  # compiles
         for _ in range(TURNS):
             gains.append(gained(broken, fixed, x))
             WATCHING[0] = True
-            measured.append(profile.measure(broken, repeat, 5))
+            measured.append(measure.measure(broken, repeat, 5))
     report = observed.report
     promised = []
     for turn in measured:
-        found = profile.tell(turn, report)
+        found = measure.tell(turn, report)
         assert found is not None, report.notes
         best = found.breaks[0]
         source = report.break_(best.break_).source.strip()
@@ -364,7 +364,7 @@ def afterwards(backend: str) -> Row:
             return statistics.median(times[20:])
 
         before.append(median())
-        measured = profile.measure(compiled, Repeat(many_layers, (x, True), {}), CALLS)
+        measured = measure.measure(compiled, Repeat(many_layers, (x, True), {}), CALLS)
         assert measured.failed is None, measured.failed
         after.append(median())
     ratio = statistics.median(a / b for a, b in zip(after, before, strict=True))

@@ -25,10 +25,10 @@ from typing import Any
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.bundle import LIMIT, bundle_js
-from dynascope.widgets.html import to_html
-from dynascope.widgets.layout import Box, Edge, layout
-from dynascope.widgets.model import view_model
-from dynascope.widgets.static_output import static_html
+from dynascope.widgets.layout.placement import Box, Edge, layout
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.page import to_html
+from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.view import packed
 
 HERE = Path(__file__).resolve().parent

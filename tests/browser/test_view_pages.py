@@ -14,9 +14,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.lab import shot_path
 from browser.view_pages import ROOT, Shown, grave_faults, sample
-from dynascope.widgets.html import to_html
-from dynascope.widgets.model import view_model
-from dynascope.widgets.static_output import static_html
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.page import to_html
+from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.view import packed
 
 OpenPage = Callable[..., Shown]

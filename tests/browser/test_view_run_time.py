@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, expect
 
 from browser.lab import shot_path
 from browser.view_pages import ROOT, Shown, grave_faults
+from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.report import InputRun, Report
-from dynascope.compiler.run_time.segments import profile_of
-from dynascope.widgets.html import to_html
+from dynascope.widgets.render.page import to_html
 
 TRACE = ROOT / "tests" / "unit" / "compiler" / "profiler_traces" / "training_cpu.json"
 

@@ -62,7 +62,7 @@ from samples import SAMPLES
 from dynascope.widgets.view import View
 View(SAMPLES["{{name}}"]())"""
 STATIC = """from IPython.display import display
-from dynascope.widgets.static_output import to_mimebundle
+from dynascope.widgets.render.static_output import to_mimebundle
 display(to_mimebundle(SAMPLES["hostile"]()), raw=True)"""
 VIEWS = """from ipywidgets.widgets import widget
 views = [w for w in widget._instances.values() if type(w).__name__ == "View"]

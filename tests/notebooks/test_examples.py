@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from project_files import project_files
 
-from dynascope.notebook_pages import Page, read
-from dynascope.notebook_structure import MIME
-from dynascope.notebooks import run_page
+from dynascope.docs_tests.compare import MIME
+from dynascope.docs_tests.pages import Page, read
+from dynascope.docs_tests.runner import run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = [name for name in project_files(ROOT) if name.startswith("examples/") and name.endswith(".ipynb")]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from notebook_making import cell, edit, make_notebook
 
-from dynascope.notebook_structure import structures
-from dynascope.notebooks import run_page
+from dynascope.docs_tests.compare import structures
+from dynascope.docs_tests.runner import run_page
 
 LOAD = "%load_ext dynascope\n%config DynascopeMagics.backend = 'eager'\nimport torch"
 BREAK = """\

@@ -11,8 +11,8 @@ import psutil
 import pytest
 from notebook_making import MIME, MYST, REPORT, Maker, cell, edit
 
-from dynascope import notebooks
-from dynascope.notebooks import run_page
+from dynascope.docs_tests import runner
+from dynascope.docs_tests.runner import run_page
 
 
 def only(path: Path, **options: Any) -> str:
@@ -67,12 +67,12 @@ def test_a_usage_error_is_an_error_though_ipython_only_prints_it(make: Maker) ->
 
 
 def test_cuda_cells_are_left_out_without_cuda(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebooks, "has_cuda", lambda: False)
+    monkeypatch.setattr(runner, "has_cuda", lambda: False)
     result = run_page(make("x = 1", cell("1 / 0", "requires-cuda"), "x"))
     assert result.ok
     assert result.cells == 2
     assert run_page(make("1 / 0", tags=["requires-cuda"])).skipped == "needs a CUDA device"
-    monkeypatch.setattr(notebooks, "has_cuda", lambda: True)
+    monkeypatch.setattr(runner, "has_cuda", lambda: True)
     assert "ZeroDivisionError" in only(make("x = 1", cell("1 / 0", "requires-cuda")))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynascope.widgets.layout import Box, Edge, Engine, Group, Placement, Rect, layout
+from dynascope.widgets.layout.placement import Box, Edge, Engine, Group, Placement, Rect, layout
 
 SLACK = 0.25  # coordinates are rounded to a tenth
 KINDS = ("down", "side", "free", "order")

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_programs import Function, Model, Statement, programs, text
 
-from dynascope.compiler.run import explain
+from dynascope.compiler.driver.explain import explain
 
 EXAMPLES = 500
 #: what torch 2.9 does not tell: docs/torch_versions.md

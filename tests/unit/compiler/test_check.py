@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from dynascope.compiler.run import explain
+from dynascope.compiler.driver.explain import explain
 
 INDUCTORS_OWN = "a backend may draw others than eager code does"
 

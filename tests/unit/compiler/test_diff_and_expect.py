@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dynascope.compiler.events.recording import observe
-from dynascope.compiler.expect import ExpectationFailed, parse
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Break, Hit, Report
-from dynascope.compiler.run import explain
+from dynascope.compiler.report.expect import ExpectationFailed, parse
 
 
 def one(x: torch.Tensor) -> torch.Tensor:

@@ -9,10 +9,10 @@ import pytest
 import torch
 import torch.distributed
 
-from dynascope.compiler.events.recording import observe
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.compiler.run import explain
-from dynascope.widgets.model import view_model
+from dynascope.widgets.model.build import view_model
 
 
 @pytest.fixture

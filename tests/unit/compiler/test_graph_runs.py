@@ -25,16 +25,16 @@ import torch
 from programs import PROGRAMS
 from torch.utils.checkpoint import checkpoint
 
-from dynascope.compiler.assembling import graphtext
-from dynascope.compiler.assembling.drafts import Drafts
-from dynascope.compiler.events.recording import observe
-from dynascope.compiler.graph_alone import graph_runs
-from dynascope.compiler.graph_alone.made_up import MadeUp, limits, size
-from dynascope.compiler.graph_alone.operations import NotRunnable, method, operation
-from dynascope.compiler.graph_alone.rebuild import RECORDED, rebuild
+from dynascope.compiler.assembly import graph_text
+from dynascope.compiler.assembly.compile_records import Drafts
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.graph_benchmark import benchmark
+from dynascope.compiler.graph_benchmark.operations import NotRunnable, method, operation
+from dynascope.compiler.graph_benchmark.rebuild import RECORDED, rebuild
+from dynascope.compiler.graph_benchmark.synthetic_inputs import MadeUp, limits, size
+from dynascope.compiler.profile import timing
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Graph, GraphRun, Node, Report
-from dynascope.compiler.run import explain
-from dynascope.compiler.run_time import stopwatch
 from dynascope.compiler.torch_private import surroundings
 
 X, W = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 1, 16).reshape(4, 4)
@@ -157,7 +157,7 @@ def test_what_is_rebuilt_does_the_same_as_what_the_backend_got(function: Callabl
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any) -> None:
-    from dynascope.compiler.run import compile as compile_with_flag
+    from dynascope.compiler.driver.explain import compile as compile_with_flag
 
     def compiled(function: Any) -> Any:
         return compile_with_flag(function, backend="eager", **program.options)
@@ -168,9 +168,9 @@ def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any) -> None:
     for graph in recording.report.graphs:
         if program.name == "nonstrict_trace_takes_what_breaks":  # its function is the program's own object
             with pytest.raises(NotRunnable, match=r"keeps wave_(callable|spec), which the report does not describe$"):
-                graph_runs.run_graph(graph, None, "eager", 1)
+                benchmark.run_graph(graph, None, "eager", 1)
             continue
-        run = graph_runs.run_graph(graph, None, "eager", 1)
+        run = benchmark.run_graph(graph, None, "eager", 1)
         assert [op["node"] for op in run.ops] == [n.name for n in graph.nodes if n.op.startswith("call_")]
         assert run.notes == [
             f"operators from outside torch ran again, with all that they do beside their result: {n.target}"
@@ -216,9 +216,9 @@ def test_memory_events_of_other_devices_do_not_count() -> None:
         return {"name": "[memory]", "ts": at, "args": {"Device Type": device, "Bytes": taken}}
 
     events = [event(3, 1, 500), event(1, 1, 100), event(2, 1, -100), event(1, 0, 7), {"name": "aten::add", "ts": 0}]
-    assert stopwatch.highest(events, on_processor=False) == 500
-    assert stopwatch.highest(events, on_processor=True) == 7
-    assert stopwatch.highest([], on_processor=True) is None
+    assert timing.highest(events, on_processor=False) == 500
+    assert timing.highest(events, on_processor=True) == 7
+    assert timing.highest([], on_processor=True) is None
 
 
 def test_reports_of_before_load_and_a_report_without_runs_has_no_word_of_them() -> None:
@@ -327,7 +327,7 @@ def test_where_no_made_up_integer_fits_it_is_said_before_a_device_sees_it() -> N
     with pytest.raises(NotRunnable, match=r"^g0 cannot be run again: on made-up data it raised IndexError: index out of range"):
         report.run_graph("g0", calls=1)
     with pytest.raises(NotRunnable, match="IndexError"):
-        graph_runs._dry_run(report.graphs[0], True)
+        benchmark._dry_run(report.graphs[0], True)
 
 
 # -- without a trace ------------------------------------------------------------------------------------------------
@@ -347,12 +347,12 @@ def test_a_run_keeps_no_tensor_and_no_module(backend: str, monkeypatch: pytest.M
     report = explain(two_layers()[0], backend="eager")(two_layers()[1])
     alive: list[weakref.ref[Any]] = []
 
-    class Watched(graph_runs._Case):
+    class Watched(benchmark._Case):
         def run(self, backend: str, calls: int) -> GraphRun:
             alive.extend(weakref.ref(o) for o in [self.module, *self.inputs])
             return super().run(backend, calls)
 
-    monkeypatch.setattr(graph_runs, "_Case", Watched)
+    monkeypatch.setattr(benchmark, "_Case", Watched)
     report.run_graph("g0", backend=backend, calls=1)
     gc.collect()
     assert len(alive) == 6
@@ -367,7 +367,7 @@ def test_what_the_graph_changes_in_place_is_put_back_before_each_call() -> None:
         return x * 2
 
     report = explain(f, backend="eager")(torch.ones(3))
-    case = graph_runs._Case(report.graphs[0], None, True)
+    case = benchmark._Case(report.graphs[0], None, True)
     case.first()
     for _ in range(3):
         case.call(lambda x: seen.append(float(x.sum())) or case.module(x))
@@ -419,8 +419,8 @@ SURROUNDINGS: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = 
 def test_what_the_caller_has_set_is_not_the_graphs_and_stays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(lambda x: torch.cos((x + torch.ones(4)) @ W), backend="eager")(X)
     made: list[Any] = []
-    called = graph_runs._Case.call
-    monkeypatch.setattr(graph_runs._Case, "call", lambda c, kind: (made.append(kind(*c.inputs)[0]), called(c, kind))[1])
+    called = benchmark._Case.call
+    monkeypatch.setattr(benchmark._Case, "call", lambda c, kind: (made.append(kind(*c.inputs)[0]), called(c, kind))[1])
     with SURROUNDINGS[name]():
         before = settings_now()
         run = report.run_graph("g0", backend="aot_eager", calls=1)
@@ -433,8 +433,8 @@ def test_tensors_are_made_in_the_default_dtype_of_the_recorded_program(monkeypat
     with default_dtype():
         report = explain(lambda x: x + torch.ones(4), backend="eager")(X)
     seen: list[Any] = []
-    called = graph_runs._Case.call
-    monkeypatch.setattr(graph_runs._Case, "call", lambda c, kind: (seen.append(kind(*c.inputs)[0]), called(c, kind))[1])
+    called = benchmark._Case.call
+    monkeypatch.setattr(benchmark._Case, "call", lambda c, kind: (seen.append(kind(*c.inputs)[0]), called(c, kind))[1])
     report.run_graph("g0", backend="eager", calls=1)
     assert {t.dtype for t in seen} == {torch.float64}
     assert torch.get_default_dtype() == torch.float32
@@ -450,7 +450,7 @@ def test_what_a_graph_leaves_entered_is_left() -> None:
         "torch.autograd.grad_mode._enter_inference_mode(True)",
     ):  # fmt: skip
         with contextlib.suppress(NotRunnable):  # no second level can be entered
-            graph_runs.run_graph(written(f"a = {line}"), None, "eager", 1)
+            benchmark.run_graph(written(f"a = {line}"), None, "eager", 1)
         assert settings_now() == before, line
         with torch.autograd.forward_ad.dual_level():
             pass
@@ -511,7 +511,7 @@ class Failing(torch.nn.Module):
 
 def test_a_graph_that_fails_leaves_no_mode_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(mapped, backend="eager")(X)
-    monkeypatch.setattr(graph_runs._Case, "__init__", _failing_case)
+    monkeypatch.setattr(benchmark._Case, "__init__", _failing_case)
     with torch.no_grad():
         with pytest.raises(
             ValueError, match=r"^g0 cannot be run again: on made-up data it raised IndexError: index 9 is out of"
@@ -535,7 +535,7 @@ def written(*lines: str) -> Graph:
     """A graph of one input, x, as a file could hold it."""
     body = "".join(f"        {line}\n" for line in lines)
     text = f'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[3][1]cpu"):\n{body}        return (x,)\n'
-    nodes, outputs = graphtext.read(text)
+    nodes, outputs = graph_text.read(text)
     return Graph(id="g0", frame="f0", ops=len(lines), nodes=nodes, outputs=outputs, code=text)
 
 
@@ -719,7 +719,7 @@ def test_a_report_from_a_file_calls_no_operator_of_the_programs_own() -> None:
     with pytest.raises(ValueError, match=r"whose options become code, and so are not taken from a report that was loaded$"):
         loaded("y = torch.ops.higher_order.flex_attention(x, x, x)").run_graph("g0")
     assert loaded("y = x.sin()").run_graph("g0", backend="eager", calls=1).ops
-    run = graph_runs.run_graph(written(line), None, "eager", 1)
+    run = benchmark.run_graph(written(line), None, "eager", 1)
     assert run.notes == [
         "operators from outside torch ran again, with all that they do beside their result: "
         "torch.ops.dynascope_tests.theirs.default"
@@ -729,7 +729,7 @@ def test_a_report_from_a_file_calls_no_operator_of_the_programs_own() -> None:
 @pytest.mark.parametrize("calls", [0, -1, 1.5, True, "3", None])
 def test_a_number_of_calls_that_is_none_is_refused_before_anything_runs(calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(lambda x: x + 1, backend="eager")(X)
-    monkeypatch.setattr(graph_runs, "_Case", None)
+    monkeypatch.setattr(benchmark, "_Case", None)
     with pytest.raises(ValueError, match=r"^calls is a whole number of at least 1, not .*$"):
         report.run_graph("g0", calls=calls)
 
@@ -818,12 +818,12 @@ def test_a_device_that_is_not_here_is_named_and_another_can_be_asked_for() -> No
         "        _exit_autocast = torch.amp.autocast_mode._exit_autocast(_enter_autocast);  _enter_autocast = None\n"
         "        return (w, v)\n"
     )
-    nodes, outputs = graphtext.read(text)
+    nodes, outputs = graph_text.read(text)
     graph = Graph(id="g0", frame="f0", ops=6, nodes=nodes, outputs=outputs, code=text)
     if not torch.cuda.is_available():
         with pytest.raises(NotRunnable, match="recorded on cuda:0, which is not here: name another device"):
-            graph_runs.run_graph(graph, None, "eager", 1)
-    run = graph_runs.run_graph(graph, "cpu", "eager", 1)
+            benchmark.run_graph(graph, None, "eager", 1)
+    run = benchmark.run_graph(graph, "cpu", "eager", 1)
     assert run.notes == ["recorded on cuda:0, run on cpu"]
     assert [op["node"] for op in run.ops] == ["y", "z", "w", "_enter_autocast", "v", "_exit_autocast"]
 
@@ -847,7 +847,7 @@ def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None
      ("<function f>", "inductor"), (None, "inductor")],
 )  # fmt: skip
 def test_the_backend_of_the_run_unless_it_only_traces(asked: str | None, expected: str) -> None:
-    assert graph_runs.own_backend({"backend": asked}) == expected
+    assert benchmark.own_backend({"backend": asked}) == expected
 
 
 def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
@@ -873,8 +873,8 @@ def test_probabilities_and_covariances_are_made_up_where_other_numbers_fail(func
 def test_what_is_no_probability_is_seen_before_a_device_sees_it() -> None:
     graph = explain(lambda p: torch.bernoulli(p), backend="eager")(torch.rand(4)).graphs[0]
     with pytest.raises(NotRunnable, match="p_in >= 0"):
-        graph_runs._dry_run(graph, True)
-    graph_runs._dry_run(graph, True, tame=True)
+        benchmark._dry_run(graph, True)
+    benchmark._dry_run(graph, True, tame=True)
 
 
 def test_offsets_of_a_bag_are_made_up_in_order() -> None:
@@ -884,7 +884,7 @@ def test_offsets_of_a_bag_are_made_up_in_order() -> None:
 
 def test_running_statistics_are_put_back() -> None:
     report = explain(torch.nn.BatchNorm1d(3), backend="eager")(torch.randn(4, 3))
-    case = graph_runs._Case(report.graphs[0], None, True)
+    case = benchmark._Case(report.graphs[0], None, True)
     before = [t.clone() for t in case.inputs]
     case.first()
     assert [torch.equal(t, b) for t, b in zip(case.inputs, before, strict=True)] == [True] * 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.compiler.assembling.guardtext import reason_words
+from dynascope.compiler.assembly.guard_text import reason_words
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from dynascope.compiler.parts import InputRun
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.profile.input_words import summed_up
+from dynascope.compiler.profile.inputs import arguments_of, described, try_inputs
+from dynascope.compiler.profile.measure import INTERRUPTED
 from dynascope.compiler.report import Report
-from dynascope.compiler.run import explain
-from dynascope.compiler.run_time.input_words import summed_up
-from dynascope.compiler.run_time.inputs import arguments_of, described, try_inputs
-from dynascope.compiler.run_time.profile import INTERRUPTED
+from dynascope.compiler.report.schema import InputRun
 
 
 @pytest.fixture(autouse=True)

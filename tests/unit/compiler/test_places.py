@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.compiler import places
+from dynascope.compiler.source import places
 
 
 @pytest.mark.parametrize(

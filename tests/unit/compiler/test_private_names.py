@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dynascope.compiler.regions import region
+from dynascope.compiler.driver.regions import region
 from dynascope.compiler.torch_private import internals, marks
 
 FOLDERS = ("compiler", "widgets", "extension")

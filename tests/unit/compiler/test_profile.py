@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.repeating.copies import Copies, NotRepeatable
-from dynascope.compiler.repeating.repeat import Repeat
-from dynascope.compiler.repeating.world import World
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.profile import measure as profiles
+from dynascope.compiler.profile.break_costs import first_to_fix
+from dynascope.compiler.replay.clone import Copies, NotRepeatable
+from dynascope.compiler.replay.replay import Repeat
+from dynascope.compiler.replay.snapshot import World
 from dynascope.compiler.report import Break, BreakCost, Profile, Report
-from dynascope.compiler.run import explain
-from dynascope.compiler.run_time import profile as profiles
-from dynascope.compiler.run_time.break_costs import first_to_fix
 from dynascope.compiler.torch_private import internals
 
 LOG: list[int] = []

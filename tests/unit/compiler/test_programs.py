@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-import dynascope.compiler.run as run
-from dynascope.compiler.events.recording import observe
+import dynascope.compiler.driver.explain as run
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.compiler.torch_private import internals
 

@@ -13,11 +13,11 @@ import torch
 import torch._dynamo
 import torch._logging._internal
 
-from dynascope.compiler.events.recording import observe
-from dynascope.compiler.fresh import fresh
+from dynascope.compiler.driver.explain import compile as compile_with_flag
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.compiler.run import compile as compile_with_flag
-from dynascope.compiler.run import explain
 from dynascope.compiler.torch_private import hook_points, hooks
 
 

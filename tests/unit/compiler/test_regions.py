@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.run import explain
+from dynascope.compiler.driver.explain import explain
 
 HERE = "test_regions.py"
 

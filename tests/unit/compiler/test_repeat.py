@@ -28,9 +28,9 @@ import numpy as np
 import pytest
 import torch
 
-from dynascope.compiler.repeating.copies import Copies
-from dynascope.compiler.repeating.repeat import Repeat
-from dynascope.compiler.run import explain
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.replay.clone import Copies
+from dynascope.compiler.replay.replay import Repeat
 
 ARRAY = np.zeros(3)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.events.recording import observe
-from dynascope.compiler.run import explain
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.torch_private import hook_points, hooks
 
 
@@ -117,7 +117,7 @@ def test_threads_that_explain_one_function_leave_its_code() -> None:
         return gm
 
     def work(size: int) -> None:
-        from dynascope.compiler.fresh import fresh
+        from dynascope.compiler.driver.retrace import fresh
 
         with fresh() as freshen:
             freshen(shared)

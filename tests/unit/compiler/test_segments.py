@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import torch
 
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.profile.attribution import read_calls
+from dynascope.compiler.profile.profiler_trace import BACKEND, CALL, GRAPH, LOOKUP, REGION, Event, plain_events, trees
+from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
-from dynascope.compiler.run import explain
-from dynascope.compiler.run_time.cutting import read_calls
-from dynascope.compiler.run_time.profiler_trace import BACKEND, CALL, GRAPH, LOOKUP, REGION, Event, plain_events, trees
-from dynascope.compiler.run_time.segments import profile_of
 
 TRACES = Path(__file__).parent / "profiler_traces"
 BACKENDS = ["inductor_cpu", "eager_cpu"]

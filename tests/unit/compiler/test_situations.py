@@ -14,11 +14,11 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.assembling.breaks import BreakTable
-from dynascope.compiler.assembling.drafts import Draft
-from dynascope.compiler.events.recording import observe
+from dynascope.compiler.assembly.breaks import BreakTable
+from dynascope.compiler.assembly.compile_records import Draft
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Frame, Report
-from dynascope.compiler.run import explain
 
 
 @pytest.fixture(autouse=True)

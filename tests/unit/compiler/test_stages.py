@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.events.recording import observe
-from dynascope.compiler.run import explain
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.recording.recording import observe
 
 
 @pytest.fixture(autouse=True)

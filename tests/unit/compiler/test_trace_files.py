@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.events.recording import observe
-from dynascope.compiler.events.trace_files import load
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.recording.trace_files import load
 from dynascope.compiler.report import Report
 
 HERE = Path(__file__).parent
@@ -26,8 +26,8 @@ import sys
 sys.path[:0] = [{tests!r}, {here!r}]
 import linecache, types, torch
 from programs import PROGRAMS
-import dynascope.compiler.run as run
-from dynascope.compiler.events.recording import observe
+import dynascope.compiler.driver.explain as run
+from dynascope.compiler.recording.recording import observe
 
 with observe() as recording:
     for program in PROGRAMS:
@@ -303,7 +303,7 @@ def test_nothing_there_is_one_clear_line(tmp_path: Path) -> None:
 def test_reading_a_trace_loads_no_torch(traced: tuple[Report, Path]) -> None:
     _, trace = traced
     code = (
-        "import sys; from dynascope.compiler.events.trace_files import load; r = load(sys.argv[1]); str(r); r.to_html(); "
+        "import sys; from dynascope.compiler.recording.trace_files import load; r = load(sys.argv[1]); str(r); r.to_html(); "
         "assert 'torch' not in sys.modules and 'IPython' not in sys.modules, 'loaded'"
     )
     subprocess.run([sys.executable, "-c", code, str(trace)], check=True, timeout=120)

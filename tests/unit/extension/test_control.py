@@ -227,13 +227,13 @@ def test_a_region_for_a_break_in_another_cell_or_a_library(shell: Any, kernel: A
 
 
 def test_without_a_kernel_nothing_can_be_run_again(shell: Any) -> None:
-    from dynascope.rerun import can_run_again
+    from dynascope.runs.rerun import can_run_again
 
     assert not can_run_again(shell.ip)
 
 
 def test_unload_takes_the_hooks_away(shell: Any) -> None:
-    from dynascope import rerun
+    from dynascope.runs import rerun
 
     shell.ip.run_line_magic("unload_ext", "dynascope")
     assert rerun.before_cell not in shell.ip.events.callbacks["pre_run_cell"]
@@ -353,7 +353,7 @@ def test_under_time_autoreload_run_and_a_tracing_debugger(shell: Any, tmp_path: 
 
 
 def test_the_text_names_an_option_as_it_was_written(shell: Any) -> None:
-    from dynascope.widgets.text import to_text
+    from dynascope.widgets.render.text import to_text
 
     report = shell.report("%%compile --error-on-graph-break --region inner=allow", *CELL)
     assert "(resumed, allowed by --region inner=allow," in to_text(report)

@@ -26,8 +26,8 @@ class Loop(list[Any]):
 @pytest.fixture
 def clicked(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A view of a run in a kernel; `clicked("g0")` clicks and lets the loop run; `.view`, `.loop`, `.updates`."""
-    from dynascope import rerun
-    from dynascope.display import Display
+    from dynascope.runs import rerun
+    from dynascope.runs.display import Display
 
     loop, made, updates = Loop(), [], []
     shell.ip.kernel = types.SimpleNamespace(io_loop=loop)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynascope.interrupts import Interrupts, interruptible
+from dynascope.cell.interrupts import Interrupts, interruptible
 
 
 @pytest.fixture(autouse=True)
@@ -98,14 +98,14 @@ def test_nested_runs_and_an_error_of_the_users() -> None:
 def test_a_cell_that_is_interrupted_before_its_code_runs(shell: Any) -> None:
     shell.ns["interrupt"] = interrupt
     shell("%config DynascopeMagics.view = 'none'")
-    from dynascope import session
+    from dynascope.runs import cell_run
 
-    before = session.Run._run
+    before = cell_run.Run._run
     try:
-        session.Run._run = lambda self, recording: (interrupt(), before(self, recording))[1]  # type: ignore[method-assign]
+        cell_run.Run._run = lambda self, recording: (interrupt(), before(self, recording))[1]  # type: ignore[method-assign]
         done = shell("%%compile", "began = True")
     finally:
-        session.Run._run = before  # type: ignore[method-assign]
+        cell_run.Run._run = before  # type: ignore[method-assign]
     assert type(done.error) is KeyboardInterrupt
     assert "began" not in shell.ns
 

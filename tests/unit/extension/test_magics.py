@@ -220,7 +220,7 @@ def test_unload_takes_away_exactly_what_load_added(shell):
 
 
 def test_completion(shell):
-    from dynascope.completion import completions
+    from dynascope.magics.completion import completions
 
     shell("def block(x): return x")
     assert completions("compile", "--full", shell.ns) == ["--fullgraph"]

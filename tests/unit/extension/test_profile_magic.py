@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dynascope.completion import completions
+from dynascope.magics.completion import completions
 
 
 def test_profile_of_an_entry_point(shell):

@@ -9,8 +9,8 @@ import nbformat
 import pytest
 from project_files import project_files
 
-from dynascope.notebook_outputs import settle
-from dynascope.notebook_pages import read, tags_of
+from dynascope.docs_tests.normalize import settle
+from dynascope.docs_tests.pages import read, tags_of
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMITTED = [name for name in project_files(ROOT) if name.startswith("examples/") and name.endswith(".ipynb")]

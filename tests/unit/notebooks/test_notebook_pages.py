@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from notebook_making import MYST, Maker, cell
 
-from dynascope.notebook_pages import PageError, find, read, tags_of
+from dynascope.docs_tests.pages import PageError, find, read, tags_of
 
 
 @pytest.fixture

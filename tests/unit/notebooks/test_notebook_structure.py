@@ -9,8 +9,8 @@ import nbformat
 import pytest
 
 from dynascope.compiler.report import Break, Report, Summary
-from dynascope.notebook_outputs import settled, stable
-from dynascope.notebook_structure import MIME, compare, outline, structures
+from dynascope.docs_tests.compare import MIME, compare, outline, structures
+from dynascope.docs_tests.normalize import settled, stable
 
 BREAK = {"type": "graph_break()", "line": 4, "outcome": "resumed"}
 

@@ -6,10 +6,10 @@ import pytest
 from samples import frame, helper_five_times, loop, one_break, report
 
 from dynascope.compiler.report import Break, Hit, Report
-from dynascope.widgets.advice import advice, outcome_words, reasons, said
-from dynascope.widgets.model import view_model
-from dynascope.widgets.static_output import static_html
-from dynascope.widgets.text import to_text
+from dynascope.widgets.labels.advice import advice, outcome_words, reasons, said
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.static_output import static_html
+from dynascope.widgets.render.text import to_text
 
 
 def told(type: str, explanation: str, reason: str = "") -> list[str]:

@@ -8,10 +8,10 @@ import pytest
 from samples import CELL, broken, frame, regions, report
 
 from dynascope.compiler.report import Report
-from dynascope.widgets.bands import bands, region_name
-from dynascope.widgets.model import view_model
-from dynascope.widgets.text import to_text
-from dynascope.widgets.words import Places
+from dynascope.widgets.labels.bands import bands, region_name
+from dynascope.widgets.labels.words import Places
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.text import to_text
 
 SOURCE = """%load something
 @region(error_on_graph_break=False)

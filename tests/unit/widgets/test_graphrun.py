@@ -9,11 +9,11 @@ from samples import alone, layers_alone, one_break
 
 from dynascope.compiler.report import Graph, GraphRun, Node
 from dynascope.widgets import view
-from dynascope.widgets.fx import value_text
-from dynascope.widgets.graphrun import bytes_text, heat, run_words
-from dynascope.widgets.model import view_model
-from dynascope.widgets.static_output import static_html
-from dynascope.widgets.text import to_text
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model.fx_graph import value_text
+from dynascope.widgets.model.graph_run import bytes_text, heat, run_words
+from dynascope.widgets.render.static_output import static_html
+from dynascope.widgets.render.text import to_text
 
 
 def run(**facts: Any) -> GraphRun:

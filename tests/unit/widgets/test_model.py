@@ -24,7 +24,7 @@ from samples import (
 )
 
 from dynascope.compiler.report import Frame, Report, Source
-from dynascope.widgets.model import view_model
+from dynascope.widgets.model.build import view_model
 from dynascope.widgets.wire import Picture, ViewModel
 
 

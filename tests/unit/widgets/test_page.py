@@ -13,9 +13,9 @@ import pytest
 from samples import SAMPLES, hostile, many, one_break, refused
 
 from dynascope.widgets import bundle, wire
-from dynascope.widgets.html import to_html
-from dynascope.widgets.model import view_model
-from dynascope.widgets.palette import DARK, GRAPHS_DARK, GRAPHS_LIGHT, LIGHT
+from dynascope.widgets.drawing.palette import DARK, GRAPHS_DARK, GRAPHS_LIGHT, LIGHT
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.page import to_html
 from dynascope.widgets.view import View, checked_request
 
 

@@ -11,10 +11,10 @@ import xml.dom.minidom
 import pytest
 from samples import EVIL, SAMPLES, hostile, loop, one_break
 
-from dynascope.widgets.layout import Box, Edge, layout
-from dynascope.widgets.picture import rounded, to_dot, to_svg
-from dynascope.widgets.static_output import HIDE_CSS, to_mimebundle
-from dynascope.widgets.words import cut, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.labels.words import cut, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.layout.placement import Box, Edge, layout
+from dynascope.widgets.render.picture import rounded, to_dot, to_svg
+from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -100,14 +100,14 @@ def test_dot_is_given_ids_and_sizes_only(monkeypatch: pytest.MonkeyPatch) -> Non
         raise subprocess.TimeoutExpired("dot", 1)
 
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr("dynascope.widgets.layout.dot_program", lambda: "dot")
+    monkeypatch.setattr("dynascope.widgets.layout.placement.dot_program", lambda: "dot")
     placed = layout([Box(EVIL, 10, 10), Box("b", 10, 11)], [Edge(EVIL, "b")])
     assert placed.engine == "layered"
     assert "onerror" not in given[0]
 
 
 def test_without_graphviz_the_picture_is_still_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dynascope.widgets import layout as module
+    from dynascope.widgets.layout import placement as module
 
     module._cached.cache_clear()
     monkeypatch.setattr(module, "dot_program", lambda: None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from samples import one_break
 
-from dynascope.widgets.model import view_model
-from dynascope.widgets.syntax import methods, span
-from dynascope.widgets.text import to_text
+from dynascope.widgets.labels.syntax import methods, span
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.text import to_text
 
 LINE = "    y = f(g(x).item()).mean()  # why"
 

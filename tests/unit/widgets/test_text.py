@@ -6,7 +6,7 @@ import pytest
 from samples import SAMPLES, hostile, loop, many, one_break, recompiled, refused
 
 from dynascope.compiler.report import Report
-from dynascope.widgets.text import _Terminal, to_text
+from dynascope.widgets.render.text import _Terminal, to_text
 
 
 def test_one_break() -> None:

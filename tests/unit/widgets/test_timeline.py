@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
-from dynascope.compiler.run_time.segments import profile_of
-from dynascope.widgets import timeline
-from dynascope.widgets.model import view_model
-from dynascope.widgets.text import to_text
+from dynascope.widgets.model import timeline
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.text import to_text
 
 TRACE = Path(__file__).parents[1] / "compiler" / "profiler_traces" / "inductor_cpu.json"
 

@@ -7,10 +7,10 @@ import itertools
 import pytest
 from samples import SAMPLES, many
 
-from dynascope.widgets.layout import Box, Edge, EdgeKind, Group, Placement, Rect, layout
-from dynascope.widgets.model import view_model
-from dynascope.widgets.split import ROOM
-from dynascope.widgets.wrap import wrapped
+from dynascope.widgets.drawing.split_graph import ROOM
+from dynascope.widgets.layout.placement import Box, Edge, EdgeKind, Group, Placement, Rect, layout
+from dynascope.widgets.layout.wrap import wrapped
+from dynascope.widgets.model.build import view_model
 
 HIGH, WIDE = 120.0, 240.0
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from dynascope.compiler import run
-from dynascope.compiler.events import recording
-from dynascope.compiler.fresh import fresh
-from dynascope.compiler.repeating.repeat import Repeat
-from dynascope.compiler.run_time import profile
+from dynascope.compiler.driver import explain
+from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.profile import measure
+from dynascope.compiler.recording import recording
+from dynascope.compiler.replay.replay import Repeat
 from dynascope.compiler.settings import Settings
 
 COLUMNS = ("name", "kind", "start", "duration", "thread", "device", "correlation", "sequence")
@@ -57,12 +57,12 @@ def training(net: Net, x: torch.Tensor) -> None:
 
 def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str, Any]:
     observed = recording.observe(settings, [function.__name__])
-    with observed, run.environment(settings), fresh() as freshen:
+    with observed, explain.environment(settings), fresh() as freshen:
         freshen(function)
-        entry = run.entry(function, settings)
+        entry = explain.entry(function, settings)
         repeat = Repeat(function, args, {})
         entry(*args)
-        measured = profile.measure(entry, repeat, 3)
+        measured = measure.measure(entry, repeat, 3)
     assert measured.failed is None, measured.failed
     report = observed.report
     for graph in report.graphs:
@@ -73,7 +73,7 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
     for found in report.breaks:
         found.text, found.stack, found.hints, found.file = "", [], [], "record.py"
     report.sources = []
-    calls = [(e["start"], e["start"] + e["duration"]) for e in measured.events if e["name"] == profile.CALL]
+    calls = [(e["start"], e["start"] + e["duration"]) for e in measured.events if e["name"] == measure.CALL]
     start = calls[0][0]
     events = [e for e in measured.events if any(a <= e["start"] < b for a, b in calls)]  # without those that warm up
     rows = [[e["start"] - start if c == "start" else e[c] for c in COLUMNS] for e in events]

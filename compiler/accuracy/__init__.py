@@ -1,0 +1,1 @@
+"""`--check`: compares a compiled call with the eager one; `check` runs both, `compare` compares their values."""

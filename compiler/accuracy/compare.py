@@ -1,0 +1,87 @@
+"""What can be compared of a value: its tensors, arrays, Python numbers and strings; and comparing two of them.
+
+Containers, dataclasses and objects of the user's classes are looked into; none of the user's code runs for that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+import types
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from dynascope.compiler.replay import states
+
+#: how deep a value is looked into
+DEEPEST = 8
+_NUMBERS = (bool, int, float, complex, str, bytes)
+#: what a value may hold that says nothing of a result
+_NOTHING = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
+            types.CodeType, functools.partial)  # fmt: skip
+
+Part = tuple[str, Any]
+
+
+def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> Iterator[Part]:
+    """Everything in a value that can be compared, with a name for each; names of the other classes go into `opaque`."""
+    yield from _parts(name, value, {} if opaque is None else opaque, ())
+
+
+def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ...]) -> Iterator[Part]:
+    import torch
+
+    if isinstance(value, (torch.Tensor, *_NUMBERS)) or _is_array(value):
+        yield name, value
+        return
+    if isinstance(value, (*_NOTHING, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
+        return
+    inside = _inside(name, value) if len(around) < DEEPEST else None
+    if inside is None:
+        opaque[type(value).__name__] = None
+        return
+    for inner_name, inner in inside:
+        yield from _parts(inner_name, inner, opaque, (*around, id(value)))
+
+
+def _is_array(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject
+
+
+def _inside(name: str, value: Any) -> list[Part] | None:
+    """What a container or object holds; None where Python does not show it, or not in an order."""
+    if isinstance(value, dict):
+        found = [(f"{name}[{key!r}]" if isinstance(key, _NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
+        return [*found, *_attributes(name, value)]
+    base: Any = next((kind for kind in (list, tuple, deque) if isinstance(value, kind)), None)
+    if base is not None:
+        return [*((f"{name}[{i}]", inner) for i, inner in enumerate(base.__iter__(value))), *_attributes(name, value)]
+    is_known = dataclasses.is_dataclass(value) or states.attributes_of(value) is not None or states.slots_of(type(value))
+    if not is_known or type(value).__module__.partition(".")[0] in ("torch", "dynascope", "builtins"):
+        return None
+    return _attributes(name, value)
+
+
+def _attributes(name: str, value: Any) -> list[Part]:
+    slots = [(f"{name}.{descriptor.__name__}", inner) for descriptor, inner in states.slot_values(value)]
+    return [*slots, *((f"{name}.{key}", inner) for key, inner in (states.attributes_of(value) or {}).items())]
+
+
+def difference(found: Any, expected: Any) -> str | None:
+    """In which way two parts differ, in the words of `torch.testing`; None where they are close enough for their dtype."""
+    import torch
+
+    exact = (str, bytes, bool)
+    if isinstance(found, exact) or isinstance(expected, exact):
+        is_same = type(found) is type(expected) and found == expected
+        return None if is_same else f"{found!r:.60}, eager {expected!r:.60}"
+    if isinstance(found, torch.Tensor) is not isinstance(expected, torch.Tensor):
+        return f"a {type(found).__name__}, eager a {type(expected).__name__}"
+    try:
+        torch.testing.assert_close(found, expected, equal_nan=True)
+    except AssertionError as error:
+        return " ".join(str(error).split())[:160]
+    return None

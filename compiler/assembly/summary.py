@@ -1,0 +1,44 @@
+"""What is counted in a report: its summary, and lines that a graph holds many times over."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dynascope.compiler.report import Node, Report, Summary
+from dynascope.compiler.source import places
+
+#: a line that stands in a graph so often was, in all likelihood, in a loop; the note tells the count, which is a fact
+_OFTEN = 8
+
+
+def summarise(report: Report) -> Summary:
+    """The counts of a report; `ignored` frames are in none of them."""
+    frames = [f for f in report.frames if f.status != "ignored"]
+    return Summary(
+        frames=len(frames),
+        graphs=len(report.graphs),
+        ops=sum(g.ops or 0 for g in report.graphs),
+        breaks=len(report.breaks),
+        resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
+        skipped=sum(f.status == "skipped" for f in frames),
+        recompiles=len(report.recompiles),
+        compile_seconds=round(sum(f.compile_seconds or 0.0 for f in frames), 6),
+        empty=sum(f.status == "empty" for f in frames),
+        cached=sum(f.status == "cached" for f in frames),
+        failed=sum(f.status == "failed" for f in frames),
+        unfinished=sum(f.status == "unfinished" for f in frames),
+        unexpected=sum(b.allowed is not True for b in report.breaks),
+    )
+
+
+def unrolled(nodes: list[Node], cell_of: places.CellResolver) -> list[str]:
+    """One sentence for each line of the user's that stands in a graph many times: Dynamo traces a loop turn by turn."""
+    times = Counter((n.file, n.line, n.target) for n in nodes if n.file and n.line and n.op.startswith("call_"))
+    most: dict[tuple[str, int], int] = {}
+    for (file, line, _), count in times.items():
+        if file and line and count >= _OFTEN and not places.in_torch(file):
+            most[(file, line)] = max(count, most.get((file, line), 0))
+    return [
+        f"{places.label(file, cell_of(file))}:{line} is in this graph {count} times: loops are unrolled, turn by turn"
+        for (file, line), count in most.items()
+    ]

@@ -1,0 +1,1 @@
+"""From settings to a finished Report: `explain`, `compile`, regions, and tracing afresh (`retrace`)."""

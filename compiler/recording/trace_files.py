@@ -1,0 +1,182 @@
+"""Reads TORCH_TRACE logs, and saved reports, without torch.
+
+A log is lines of glog style, each with one JSON record; lines that start with a tab are the payload of the
+record above.  One file holds one process.  Records that are unknown or damaged are passed over, counted by
+kind and shown in `report.unread`; `strict=True` makes the first of them an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler import __version__
+from dynascope.compiler.assembly.assemble import assemble
+from dynascope.compiler.assembly.compile_records import KNOWN, Event, record_compile_id
+from dynascope.compiler.report import Report
+
+_LINE = re.compile(
+    r"^[VDIWEC](?P<month>\d{2})(?P<day>\d{2}) (?P<time>\d{2}:\d{2}:\d{2}\.\d{1,6})\s+(?P<thread>\d+)\s+"
+    r"(?P<path>[^\n]*?):(?P<line>\d+)\]\s?(?P<json>\{.*)$"
+)
+_RANK = re.compile(r"rank_(\d+)")
+_JSON_DEPTH_ERRORS = (ValueError, RecursionError)
+
+
+def load(path: str | Path, *, strict: bool = False) -> Report:
+    """The Report of a TORCH_TRACE log, of a folder of them (one for each rank), or of a saved report.json.
+
+    Raises FileNotFoundError where there is nothing, ValueError where nothing in it can be read or, with
+    `strict`, at the first record that is unknown or damaged; each in one line.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(f for f in path.rglob("*") if f.is_file() and f.suffix in (".log", ".txt", ""))
+        if not files:
+            raise FileNotFoundError(f"no trace logs in {path}: run the program with TORCH_TRACE={path}")
+    elif path.is_file():
+        files = [path]
+    else:
+        raise FileNotFoundError(f"no such file or folder: {path}")
+    if path.suffix == ".json" and path.is_file():
+        return _saved(path)
+    return load_traces(files, strict=strict)
+
+
+def _saved(path: Path) -> Report:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except _JSON_DEPTH_ERRORS as error:
+        raise ValueError(f"{path} is no saved report: {error}") from None
+    return Report.from_dict(data)
+
+
+def load_traces(files: list[Path], *, strict: bool = False) -> Report:
+    """One Report of several logs, each of another process."""
+    problems: dict[str, int] = {}
+    events: list[Event] = []
+    records = 0
+    for index, file in enumerate(files):
+        for event in read_events(file, problems):
+            records += 1
+            if len(files) > 1:
+                found = _RANK.search(file.name)
+                event["metadata"].setdefault("rank", int(found.group(1)) if found else index)
+                event["process"] = index
+            events.append(event)
+        if strict and problems:
+            raise ValueError(f"{file}: {_told(problems)}")
+    if not records:
+        raise ValueError(f"no trace records in {', '.join(map(str, files[:3]))}: is it a TORCH_TRACE log?")
+    report = assemble(events, origin="trace")
+    for kind, count in problems.items():
+        report.unread[kind] = report.unread.get(kind, 0) + count
+    if strict and report.unread:
+        raise ValueError(f"{files[0]}: {_told(report.unread)}")
+    report.versions = {"dynascope": __version__, "torch": _torch_version(events), "python": None}
+    report.compiled = list(
+        dict.fromkeys(f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored")
+    )
+    return report
+
+
+def _told(problems: dict[str, int]) -> str:
+    return "; ".join(f"{count} × {kind}" for kind, count in problems.items())
+
+
+def read_events(file: Path, problems: dict[str, int]) -> Iterator[Event]:
+    """The trace events of one log, in order; what cannot be read is counted in `problems`."""
+    strings: dict[int, str] = {}
+    for head, payload in _records(file, problems):
+        metadata = head["metadata"]
+        if "str" in metadata:
+            _intern(metadata["str"], strings, problems)
+            continue
+        expected = metadata.get("has_payload")
+        if expected is not None and hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest() != expected:
+            _count(problems, "payload damaged")
+        _resolve(metadata, strings)
+        try:
+            cid = record_compile_id(metadata)
+        except Exception:
+            _count(problems, "compile id unreadable")
+            continue
+        yield {
+            "kind": "trace", "metadata": metadata, "payload": payload if expected is not None else None, "cid": cid,
+            "thread": head["thread"],
+        }  # fmt: skip
+
+
+def _records(file: Path, problems: dict[str, int]) -> Iterator[tuple[dict[str, Any], str]]:
+    head: dict[str, Any] | None = None
+    payload: list[str] = []
+    with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        for line in lines:
+            line = line.removesuffix("\n")
+            if line.startswith("\t"):
+                if head is not None and head["keep"]:
+                    payload.append(line[1:])
+                elif head is None:
+                    _count(problems, "payload without a record")
+                continue
+            if head is not None:
+                yield head, "\n".join(payload)
+            head, payload = _head(line, problems), []
+    if head is not None:
+        yield head, "\n".join(payload)
+
+
+def _head(line: str, problems: dict[str, int]) -> dict[str, Any] | None:
+    found = _LINE.match(line)
+    if found is None:
+        if line.strip():
+            _count(problems, "line that is no record")
+        return None
+    try:
+        metadata = json.loads(found["json"])
+    except _JSON_DEPTH_ERRORS:
+        _count(problems, "record that is no JSON")
+        return None
+    if not isinstance(metadata, dict):
+        _count(problems, "record that is no object")
+        return None
+    keep = "str" in metadata or not (KNOWN & metadata.keys() - {"rank", "stack"})
+    if not keep:
+        metadata.pop("has_payload", None)  # nothing in it is shown, so it is not kept and not checked
+    return {"metadata": metadata, "thread": int(found["thread"]), "keep": keep}
+
+
+def _intern(value: Any, strings: dict[int, str], problems: dict[str, int]) -> None:
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[1], int):
+        strings[value[1]] = str(value[0])
+    else:
+        _count(problems, "string table damaged")
+
+
+def _resolve(metadata: dict[str, Any], strings: dict[int, str]) -> None:
+    """Put the file names back that the log keeps in its table of strings, which is each file's own."""
+    start = metadata.get("dynamo_start")
+    stack = start.get("stack") if isinstance(start, dict) else None
+    for entry in stack if isinstance(stack, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("filename"), int):
+            entry["filename"] = strings.get(entry["filename"], "?")
+
+
+def _count(problems: dict[str, int], kind: str) -> None:
+    problems[kind] = problems.get(kind, 0) + 1
+
+
+def _torch_version(events: Iterable[Event]) -> str | None:
+    for event in events:
+        for name in ("torch_version", "compilation_metrics"):
+            value = event["metadata"].get(name)
+            if isinstance(value, dict) and value.get("torch_version"):
+                return str(value["torch_version"])
+    return None
+
+
+__all__ = ["load", "load_traces", "read_events"]

@@ -1,0 +1,1 @@
+"""A cell's text as code to run (`source`), its tracebacks, and interrupts."""

@@ -1,0 +1,1 @@
+"""The magics, their options and completion, and loading them into IPython."""

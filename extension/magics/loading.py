@@ -1,0 +1,83 @@
+"""`%load_ext` and `%unload_ext`: what is added to the shell, and taken away again exactly."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from traitlets import TraitError
+
+from dynascope.cell import tracebacks
+from dynascope.magics.completion import matcher_for
+from dynascope.magics.magics import DynascopeMagics
+from dynascope.runs import history, rerun
+
+_MAGICS = ("compile", "observe", "compile_defaults")
+_KINDS = ("line", "cell")
+
+
+class _Loaded:
+    """One shell's additions, and what stood in their places before."""
+
+    def __init__(self, shell: Any) -> None:
+        table = shell.magics_manager.magics
+        self.shell = shell
+        self.before = {(kind, name): table[kind].get(name) for kind in _KINDS for name in _MAGICS}
+        self.magics = _made(shell)
+        shell.register_magics(self.magics)
+        self.matcher = matcher_for(self.magics)
+        shell.Completer.custom_matchers.append(self.matcher)
+        self.events = [
+            ("pre_run_cell", rerun.before_cell), ("post_run_cell", rerun.after_cell), ("post_run_cell", tracebacks.after_cell),
+        ]  # fmt: skip
+        for event, hook in self.events:
+            shell.events.register(event, hook)
+
+    def undo(self) -> None:
+        manager = self.shell.magics_manager
+        for (kind, name), before in self.before.items():
+            ours = getattr(manager.magics[kind].get(name), "__self__", None) is self.magics
+            if not ours:
+                continue  # somebody has put another magic there since
+            if before is None:
+                del manager.magics[kind][name]
+            else:
+                manager.magics[kind][name] = before
+        if manager.registry.get(type(self.magics).__name__) is self.magics:
+            del manager.registry[type(self.magics).__name__]
+        if self.magics in self.shell.configurables:
+            self.shell.configurables.remove(self.magics)
+        for event, hook in self.events:
+            if hook in self.shell.events.callbacks[event]:
+                self.shell.events.unregister(event, hook)
+        rerun.switch_off()
+        history.forget()
+        if self.matcher in self.shell.Completer.custom_matchers:
+            self.shell.Completer.custom_matchers.remove(self.matcher)
+
+
+def _made(shell: Any) -> DynascopeMagics:
+    """The magics as IPython's configuration wants them; a value that they cannot have costs all of it, not the extension."""
+    try:
+        return DynascopeMagics(shell)
+    except TraitError as error:
+        shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, DynascopeMagics)]
+        shell.config.pop(DynascopeMagics.__name__)
+        print(f"dynascope: the configuration is left out: {error}", file=sys.stderr)
+        return DynascopeMagics(shell)
+
+
+_loaded: dict[int, _Loaded] = {}
+
+
+def load(shell: Any) -> None:
+    """Add the magics, their configuration and their completion; a second time changes nothing."""
+    if id(shell) not in _loaded:
+        _loaded[id(shell)] = _Loaded(shell)
+
+
+def unload(shell: Any) -> None:
+    """Take away what `load` added."""
+    loaded = _loaded.pop(id(shell), None)
+    if loaded is not None:
+        loaded.undo()

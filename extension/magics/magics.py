@@ -1,0 +1,129 @@
+"""`%%compile`, `%compile`, `%%observe` and `%observe`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand, output_can_be_silenced
+from IPython.core.magic_arguments import argument, magic_arguments
+
+from dynascope.cell.source import Cell, raw_cell, read_cell, read_expression
+from dynascope.cell.tracebacks import show_trimmed
+from dynascope.compiler.settings import Settings
+from dynascope.magics.options import OBSERVE, config_traits, describe_defaults, settings_from, with_arguments
+from dynascope.runs.cell_run import Run
+
+
+@magics_class
+class DynascopeMagics(Magics):
+    """Defaults for every later %%compile: %config DynascopeMagics.backend = "eager"."""
+
+    locals().update(config_traits())  # one trait for each option of Settings
+
+    @output_can_be_silenced
+    @no_var_expand
+    @line_cell_magic("compile")
+    @magic_arguments("compile")
+    @with_arguments()
+    def run_compile(self, line: str = "", cell: str | None = None) -> Any:
+        """Run a cell under torch.compile and show what the compiler did.
+
+        %%compile [options] above a cell, or %compile [options] EXPRESSION.
+
+        Compiled is, with -f, just what it names; else the functions and nn.Module classes that the cell
+        defines, where its own statements call them; else the statements of the cell, as one function. Names,
+        values, effects, output and errors are those of the plain cell. The value of the last expression is the
+        cell's result.
+        """
+        name = "%compile" if cell is None else "%%compile"
+        arguments, expression = self._parse(self.run_compile, line, cell)
+        defaults = self.defaults()
+        settings = settings_from(arguments, defaults)
+        parsed = self._read(cell, expression, name, line)
+        command = f"{name} {line}".rstrip()
+        return Run(self.shell, parsed, settings, command=command, defaults=defaults, raw=raw_cell(self.shell))()
+
+    @output_can_be_silenced
+    @no_var_expand
+    @line_cell_magic("observe")
+    @magic_arguments("observe")
+    @with_arguments(OBSERVE)
+    @argument("--fresh", action="store_true", help="Trace again what the compiler knows already from earlier runs.")
+    def run_observe(self, line: str = "", cell: str | None = None) -> Any:
+        """Run a cell as it stands and show what happens in whatever of it is already compiled.
+
+        %%observe [options] above a cell, or %observe [options] EXPRESSION.
+
+        Code that was compiled before the recording runs from the compiler's cache: it is shown as cached, its
+        breaks unknown. --fresh traces it again.
+        """
+        name = "%observe" if cell is None else "%%observe"
+        arguments, expression = self._parse(self.run_observe, line, cell)
+        settings = settings_from(arguments, self.defaults())
+        parsed = self._read(cell, expression, name, line)
+        return Run(self.shell, parsed, settings, compiles=False, fresh=arguments.fresh)()
+
+    @line_magic("compile_defaults")  # type: ignore[arg-type]  # IPython types it for functions only
+    def show_defaults(self, line: str = "") -> None:
+        """Print the settings in force where a %%compile line says nothing, and where each comes from."""
+        if line.strip():
+            raise UsageError("%compile_defaults takes no arguments; set one with %config DynascopeMagics.NAME = VALUE")
+        print(describe_defaults(self))
+
+    def defaults(self) -> Settings:
+        """The settings in force where a magic's line says nothing."""
+        return Settings(**{name: getattr(self, name) for name in config_traits()})
+
+    def _parse(self, magic: Any, line: str, cell: str | None) -> tuple[Any, str]:
+        """The parsed options, and the expression of a line magic as it was typed."""
+        options, expression = (line, "") if cell is not None else split_line(magic.parser, line)
+        try:
+            return magic.parser.parse_args(shlex.split(options)), expression
+        except ValueError as error:  # quotes that do not close
+            raise UsageError(f"cannot read the options {options!r}: {error}") from None
+
+    def _read(self, cell: str | None, expression: str, name: str, line: str) -> Cell:
+        try:
+            if cell is None:
+                return read_expression(self.shell, expression, name)
+            return read_cell(self.shell, cell, name, line)
+        except SyntaxError as error:
+            show_trimmed(self.shell, error)
+            raise
+
+
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
+
+
+def split_line(parser: Any, line: str) -> tuple[str, str]:
+    """`--backend eager f("a  b")` to `--backend eager` and `f("a  b")`; `--` ends the options."""
+    position = 0
+    while True:
+        word = _WORD.match(line, position := len(line) - len(line[position:].lstrip()))
+        if word is None or not word[0].startswith("-"):
+            return line[:position], line[position:].strip()
+        if word[0] == "--":
+            return line[:position], line[word.end() :].strip()
+        position = word.end()
+        if "=" in word[0]:
+            continue
+        takes = _takes_value(parser, word[0])
+        start = len(line) - len(line[position:].lstrip())
+        value = _WORD.match(line, start)
+        if takes is True:
+            position = value.end() if value else len(line)
+        elif takes is None and value is not None and value[0].isdigit():  # `--profile 5 f(x)`, but `--profile f(x)`
+            position = value.end()
+
+
+def _takes_value(parser: Any, flag: str) -> bool | None:
+    """Whether a value follows the flag; None: a number may."""
+    actions = [a for a in parser._actions if any(o == flag for o in a.option_strings)] or [
+        a for a in parser._actions if any(o.startswith(flag) for o in a.option_strings)
+    ]
+    if actions and actions[0].nargs == "?":
+        return None
+    return bool(actions) and actions[0].nargs is None

@@ -1,0 +1,64 @@
+"""Which frames are drawn where there are too many, and what stands for the others.
+
+Promises: what failed, was skipped or compiled again is drawn first, then functions, then resume functions,
+empty ones last; every frame that is not drawn is counted in exactly one fold, which has a name in words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from dynascope.compiler.report import Frame, plural
+from dynascope.widgets.labels.words import printable
+
+#: more names than this share one fold
+NAMES = 10
+
+
+@dataclass
+class Folded:
+    """Frames drawn as one box."""
+
+    id: str
+    name: str
+    resumes: bool
+    frames: list[Frame] = field(default_factory=list)
+
+    def title(self) -> str:
+        """`12 more resumes of f`."""
+        return plural(len(self.frames), "more resume" if self.resumes else "more frame") + f" of {self.name}"
+
+
+def fold(visible: list[Frame], keep: int, prefix: str = "fold") -> tuple[list[Frame], dict[str, Folded]]:
+    """The `keep` frames to draw, in their order, and for the id of each other frame what stands for it.
+
+    `prefix`: of the folds' ids; two pictures of one report need different ones.
+    """
+    chosen = {f.id for f in sorted(visible, key=_weight)[:keep]}
+    names = Counter(_key(f) for f in visible if f.id not in chosen)
+    common = {key for key, _ in names.most_common(NAMES)}
+    folds: dict[tuple[str, bool], Folded] = {}
+    of: dict[str, Folded] = {}
+    for frame in visible:
+        if frame.id in chosen:
+            continue
+        key = _key(frame) if _key(frame) in common else ("other functions", False)
+        if key not in folds:
+            folds[key] = Folded(f"{prefix}{len(folds)}", printable(key[0], 200), key[1])
+        folds[key].frames.append(frame)
+        of[frame.id] = folds[key]
+    return [f for f in visible if f.id in chosen], of
+
+
+def _key(frame: Frame) -> tuple[str, bool]:
+    """Frames of one function are folded together, its resume functions apart from itself."""
+    return frame.name or frame.code_name, frame.kind == "resume"
+
+
+def _weight(frame: Frame) -> int:
+    if frame.status in ("failed", "skipped", "unfinished"):
+        return 0
+    if frame.recompile_of:
+        return 1
+    return 2 if frame.kind != "resume" else 4 if frame.status == "empty" else 3

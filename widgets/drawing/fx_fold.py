@@ -1,0 +1,97 @@
+"""Which nodes of a large FX graph are folded together: stretches that belong together become one box each.
+
+Promises: a fold is a run of neighbours in the order of the graph, so arrows between folds lead forward only; there are
+at least two and at most `MOST` of them; each node stands in exactly one, inputs apart from operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dynascope.widgets.labels.words import shorten
+from dynascope.widgets.wire import FxNode
+
+#: boxes that can still be taken in
+MOST = 60
+#: share of the nodes that one fold may hold
+LARGEST = 0.7
+INPUTS = "inputs"
+#: deepest module path that is tried first
+DEEPEST = 8
+
+
+@dataclass(frozen=True)
+class FxRun:
+    """`count` neighbours from node `first` of the graph on."""
+
+    name: str
+    first: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+
+def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0) -> list[FxRun]:
+    """The folds of a stretch of more than `MOST` nodes that begins at node `first`.
+
+    By module path, as deep as stays readable; by source line; by number where nothing is known.
+    """
+    known = sum(m is not None for m in modules)
+    by_module: list[list[FxRun]] = []
+    if known * 2 > len(nodes):
+        by_module = [_runs([_upto(m, depth) for m in modules], nodes, first) for depth in range(DEEPEST, 0, -1)]
+    by_line = _runs([n.get("place", "") for n in nodes], nodes, first)
+    telling = [runs for runs in (*by_module, by_line) if _tells(runs)]
+    few = next((runs for runs in telling if len(runs) <= MOST), None)
+    return few or (_joined(telling[-1]) if telling else _pieces(len(nodes), first))
+
+
+def _tells(runs: list[FxRun]) -> bool:
+    """Whether these are several, none of which holds nearly everything."""
+    own = [r.count for r in runs if r.name != INPUTS]
+    return len(own) >= 2 and max(own) <= LARGEST * sum(own)
+
+
+def _upto(module: str | None, depth: int) -> str:
+    return "" if module is None else ".".join(module.split(".")[:depth])
+
+
+def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
+    """Runs of one key.  A node without a key goes with what is before it; inputs and parameters stand apart."""
+    filled: list[str] = []
+    for key, node in zip(keys, nodes, strict=True):
+        own = INPUTS if node["kind"] in ("input", "param") else key
+        filled.append(own or (filled[-1] if filled and filled[-1] != INPUTS else "start"))
+    runs: list[FxRun] = []
+    for key, run in groupby(filled):
+        count = len(list(run))
+        runs.append(FxRun(shorten(key, 200), first, count))
+        first += count
+    return runs
+
+
+def _joined(runs: list[FxRun]) -> list[FxRun]:
+    """Neighbours among too many runs put together: `model.layers.0 – 13`; inputs stay apart where they come first."""
+    head = runs[:1] if runs[0].name == INPUTS else []
+    rest = runs[len(head) :]
+    size = -(-len(rest) // (MOST - len(head)))
+    return head + [_together(rest[at : at + size]) for at in range(0, len(rest), size)]
+
+
+def _together(runs: list[FxRun]) -> FxRun:
+    one, other = runs[0].name, runs[-1].name
+    path = one.rpartition(".")[0] + "."
+    name = one if one == other else f"{one} – {other.removeprefix(path)}"
+    return FxRun(name, runs[0].first, sum(r.count for r in runs))
+
+
+def _pieces(count: int, first: int) -> list[FxRun]:
+    size = -(-count // MOST)
+    return [
+        FxRun(f"nodes {first + at + 1}–{first + min(count, at + size)}", first + at, min(size, count - at))
+        for at in range(0, count, size)
+    ]

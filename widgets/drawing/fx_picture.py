@@ -1,0 +1,105 @@
+"""Where the nodes of an FX graph stand; of a large one its folds, each with what it holds.
+
+Promises: up to `DRAWN` nodes are drawn as they are; more are drawn folded, fold in fold where that is needed, and come
+along laid out, so that a fold opens where no kernel is.  Linear in the number of nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynascope.compiler.profile.break_costs import time_text
+from dynascope.widgets.drawing.fx_fold import FxRun, fx_folds
+from dynascope.widgets.labels.words import cut, text_width
+from dynascope.widgets.layout import placement as lay
+from dynascope.widgets.layout.packing import packed
+from dynascope.widgets.wire import FxFold, FxNode, FxPicture
+
+DRAWN = 300
+HEIGHT = 28.0
+#: with a second line in the box: the time of an operation, the nodes of a fold
+TALLER = 40.0
+NARROWEST, WIDEST = 60.0, 190.0
+FOLD_NARROWEST, FOLD_WIDEST = 90.0, 260.0
+#: pixels: what is higher stands in columns, as many as this is wide
+TALL, ROOM = 420.0, 740.0
+
+#: what comes before the own name of an input: the path of its module
+_INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
+
+
+@dataclass(frozen=True)
+class FxDrawing:
+    """All nodes of one graph; `modules` and `seconds` (0 where it was not run) are those of each node."""
+
+    nodes: list[FxNode]
+    modules: Sequence[str | None]
+    seconds: Sequence[float]
+
+    def picture(self) -> FxPicture:
+        """The whole graph."""
+        return self._drawn(FxRun("", 0, len(self.nodes)))
+
+    def _drawn(self, run: FxRun) -> FxPicture:
+        return self._unfolded(run) if run.count <= DRAWN else self._folded(run)
+
+    def _unfolded(self, run: FxRun) -> FxPicture:
+        """Node by node; the value that an edge carries is written right below the box that it comes from."""
+        nodes = self.nodes[run.first : run.end]
+        read = {source for node in nodes for source in node["reads"]}
+        devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
+        same = f" {devices.pop()}" if len(devices) == 1 else ""
+        titles, notes, boxes = [], [], []
+        for i, node in enumerate(nodes):
+            titles.append(cut(_title(node), WIDEST - 24, 12))
+            value = node["value"].removesuffix(same) if same else node["value"]
+            notes.append(cut(value, WIDEST - 10, 10, mono=True) if value and run.first + i in read else "")
+            time = node.get("time", "")
+            wide = max(
+                text_width(titles[i], 12) + 24, text_width(notes[i], 10, mono=True) + 10, text_width(time, 10, mono=True) + 16
+            )
+            boxes.append(lay.Box(f"n{i}", min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT))
+        inner = ((source - run.first, i) for i, node in enumerate(nodes) for source in node["reads"])
+        return _placed(run, boxes, [pair for pair in inner if pair[0] >= 0], titles, notes)
+
+    def _folded(self, run: FxRun) -> FxPicture:
+        """Its folds; a line where a node of one reads a node of another."""
+        nodes = self.nodes[run.first : run.end]
+        runs = fx_folds(self.modules[run.first : run.end], nodes, run.first)
+        fold_of = [i for i, r in enumerate(runs) for _ in range(r.count)]
+        reads = ((source - run.first, i) for i, node in enumerate(nodes) for source in node["reads"])
+        joined = {(fold_of[source], fold_of[i]) for source, i in reads if source >= 0}
+        taken = [sum(self.seconds[r.first : r.end]) for r in runs]
+        folds: list[FxFold] = []
+        titles, notes, boxes = [], [], []
+        for i, r in enumerate(runs):
+            folds.append({"name": r.name, "first": r.first, "count": r.count, "inside": self._drawn(r)})
+            titles.append(cut(r.name, FOLD_WIDEST - 38, 12))
+            notes.append(f"{r.count:,} {'node' if r.count == 1 else 'nodes'}")
+            if taken[i] > 0:
+                folds[i]["heat"] = round(100 * taken[i] / max(taken))
+                notes[i] += f" · {time_text(taken[i])}"
+            wide = max(text_width(titles[i], 12), text_width(notes[i], 10, mono=True)) + 38
+            boxes.append(lay.Box(f"n{i}", min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
+        picture = _placed(run, boxes, [pair for pair in sorted(joined) if pair[0] < pair[1]], titles, notes)
+        picture["folds"] = folds
+        return picture
+
+
+def _title(node: FxNode) -> str:
+    if node["kind"] in ("input", "param"):
+        return _INPUT.sub("", node["name"]).strip("_") or node["name"]
+    return "return" if node["kind"] == "output" else node["target"]
+
+
+def _placed(run: FxRun, boxes: list[lay.Box], joined: list[tuple[int, int]], titles: list[str], notes: list[str]) -> FxPicture:
+    edges = [lay.Edge(f"n{a}", f"n{b}") for a, b in joined]
+    placed = packed(boxes, edges, [], ROOM, compact=TALL)
+    return {
+        "width": placed.width, "height": placed.height, "first": run.first,
+        "boxes": [[r.x, r.y, r.width, r.height] for r in (placed.boxes[b.id] for b in boxes)],
+        "titles": titles, "notes": notes, "joined": [list(pair) for pair in joined],
+        "edges": [[[x, y] for x, y in route] for route in placed.edges],
+    }  # fmt: skip

@@ -1,0 +1,177 @@
+"""What stands in the boxes of the split graph: titles, notes and lines that fit, and the whole text for the title.
+
+Promises: no text is wider than its box; a place with its own `error_on_graph_break` says so; positions are left 0.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dynascope.compiler.report import Break, Frame, Graph, Report, plural
+from dynascope.widgets.drawing.fold import Folded
+from dynascope.widgets.drawing.palette import graph_tone
+from dynascope.widgets.labels.advice import said
+from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.layout import placement as lay
+from dynascope.widgets.wire import Shape
+
+BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
+GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
+#: a fold is as wide as a frame in it and what is around that
+FOLD_WIDTH = GROUP_WIDTH + 2 * lay.MARGIN
+TITLE_HEIGHT, LINE_HEIGHT = 34.0, 16.0
+#: the strip above a break that names the region it stands in
+REGION_HEIGHT = 20.0
+FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}
+SHORT_FLAGS = {True: "breaks are errors", False: "breaks allowed"}
+
+
+def blank(id: str, kind: str, title: str, note: str, full: str) -> Shape:
+    """A shape without a position."""
+    return {"id": id, "kind": kind, "x": 0, "y": 0, "w": 0, "h": 0, "title": title, "note": note, "full": full}
+
+
+def frame_shape(
+    report: Report, places: Places, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]
+) -> Shape:
+    """The group of a frame."""
+    place = places.frame(frame)
+    known = frame.status in ("compiled", "failed") and frame.compile_id
+    word = frame.compile_id if known else "" if frame.status == "compiled" else frame.status
+    name, notes, room = places.name(frame), _notes(word or "", place, frame.line), GROUP_WIDTH - 2 * lay.PAD - 8
+    if text_width(name, 12.5, bold=True) + 10 + text_width(notes[-1], 11, mono=True) > room:
+        name = name.replace("resume in ", "↳ ", 1) if frame.kind == "resume" else name
+    title, note = beside(name, notes, room)
+    full = f"{places.name(frame)}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
+    shape = blank(frame.id, frame.status, title, note, printable(full, 600))
+    shape["lines"] = _frame_lines(report, frame, graphs, breaks)
+    if frame.recompile_of:
+        shape["badge"] = "recompile"
+    flag = frame.error_on_graph_break
+    if flag is not None and flag != bool(report.settings.get("error_on_graph_break")):
+        shape["region"] = "error" if flag else "allow"
+    return shape
+
+
+def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]) -> list[str]:
+    """What is said below a frame's title: at most three short lines."""
+    lines: list[str] = []
+    if frame.recompile_of:
+        reason = next((r for r in report.recompiles if r.frame == frame.id), None)
+        words = (reason.words or reason.reasons) if reason else []
+        lines.append("recompiled: " + (words[0] if words else "a guard failed"))
+    if frame.kind == "resume" and frame.resume and frame.status == "compiled" and frame.resume.locals:
+        lines.append("receives " + ", ".join(frame.resume.locals))
+    if frame.status == "empty":
+        lines.append("nothing to compile before the break" if breaks else _why_empty(frame))
+    elif frame.status == "skipped":
+        lines.append("runs eagerly: " + _brief(frame.reason))
+    elif frame.status == "failed" and not breaks:
+        lines.append(frame.reason or "could not be compiled")
+    elif frame.status == "unfinished":
+        lines.append(frame.reason or "the end of this compile is not known")
+    elif frame.status == "cached":
+        lines.append("compiled before this recording")
+    elif frame.status == "compiled" and frame.reason:
+        lines.append(said(frame.reason, 400))
+    elif frame.status == "compiled" and frame.graph not in graphs and not breaks:
+        lines.append("no graph: nothing to compute")
+    if frame.foreign:
+        lines.append("compiled by another thread")
+    flag = frame.error_on_graph_break
+    if flag is not None and flag != bool(report.settings.get("error_on_graph_break")):
+        lines.insert(0, FLAGS[flag])
+    if frame.rank is not None:
+        lines.append(f"rank {frame.rank}")
+    return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11, most=3)]
+
+
+def _brief(reason: str | None) -> str:
+    """`graph break in loop`, of the compiler's reason, which goes on after a colon to say it at length."""
+    head, _, _ = said(reason or "reason unknown", 400).partition(": ")
+    return head if head.count(" ") > 1 else said(reason or "reason unknown", 400)
+
+
+def _why_empty(frame: Frame) -> str:
+    """A short reason as it is; the compiler's long ones all mean the same."""
+    reason = said(frame.reason or "", 400)
+    return reason if 0 < len(reason) < 50 else "nothing to compile in it"
+
+
+def graph_shape(places: Places, number: int, graph: Graph, frame: Frame) -> Shape:
+    """The box of a graph."""
+    spots = {(n.file, n.line) for n in graph.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line}
+    files = {file for file, _ in spots}
+    spread = line_ranges(line for _, line in spots if line) if len(files) <= 1 else f"{len(files)} files"
+    if len(files) == 1 and frame.file not in files:
+        spread = f"{places.label(next(iter(files)) or '')} {spread}"
+    note = ops_text(graph.ops) + (f" · {spread}" if spread else "")
+    title = f"graph {number}"
+    room = BOX_WIDTH - 34 - text_width(title, 12, bold=True)
+    full = f"graph {number} of {places.name(frame)}: {note}"[:600]
+    return {**blank(graph.id, "graph", title, cut(note, room, 11), full), "tone": graph_tone(number), "group": graph.frame}
+
+
+def break_shape(places: Places, b: Break) -> Shape:
+    """The box of a break; below the name of its region, where it stands in one."""
+    region = region_name(b, places)
+    rest = {"resumed": [], "skipped": ["skips"], "raised": ["stops"]}[b.outcome]
+    rest += [f"{len(b.hits)} hits"] if len(b.hits) > 1 else []
+    rest += ["allowed"] if b.allowed and not region else []
+    notes = [" · ".join([f"line {b.line}", *rest]), " · ".join([f":{b.line}", *rest]), " · ".join(rest), *rest[:1]]
+    code, place = break_code(b, places), places.at(b.file, b.line, b.cell)
+    why = shorten(said(b.reason or b.type, 1000), 300)
+    title, note = beside("✂ " + _short_call(code), [n for n in notes if n] or [""], BOX_WIDTH - 34, 12, mono=False)
+    full = f"graph break at {shorten(code, 200)}, {place}, {b.outcome}: {why}"
+    shape = blank(b.id, "break", title, note, full)
+    if region:
+        flag = SHORT_FLAGS[bool(b.error_on_graph_break)]
+        shape["region"] = "error" if b.error_on_graph_break else "allow"
+        shape["lines"] = [cut(f"{region}: {flag}", BOX_WIDTH - 12, 11)]
+        shape["full"] += f" (in region {region}: {flag})"
+    if b.allowed:
+        shape["badge"] = "allowed"
+    return shape
+
+
+def _short_call(code: str) -> str:
+    """`graph_break()` for `torch._dynamo.graph_break()`: a call of a module's function without the path to it."""
+    return re.sub(r"^(?:torch|numpy|np)\.(?:\w+\.)*(?=\w+\()", "", code)
+
+
+def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]], width: float) -> Shape:
+    """The box that stands for folded frames, and what it holds; as wide as it is once it is open."""
+    note = plural(len(breaks), "break") if breaks else ""
+    room = width - 44 - text_width(note, 11)
+    full = f"{folded.title()}, folded" + (f", with {note}" if note else "")
+    shape = blank(folded.id, "fold", cut(folded.title(), room, 12, bold=True), note, full)
+    shape["w"] = width
+    shape["holds"] = [f.id for f in folded.frames] + [b.id for b in breaks]
+    shape["holds"] += [f.graph for f in folded.frames if f.graph in graphs and f.graph]
+    return shape
+
+
+def _notes(word: str, place: str, line: int) -> list[str]:
+    """What can stand right of a frame's name, the fullest first."""
+    return [" · ".join(p for p in (word, at) if p) for at in (place, f":{line}", "")][: 3 if word else 2]
+
+
+def beside(title: str, notes: list[str], width: float, size: float = 12.5, mono: bool = True) -> tuple[str, str]:
+    """A title and the fullest note that leaves room for all of it; where none does, both are cut."""
+    for note in notes:
+        if text_width(title, size, bold=True) + 10 + text_width(note, 11, mono=mono) <= width:
+            return cut(title, width, size, bold=True), note
+    note = cut(notes[-1], width * 0.45, 11, mono=mono)
+    return cut(title, width - 10 - text_width(note, 11, mono=mono), size, bold=True), note
+
+
+def ops_text(ops: int | None) -> str:
+    """`3 ops`; `ops unknown`."""
+    return "ops unknown" if ops is None else plural(ops, "op")
+
+
+def break_code(b: Break, places: Places) -> str:
+    """The code of a break: the part of its line between its columns, or the whole line."""
+    text, start, end, _ = places.span(b)
+    return printable(text[start:end].strip() or b.type or "graph break")

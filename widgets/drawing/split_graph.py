@@ -1,0 +1,312 @@
+"""The split graph: which frames, graphs and breaks are drawn, what is folded, how they are joined.
+
+Promises: every break is one box, in the frame that stands at its line, however many frames ran into it;
+calls lead to the right, continuations downwards; frames with status "ignored" are left out; what is folded is
+counted in words, never silently dropped, and comes along laid out, so that a fold opens where no kernel is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from dynascope.compiler.report import Break, Frame, Report
+from dynascope.widgets.drawing.fold import Folded, fold
+from dynascope.widgets.drawing.shapes import (
+    BOX_HEIGHT,
+    BOX_WIDTH,
+    FOLD_WIDTH,
+    GROUP_WIDTH,
+    LINE_HEIGHT,
+    REGION_HEIGHT,
+    TITLE_HEIGHT,
+    break_shape,
+    fold_shape,
+    frame_shape,
+    graph_shape,
+)
+from dynascope.widgets.labels.words import Places, shorten, text_width
+from dynascope.widgets.layout import placement as lay
+from dynascope.widgets.layout.packing import packed
+from dynascope.widgets.wire import Arrow, Picture, Shape
+
+#: pixels across which parts that no arrow joins stand side by side: two frames and what is between them
+ROOM = 2 * GROUP_WIDTH + lay.SIDE_GAP + 2
+#: more frames than this are folded
+FOLD_ABOVE = 50
+KEEP = 20
+#: frames of a picture that cannot be scrolled
+SHORT = 10
+#: more folded frames than this are not drawn even when unfolded
+INSIDE = 400
+#: room for a fold's name above what it holds, once it is open
+UNFOLD_HEAD = 34.0
+HIT_ARROWS = 8
+
+
+def short_picture(report: Report, places: Places) -> Picture:
+    """A picture of few frames, for places where it cannot be scrolled."""
+    visible = [f for f in report.frames if f.status != "ignored"]
+    kept, folds = fold(visible, SHORT)
+    return _Drawing(report, places, kept, folds).picture()
+
+
+def split_picture(report: Report, places: Places) -> Picture:
+    """The picture to show; where it has folds, each with what it holds."""
+    visible = [f for f in report.frames if f.status != "ignored"]
+    if len(visible) <= FOLD_ABOVE:
+        return _Drawing(report, places, visible, {}).picture()
+    kept, folds = fold(visible, KEEP)
+    drawing = _Drawing(report, places, kept, folds)
+    room = INSIDE
+    for folded in {id(f): f for f in folds.values()}.values():
+        if room > 0:
+            drawing.insides[folded.id] = _inside(report, places, folded, room, drawing.owners)
+        room -= len(folded.frames)
+    return drawing.picture()
+
+
+def _inside(report: Report, places: Places, folded: Folded, room: int, elsewhere: dict[str, str | None]) -> Picture:
+    """What a fold holds; of more than `room` frames the last ones stay folded."""
+    frames, rest = folded.frames[:room], folded.frames[room:]
+    more = Folded(folded.id.replace("fold", "rest"), folded.name, folded.resumes, rest)
+    drawing = _Drawing(report, places, frames, {f.id: more for f in rest}, inner=True)
+    drawing.owners |= {id: None for id, owner in elsewhere.items() if owner is not None}
+    return drawing.picture()
+
+
+class _Drawing:
+    """One picture being put together."""
+
+    def __init__(
+        self, report: Report, places: Places, frames: list[Frame], folds: dict[str, Folded], *, inner: bool = False
+    ) -> None:
+        """`inner`: of what a fold holds; what belongs to no frame in it is drawn outside."""
+        self.report, self.places, self.frames, self.folds, self.inner = report, places, frames, folds, inner
+        #: by a fold's id: what it shows once it is open
+        self.insides: dict[str, Picture] = {}
+        self.by_id = {f.id: f for f in report.frames}
+        self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
+        self.breaks = {b.id: b for b in report.breaks}
+        self.drawn = {f.id for f in frames}
+        #: by a break's id: the frames that gave up because of it, or have a graph that ends there
+        self.stopped: dict[str | None, list[str]] = defaultdict(list)
+        for f in frames:
+            if f.status in ("skipped", "failed"):
+                self.stopped[f.break_].append(f.id)
+        for g in report.graphs:
+            if g.frame in self.drawn:
+                self.stopped[g.break_].append(g.frame)
+        self.owners = {b.id: self._owner(b) for b in report.breaks}
+        self.shapes: dict[str, Shape] = {}
+        self.boxes: list[lay.Box] = []
+        self.groups: list[lay.Group] = []
+        self.edges: list[lay.Edge] = []
+        self.arrows: list[Arrow] = []
+        self.tails: dict[str, str] = {}
+        #: who has a neighbour on the right already
+        self.beside: set[str] = set()
+        self.seen: set[tuple[str, str]] = set()
+
+    def picture(self) -> Picture:
+        held: dict[str, list[Break]] = defaultdict(list)
+        for b in self.report.breaks:
+            owner = self.owners[b.id]
+            if owner is not None:
+                held[owner].append(b)
+            elif not self.inner and not any(h.frame in self.folds for h in b.hits):
+                self._box(break_shape(self.places, b), None)
+        for frame in self.frames:
+            self._frame(frame, held[frame.id])
+        for folded in {id(f): f for f in self.folds.values()}.values():
+            self._fold_box(folded)
+        previous: str | None = None
+        children: dict[str, list[str]] = defaultdict(list)
+        for frame in self.report.frames:
+            if frame.id in self.drawn or frame.id in self.folds:
+                previous = self._join(frame, previous, children)
+        for b in self.report.breaks:
+            self._hits(b)
+        return self._placed()
+
+    # -- boxes ------------------------------------------------------------------------------------
+
+    def _owner(self, b: Break) -> str | None:
+        """The frame that a break is drawn in: the one that stands at its line."""
+        hits = [h for h in b.hits if h.frame in self.drawn]
+        for hit in hits:
+            if hit.line == b.line and self.by_id[hit.frame].file == b.file:
+                return hit.frame
+        if hits:
+            return hits[-1].frame
+        return next(iter(self.stopped.get(b.id, ())), None)
+
+    def _frame(self, frame: Frame, breaks: list[Break]) -> None:
+        shape = frame_shape(self.report, self.places, frame, self.graphs, breaks)
+        header = TITLE_HEIGHT + LINE_HEIGHT * len(shape.get("lines", []))
+        self.groups.append(lay.Group(frame.id, header, GROUP_WIDTH))
+        self.shapes[frame.id] = shape
+        if frame.graph in self.graphs:
+            self._box(graph_shape(self.places, *self.graphs[frame.graph], frame), frame.id)
+        for b in breaks:
+            self._box(break_shape(self.places, b), frame.id)
+        if frame.graph in self.graphs and breaks:
+            self._arrow(frame.graph, breaks[0].id, "within", "down", "", "stops at")
+
+    def _fold_box(self, folded: Folded) -> None:
+        ids = {f.id for f in folded.frames}
+        breaks = [b for b in self.report.breaks if self.owners[b.id] is None and any(h.frame in ids for h in b.hits)]
+        inside = self.insides.get(folded.id)
+        shape = fold_shape(folded, breaks, self.graphs, inside["width"] if inside else FOLD_WIDTH)
+        if inside:
+            shape["inside"] = inside
+        self._box(shape, None, shape["w"])
+
+    def _box(self, shape: Shape, group: str | None, width: float = BOX_WIDTH) -> None:
+        if shape["id"] not in self.shapes:
+            if group is not None:
+                shape["group"] = group
+            else:
+                shape.pop("group", None)
+            self.shapes[shape["id"]] = shape
+            height = BOX_HEIGHT + (REGION_HEIGHT if shape["kind"] == "break" and "region" in shape else 0)
+            self.boxes.append(lay.Box(shape["id"], width, height, group))
+
+    # -- arrows -----------------------------------------------------------------------------------
+
+    def _seen_as(self, id: str | None) -> str | None:
+        """The group or fold that stands for a frame; for an undrawn frame that of its caller."""
+        for _ in range(len(self.by_id) + 1):
+            if id is None or id in self.drawn:
+                return id
+            if id in self.folds:
+                return self.folds[id].id
+            frame = self.by_id.get(id)
+            id = (frame.continues or frame.parent) if frame else None
+        return None
+
+    def _join(self, frame: Frame, previous: str | None, children: dict[str, list[str]]) -> str | None:
+        """The arrow that leads to a frame; returns the last root, to stack the next one below it."""
+        me = self._seen_as(frame.id)
+        if me is None:
+            return previous
+        before, caller = self._seen_as(frame.continues), self._seen_as(frame.parent)
+        earlier = self._seen_as(frame.recompile_of)
+        if earlier is not None and earlier != me:
+            aside = earlier in self.beside
+            self._arrow(earlier, me, "recompiles", "down" if aside else "side", "", "compiled again as")
+            self.beside.add(earlier)
+        elif frame.kind == "resume" and before is not None and before != me:
+            source = before
+            if frame.break_ is not None and self.owners.get(frame.break_) == before:
+                source = frame.break_
+            line = frame.resume.line if frame.resume else frame.line
+            broken = self.breaks.get(frame.break_ or "")
+            within = broken is not None and any(h.frame == frame.continues and h.line == line for h in broken.hits)
+            word = "in" if within else "at"  # `y = f(x) * 2`: what comes after the call, in the same line
+            self._arrow(source, me, "continues", "down", f"resumes {word} line {line}", "continues as")
+            self._tail(before, me)
+        elif caller is not None and caller != me:
+            older = children[caller]
+            line_text = f" from line {frame.called_from}" if frame.called_from else ""
+            self._arrow(
+                caller,
+                me,
+                "calls",
+                "free" if older else "down" if caller in self.beside else "side",
+                "calls",
+                f"calls{line_text}",
+            )
+            if older and older[-1] != me:
+                self._order(self._end(older[-1]), me)
+            if me not in older:
+                older.append(me)
+            self.beside.add(caller)
+        elif before is None and caller is None and earlier is None:
+            if previous is not None and previous != me:
+                self._order(self._end(previous), me)
+            return me
+        return previous
+
+    def _tail(self, before: str, me: str) -> None:
+        self.tails[before] = me
+
+    def _end(self, id: str) -> str:
+        """The last continuation of a frame."""
+        for _ in range(len(self.tails) + 1):
+            if id not in self.tails or self.tails[id] == id:
+                break
+            id = self.tails[id]
+        return id
+
+    def _order(self, above: str, below: str) -> None:
+        if above != below:
+            self.edges.append(lay.Edge(above, below, "order"))
+            self.arrows.append({"source": above, "target": below, "kind": "order", "points": [], "full": ""})
+
+    def _hits(self, b: Break) -> None:
+        """Arrows from the other frames that ran into a break; along the calls where these lead there."""
+        owner = self.owners[b.id]
+        hit_by = {h.frame for h in b.hits}
+        if b.id not in self.shapes or not hit_by - {owner}:
+            return
+        chain = {(a["source"], a["target"]): a for a in self.arrows if a["kind"] in ("calls", "hits")}
+        shown = 0
+        for hit in b.hits:
+            source = self._seen_as(hit.frame)
+            if source is None or hit.frame == owner or source == owner:
+                continue
+            along = [a for (s, t), a in chain.items() if s == source and t in hit_by]
+            for arrow in along:
+                arrow["kind"] = "hits"
+                arrow["full"] += f", and runs into the break at line {b.line}"
+            if not along and shown < HIT_ARROWS:
+                shown += 1
+                self._arrow(source, b.id, "hits", "free", "", "runs into the same break")
+
+    def _arrow(self, source: str, target: str, kind: str, edge: lay.EdgeKind, label: str, words: str) -> None:
+        if (source, target) in self.seen:
+            return
+        self.seen.add((source, target))
+        self.edges.append(lay.Edge(source, target, edge))
+        a, b = self.shapes[source]["full"], self.shapes[target]["full"]
+        arrow: Arrow = {"source": source, "target": target, "kind": kind, "points": [],
+                        "full": f"{shorten(a, 90)} {words} {shorten(b, 90)}"}  # fmt: skip
+        if label:
+            arrow["label"] = label
+        self.arrows.append(arrow)
+
+    # -- places -----------------------------------------------------------------------------------
+
+    def _placed(self) -> Picture:
+        placed = packed(self.boxes, self.edges, self.groups, ROOM, alone=self.insides.keys(), quick=self.inner)
+        for name, rect in (*placed.groups.items(), *placed.boxes.items()):
+            shape = self.shapes[name]
+            shape["x"], shape["y"], shape["w"], shape["h"] = rect.x, rect.y, rect.width, rect.height
+        arrows: list[Arrow] = []
+        width = placed.width
+        for arrow, route in zip(self.arrows, placed.edges, strict=True):
+            if len(route) < 2:
+                continue
+            arrow["points"] = [[x, y] for x, y in route]
+            if "label" in arrow:
+                at = _label_at(arrow, route)
+                arrow["at"] = at
+                if arrow["kind"] == "continues":
+                    width = max(width, at[0] + text_width(arrow["label"], 11) + 4)
+            arrows.append(arrow)
+        groups = [self.shapes[g.id] for g in self.groups]
+        boxes = [self.shapes[b.id] for b in self.boxes]
+        folds = {id(f): f for f in self.folds.values()}.values()
+        return {
+            "width": round(width, 1), "height": placed.height, "groups": groups, "boxes": boxes, "arrows": arrows,
+            "folded": "; ".join(f.title() for f in folds), "engine": placed.engine,
+        }  # fmt: skip
+
+
+def _label_at(arrow: Arrow, route: list[tuple[float, float]]) -> list[float]:
+    """Where a label's text starts: beside the tip of an arrow that leads down, above one that leads aside."""
+    (ax, ay), (bx, by) = route[-2], route[-1]
+    if abs(by - ay) >= abs(bx - ax):
+        return [round(bx + 8, 1), round(by - 9, 1)]
+    wide = text_width(arrow["label"], 11)
+    return [round((ax + bx - wide) / 2 - 2, 1), round(min(ay, by) - 6, 1)]

@@ -1,0 +1,1 @@
+"""Every word that a view shows: names, places, counts, advice."""

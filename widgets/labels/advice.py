@@ -1,0 +1,168 @@
+"""What to do about a graph break, in words, and the text to paste into an issue.
+
+Promises: advice is drawn only from what the report knows (the compiler's hints, the outcome, the flag in
+force); an issue text holds versions, place, code and reason, and no path of the user's beyond the file's name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dynascope.compiler.report import Break, Frame, Report
+from dynascope.widgets.labels.words import Places, printable
+
+#: the compiler's hints that fit any break: said last
+_GENERAL = (
+    "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
+    "It may be possible to write Dynamo",
+)  # fmt: skip
+_EMPTY = re.compile(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b| \((?:reason: None|has_kwargs False)\)")
+#: words of the compiler's titles that say nothing of their own
+_PLAIN = frozenset(
+    [
+        "a",
+        "an",
+        "by",
+        "call",
+        "calling",
+        "failed",
+        "for",
+        "from",
+        "in",
+        "of",
+        "on",
+        "the",
+        "to",
+        "trace",
+        "tracing",
+        "unsupported",
+        "with",
+    ]
+)
+
+
+def advice(b: Break) -> list[str]:
+    """What can be done, the most promising first."""
+    hints = [said(h, 1000) for h in b.hints if h.strip()]
+    steps = [h for h in hints if not h.startswith(_GENERAL)]
+    if b.outcome == "skipped":
+        steps.append(
+            "Code around it runs eagerly because of this break. Move the line, or the call that leads to it, out of the loop, "
+            "`with` or `try`, or into a function of its own, so that the rest can still be captured."
+        )
+    if b.outcome == "raised":
+        steps.append(
+            "fullgraph allows no graph break at all: mend it, or compile without fullgraph."
+            if b.fullgraph
+            else "error_on_graph_break is on here: mend it, or allow this place in a region."
+        )
+    elif b.allowed:
+        steps.insert(0, "Nothing has to be done: it stands in a region that allows graph breaks, so it counts as expected.")
+    else:
+        steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
+    if len(b.hits) > 1:
+        steps.append(f"It is one place, met by {len(b.hits)} frames: mend it once, and all of these go.")
+    steps += sorted((h for h in hints if h.startswith(_GENERAL)), key=lambda h: h.startswith("Please report"))
+    return list(dict.fromkeys(steps))
+
+
+def reasons(b: Break) -> list[str]:
+    """Why a graph breaks, in the compiler's words: its title, its reason, its explanation, as far as each says more."""
+    texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
+    kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
+    return [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
+
+
+def _says(text: str, title: str) -> bool:
+    """Whether `text` says what `title` says: most of its words."""
+    words = set(_words(title)) - _PLAIN
+    return title in text or (len(words) > 1 and len(words & set(_words(text))) >= 0.7 * len(words))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def region_of(b: Break) -> str:
+    """The region that a break stands in, as the report names it; empty where the run's own flag was in force."""
+    return printable(b.region or "", 200) if b.region not in (None, "default", "this run") else ""
+
+
+def cause_of(report: Report, frame: Frame) -> Break | None:
+    """The break that made this frame be skipped or fail.
+
+    A resume function's `break_` is the break that it follows: what stopped the function itself is among the breaks
+    that it ran into.
+    """
+    if frame.kind != "resume":
+        return next((b for b in report.breaks if b.id == frame.break_), None)
+    ran_into = [b for b in report.breaks for h in b.hits if h.frame == frame.id and h.outcome != "resumed"]
+    return next(iter(ran_into), None)
+
+
+def eager_because_of(report: Report, b: Break) -> list[Frame]:
+    """The frames that run eagerly as a whole because of a break."""
+    if b.outcome != "skipped":
+        return []
+    met = {h.frame for h in b.hits}
+    near = (f for f in report.frames if f.status == "skipped" and (f.id in met or f.break_ == b.id))
+    return [f for f in near if cause_of(report, f) is b]
+
+
+def only_rest_is_eager(report: Report, b: Break) -> bool:
+    """Whether a break that skips skips no whole frame: what comes before it is compiled, what comes after runs eagerly."""
+    if b.outcome != "skipped":
+        return False
+    met = {h.frame for h in b.hits if h.outcome == "skipped"}
+    found = [f.status for f in report.frames if f.id in met]
+    return bool(found) and all(status == "compiled" for status in found)
+
+
+def outcome_words(report: Report, b: Break) -> str:
+    """What came of a break, in two or three words; the worst of its hits."""
+    if only_rest_is_eager(report, b):
+        return "rest runs eagerly"
+    return {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}[b.outcome]
+
+
+def said(text: str, limit: int) -> str:
+    """What the compiler said, without addresses of objects (they differ from run to run) and what says nothing."""
+    return printable(_EMPTY.sub("", text[: 2 * limit + 1000]), limit)
+
+
+def set_by(region: str) -> str:
+    """`region In[3]:4`; as it was written where it is an option, `--region g=allow`."""
+    return region if region.startswith("--") else f"region {region}"
+
+
+def flag_words(value: bool | None, region: str | None) -> str:
+    """`False (default)`, `True (region In[3]:4)`, `unknown`."""
+    if value is None and region is None:
+        return "unknown"
+    who = {None: "", "default": " (default)", "this run": " (this run)"}.get(region)
+    if region is not None and who is None:
+        who = f" ({set_by(region)})"
+    return f"{'unknown' if value is None else value}{who}"
+
+
+def issue_text(report: Report, b: Break, places: Places) -> str:
+    """Markdown for an issue: what, where, why, with which versions."""
+    versions = ", ".join(f"{name} {value}" for name, value in report.versions.items() if value)
+    lines = places.lines(b.file)
+    around = [f"{'>' if n == b.line else ' '} {n:4} {lines[n]}" for n in range(b.line - 3, b.line + 3) if n in lines]
+    text = [f"**Graph break: {b.type or b.reason.splitlines()[0] if b.type or b.reason else 'unknown type'}**", ""]
+    function = places.function(b.function, b.file, b.line)
+    text += [f"at `{places.of_break(b)}` in `{function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
+    if around or b.source:
+        text += ["", "```python", *(around or [b.source]), "```"]
+    text += ["", places.named(b.reason or b.explanation)]
+    if b.explanation and b.explanation != b.reason:
+        text += ["", places.named(b.explanation)]
+    if b.gb_ids:
+        text += ["", "Ids: " + ", ".join(b.gb_ids)]
+    settings = {
+        k: v for k, v in report.settings.items() if k in ("fullgraph", "error_on_graph_break", "backend", "mode", "dynamic")
+    }
+    text += ["", "Settings: " + ", ".join(f"{k}={v}" for k, v in settings.items() if v is not None)]
+    text += ["", f"Versions: {versions}"] if versions else []
+    return printable("\n".join(text), 20_000)

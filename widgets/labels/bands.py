@@ -1,0 +1,105 @@
+"""How far a region with its own `error_on_graph_break` reaches in the source, where the report tells.
+
+Promises: a `with` block, a function or lines that a region was seen in, read from the recorded source; what cannot be told
+for certain is left out; pure, and quick where no region is in the report.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from dynascope.compiler.report import Break, Report
+from dynascope.widgets.labels.advice import region_of
+from dynascope.widgets.labels.syntax import FUNCTIONS, WITHS, first_line, statements
+from dynascope.widgets.labels.words import Places, printable
+
+_LINES = re.compile(r"^--region (\d+)(?:-(\d+))?=")
+_NAME = re.compile(r"^--region ([\w.]+)=")
+_PLACE = re.compile(r"^(.+):(\d+)$")
+
+
+@dataclass(frozen=True)
+class Band:
+    """Lines of a file in which `flag` was in force, and who set it."""
+
+    file: str
+    first: int
+    last: int
+    flag: bool
+    who: str
+
+    def words(self) -> str:
+        """What is said of it."""
+        return f"region: error_on_graph_break={self.flag}, {self.who}"
+
+
+def region_name(b: Break, places: Places) -> str:
+    """Who set the flag at a break; a `with` by its own line, also where a resume function entered it again further down."""
+    name = region_of(b)
+    match = _PLACE.match(name)
+    found = _with(places, places.file_of(match[1]), int(match[2])) if match else None
+    return f"{match[1]}:{found[0]}" if match and found else name
+
+
+def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
+    """The innermost band of each line (file, line) that is in one."""
+    found = [band for b in report.breaks if (band := _of_break(places, b))]
+    for source in report.sources:
+        for told in source.regions:
+            who = f"set by {told['set_by']}"
+            found.append(Band(source.file, told["first"], told["last"], bool(told["error_on_graph_break"]), printable(who)))
+    usual = bool(report.settings.get("error_on_graph_break"))
+    for f in report.frames:
+        if f.kind == "function" and f.error_on_graph_break not in (None, usual):
+            who = f"in force when {f.name} was traced"
+            found.append(Band(f.file, f.line, places.end_of(f), bool(f.error_on_graph_break), who))
+    innermost: dict[tuple[str, int], Band] = {}
+    for band in sorted(dict.fromkeys(found), key=lambda band: (band.last - band.first, band.who.startswith("in force"))):
+        for line in range(band.first, band.last + 1):
+            innermost.setdefault((band.file, line), band)
+    return innermost
+
+
+def _of_break(places: Places, b: Break) -> Band | None:
+    """The region that a break stands in."""
+    name, file = region_name(b, places), b.file
+    if not name or b.error_on_graph_break is None:
+        return None
+    lines: tuple[int, int] | None
+    if match := _LINES.match(name):
+        lines = int(match[1]), int(match[2] or match[1])
+    elif match := _NAME.match(name):
+        lines = _function(places, file, match[1].rpartition(".")[2])
+    elif match := _PLACE.match(name):
+        file = places.file_of(match[1])
+        lines = _with(places, file, int(match[2]))
+    else:
+        lines = _function(places, file, name, decorated=True)
+    return Band(file, *lines, b.error_on_graph_break, printable(f"set by {name}")) if lines else None
+
+
+def _function(places: Places, file: str, name: str, *, decorated: bool = False) -> tuple[int, int] | None:
+    """First and last line of the one function of this name; `decorated`: of the one with a region on it."""
+    found = [n for n in statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
+    if decorated:
+        found = [n for n in found if any(_is_region(d) for d in n.decorator_list)]
+    if len(found) != 1:
+        return None
+    return first_line(found[0]), found[0].end_lineno or found[0].lineno
+
+
+def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
+    """First and last line of the innermost `with` around a line that sets a region."""
+    around = [
+        n for n in statements(places.lines(file))
+        if isinstance(n, WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)
+        and any(_is_region(item.context_expr) for item in n.items)
+    ]  # fmt: skip
+    inner = max(around, key=lambda n: n.lineno, default=None)
+    return (inner.lineno, inner.end_lineno or inner.lineno) if inner else None
+
+
+def _is_region(node: ast.expr) -> bool:
+    return "error_on_graph_break" in ast.unparse(node)

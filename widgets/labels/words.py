@@ -1,0 +1,235 @@
+"""Text that is safe and fits: printable characters, names cut in the middle, places, counts.
+
+Promises: `printable` keeps the number of characters, so columns stay right, and what it returns is
+legal in XML and cannot turn the reading direction; `cut` never returns a text wider than asked for.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from dynascope.compiler.report import Break, Frame, Report, Source
+from dynascope.widgets.labels.syntax import methods, span
+
+#: C1 controls, surrogates, non-characters, and the marks that reorder or hide text
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+)
+
+
+class _Advances(dict[str, int]):
+    """Advance widths of characters in hundredths of an em; what is not named is full width, or as wide as `others`."""
+
+    def __init__(self, named: dict[str, int], others: int) -> None:
+        super().__init__(named)
+        self.others = others
+
+    def __missing__(self, char: str) -> int:
+        self[char] = width = 105 if unicodedata.east_asian_width(char) in "WF" else self.others
+        return width
+
+
+#: of a wide common interface font: what fits in it fits in narrower ones
+_ADVANCES = _Advances({
+    char: width
+    for width, chars in (
+        (28, "ijl'"), (30, "IJ"), (32, " ,.·"), (34, "/:;\\|f"), (37, "-"), (39, "()[]t!"), (42, "r"), (47, '"'),
+        (51, "*_`–"), (53, "sz?"), (56, "cL"), (59, "Fkvxy"), (61, "PTYao"), (64, "eESbdghnpqu$0123456789{}"),
+        (67, "KAV"), (70, "BRXZC"), (76, "UHN"), (79, "DG&OQ"), (84, "w#+<=>^~✂→"), (88, "M"), (100, "%mW@…—"),
+    )
+    for char in chars
+}, 72)  # fmt: skip
+_BOLD = _Advances({char: width + max(5, width // 8) for char, width in _ADVANCES.items()}, 81)
+_MONO = _Advances({}, 61)
+
+
+def printable(text: object, limit: int | None = None) -> str:
+    """`text` with each unsafe character replaced by one visible one, and at most `limit` characters of it.
+
+    What is left out is counted at the end.
+    """
+    plain = str(text)
+    left = 0
+    if limit is not None and len(plain) > limit:
+        left = len(plain) - limit
+        plain = plain[:limit]
+    safe = plain if plain.isprintable() else _UNSAFE.sub(_visible, plain)
+    return f"{safe}… ({left:,} more characters)" if left else safe
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
+
+
+def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = False) -> float:
+    """How wide `text` is drawn, in pixels; a careful estimate, no font is asked."""
+    return sum(map((_MONO if mono else _BOLD if bold else _ADVANCES).__getitem__, text)) * size / 100
+
+
+def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: bool = False) -> str:
+    """`text` in at most `width` pixels, its middle replaced by an ellipsis where it is longer."""
+    text = " ".join(printable(text[:4000]).split())
+    if text_width(text, size, mono=mono, bold=bold) <= width:
+        return text
+    low, high = 0, min(len(text), 400)
+    while low < high:
+        keep = (low + high + 1) // 2
+        if text_width(_middle(text, keep), size, mono=mono, bold=bold) <= width:
+            low = keep
+        else:
+            high = keep - 1
+    return _middle(text, low) if low else "…"
+
+
+def wrapped(text: str, width: float, size: float, most: int = 2) -> list[str]:
+    """`text` in at most `most` lines of `width` pixels, the last one cut at its end."""
+    words = shorten(text, 600).split()
+    lines: list[str] = []
+    while words and len(lines) < most:
+        count = 1
+        while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= width:
+            count += 1
+        if len(lines) == most - 1 and count < len(words):
+            while count > 1 and text_width(" ".join(words[:count]) + " …", size) > width:
+                count -= 1
+            lines.append(cut(" ".join(words[:count]) + " …", width, size))
+            break
+        lines.append(cut(words[0] if count == 1 else " ".join(words[:count]), width, size))
+        words = words[count:]
+    return lines
+
+
+def shorten(text: str, length: int) -> str:
+    """`text` in at most `length` characters, cut in the middle."""
+    text = " ".join(printable(text[: 4 * length + 4000]).split())
+    return text if len(text) <= length else _middle(text, length - 1)
+
+
+def _middle(text: str, keep: int) -> str:
+    tail = keep // 2
+    return text[: keep - tail].rstrip() + "…" + (text[-tail:].lstrip() if tail else "")
+
+
+def line_ranges(lines: Iterable[int]) -> str:
+    """`line 4`, `lines 2–3`, `lines 2–3, 7`; empty where there are none."""
+    ordered = sorted(set(lines))
+    if not ordered:
+        return ""
+    runs: list[list[int]] = []
+    for line in ordered:
+        if runs and line == runs[-1][1] + 1:
+            runs[-1][1] = line
+        else:
+            runs.append([line, line])
+    shown = [str(a) if a == b else f"{a}–{b}" for a, b in runs[:3]]
+    more = ", …" if len(runs) > 3 else ""
+    return ("line " if len(ordered) == 1 else "lines ") + ", ".join(shown) + more
+
+
+def indent_of(text: str) -> int:
+    """Columns of white space at the start of a line."""
+    return len(text) - len(text.lstrip())
+
+
+class Places:
+    """Short names of the files and cells of one report: `In[3]:4`, `model.py:12`."""
+
+    def __init__(self, report: Report) -> None:
+        self._sources: dict[str, Source] = {s.file: s for s in report.sources}
+        self._lines: dict[str, dict[int, str]] = {}
+        self._methods: dict[str, list[tuple[str, int, int, str]]] = {}
+
+    def label(self, file: str, cell: int | None = None) -> str:
+        """The short name of a file or cell."""
+        source = self._sources.get(file)
+        if source is not None and source.label:
+            return printable(source.label, 200)
+        if cell is not None:
+            return f"In[{cell}]"
+        return printable(re.split(r"[\\/]", file)[-1] or file or "?", 200)
+
+    def file_of(self, label: str) -> str:
+        """The one file or cell of this short name; empty where there is none, or several."""
+        found = [s.file for s in self._sources.values() if self.label(s.file, s.cell) == label]
+        return found[0] if len(found) == 1 else ""
+
+    def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
+        """`In[3]:4:5`; the column is shown 1-based, as editors do."""
+        text = self.label(file, cell)
+        if line is not None:
+            text += f":{line}"
+            if column is not None:
+                text += f":{column + 1}"
+        return text
+
+    def span(self, b: Break) -> tuple[str, int, int, bool]:
+        """The line of a break, where in it the break stands, and whether that is known or stands for the whole line."""
+        text = self.lines(b.file).get(b.line)
+        if text is None:  # the break's own text of its line has lost its indentation
+            return b.source, 0, len(b.source), False
+        below = b.end_line not in (None, b.line)
+        found = span(text, b.column, len(text.rstrip()) if below else b.end_column)
+        start, end = found or (indent_of(text), len(text.rstrip()))
+        return text, start, max(start, end), found is not None
+
+    def of_break(self, b: Break) -> str:
+        """`In[3]:4:5`; without a column where that does not fit the source."""
+        unfit = b.line in self.lines(b.file) and not self.span(b)[3]
+        return self.at(b.file, b.line, b.cell, None if unfit else b.column)
+
+    def named(self, text: str) -> str:
+        """`text` with the files of cells, which are no names that a user knows, under the cells' names."""
+        for file, source in self._sources.items():
+            if source.cell is not None and len(file) > 3:
+                text = text.replace(file, self.label(file))
+        return text
+
+    def frame(self, frame: Frame) -> str:
+        """The place of a frame's first line."""
+        return self.at(frame.file, frame.line, frame.cell)
+
+    def function(self, name: str, file: str, line: int | None) -> str:
+        """`Attention.forward` where the source tells whose method the function around a line is, else its name alone."""
+        if file not in self._methods:
+            self._methods[file] = methods(self.lines(file))
+        at = line or 0
+        owners = [(first, owner) for own, first, last, owner in self._methods[file] if own == name and first <= at <= last]
+        return printable(f"{max(owners)[1]}.{name}" if owners else name)
+
+    def name(self, frame: Frame) -> str:
+        """`f`, `resume in Attention.forward`, `statements`."""
+        name = self.function(frame.name or frame.code_name or "?", frame.file, frame.line)
+        return f"resume in {name}" if frame.kind == "resume" else f"{name} (backward)" if frame.kind == "autograd" else name
+
+    def lines(self, file: str) -> dict[int, str]:
+        """The known text of a file, by line number."""
+        if file not in self._lines:
+            known: dict[int, str] = {}
+            source = self._sources.get(file)
+            for excerpt in source.excerpts if source else []:
+                for offset, text in enumerate(str(excerpt.get("text", "")).splitlines()):
+                    known[int(excerpt.get("line", 1)) + offset] = text
+            self._lines[file] = known
+        return self._lines[file]
+
+    def end_of(self, frame: Frame) -> int:
+        """The last line of a frame's code; where the report does not know it, the indentation tells."""
+        if frame.end_line is not None:
+            return max(frame.line, frame.end_line)
+        lines = self.lines(frame.file)
+        if frame.line not in lines or frame.kind == "statements":
+            return max([frame.line, *lines]) if frame.kind == "statements" else frame.line
+        first = indent_of(lines[frame.line])
+        last, number = frame.line, frame.line + 1
+        while number in lines:
+            text = lines[number]
+            deeper = indent_of(text) > first or (frame.kind == "resume" and indent_of(text) == first)
+            if text.strip() and not deeper:
+                break
+            if text.strip():
+                last = number
+            number += 1
+        return last

@@ -1,0 +1,128 @@
+"""Parts of a drawing that no arrow joins, set side by side where there is room for them.
+
+Promises: what an arrow joins is laid out as one, by `layout`; parts stand in the order given, in rows no wider than
+asked for (a part that is wider has a row of its own); tall parts are cut into columns; nothing overlaps; ids, sizes and
+edges are those given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from dynascope.widgets.layout import placement as lay
+from dynascope.widgets.layout.wrap import wrapped
+
+#: of more parts none is sent to `dot`: each costs a process
+DOT_PARTS = 6
+#: a drawing of more groups is not seen at a glance, so the better engine's time is better saved
+DOT_GROUPS = 60
+COMPACT_ROW_GAP, COMPACT_SIDE_GAP, COMPACT_BEND = 30.0, 16.0, 13.0
+
+
+def packed(
+    boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], room: float, *,
+    alone: Collection[str] = (), quick: bool = False, compact: float = 0,
+) -> lay.Placement:  # fmt: skip
+    """As `layout.layout`, but parts that only an edge of kind "order" joins stand beside each other.
+
+    `alone`: ids beside which no other part may stand, because they grow; `quick`: without `dot`; `compact`: many small
+    boxes, with half the gaps, without `dot`, and in columns where they are higher than that many pixels.
+    """
+    parts = _parts(boxes, edges, groups)
+    engine: lay.Engine = "auto" if len(parts) <= DOT_PARTS and len(groups) <= DOT_GROUPS and not quick else "layered"
+    way = _Way(room, "layered" if compact else engine, compact)
+    if len(parts) < 2:
+        return way.laid(boxes, edges, groups)
+    owner = {id: n for n, ids in enumerate(parts) for id in ids}
+    own = [_Part([], [], [], any(id in alone for id in ids)) for ids in parts]
+    for box in boxes:
+        own[owner[box.id]].boxes.append(box)
+    for group in groups:
+        own[owner[group.id]].groups.append(group)
+    for number, edge in enumerate(edges):
+        if owner[edge.source] == owner[edge.target]:
+            own[owner[edge.source]].edges.append(number)
+    return _set_out(own, edges, way)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How parts are laid out, and how far apart they stand."""
+
+    room: float
+    engine: lay.Engine
+    compact: float
+
+    @property
+    def gaps(self) -> tuple[float, float]:
+        """Between rows, and between parts of a row."""
+        return (COMPACT_ROW_GAP, COMPACT_SIDE_GAP) if self.compact else (lay.ROW_GAP, lay.SIDE_GAP)
+
+    def laid(self, boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], *, few: bool = False) -> lay.Placement:
+        """One part; `few`: so small that no better engine is asked."""
+        whole = lay.layout(boxes, edges, groups, engine="layered" if few else self.engine, compact=bool(self.compact))
+        if self.compact:
+            return wrapped(whole, edges, self.room, tall=self.compact, bend=COMPACT_BEND)
+        return wrapped(whole, edges, self.room)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What arrows join; `edges` are numbers of edges; `grows`: nothing may stand beside it."""
+
+    boxes: list[lay.Box]
+    groups: list[lay.Group]
+    edges: list[int]
+    grows: bool
+
+
+def _set_out(parts: list[_Part], edges: list[lay.Edge], way: _Way) -> lay.Placement:
+    """The parts one after the other, in rows."""
+    boxes: dict[str, lay.Rect] = {}
+    groups: dict[str, lay.Rect] = {}
+    routes: list[list[lay.Point]] = [[] for _ in edges]
+    engines = set()
+    row_gap, side_gap = way.gaps
+    x = y = high = width = 0.0
+    for part in parts:
+        few = len(part.groups) + len(part.boxes) < 4
+        placed = way.laid(part.boxes, [edges[i] for i in part.edges], part.groups, few=few)
+        engines.add(placed.engine)
+        if x and (part.grows or x + placed.width - 2 * lay.MARGIN > way.room):
+            x, y, high = 0.0, y + high - 2 * lay.MARGIN + row_gap, 0.0
+        boxes |= {id: _moved(r, x, y) for id, r in placed.boxes.items()}
+        groups |= {id: _moved(r, x, y) for id, r in placed.groups.items()}
+        for number, route in zip(part.edges, placed.edges, strict=True):
+            routes[number] = [(round(a + x, 1), round(b + y, 1)) for a, b in route]
+        width, high = max(width, x + placed.width), max(high, placed.height)
+        x += way.room if part.grows else placed.width - 2 * lay.MARGIN + side_gap
+    used = "dot" if "dot" in engines else "layered"
+    return lay.Placement(round(width, 1), round(y + high, 1), boxes, groups, routes, used)
+
+
+def _moved(r: lay.Rect, x: float, y: float) -> lay.Rect:
+    return lay.Rect(round(r.x + x, 1), round(r.y + y, 1), r.width, r.height)
+
+
+def _parts(boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group]) -> list[list[str]]:
+    """The ids of each part, parts in the order of their first group or box."""
+    leader: dict[str, str] = {}
+
+    def find(id: str) -> str:
+        leader.setdefault(id, id)
+        while leader[id] != id:
+            leader[id] = leader[leader[id]]
+            id = leader[id]
+        return id
+
+    for box in boxes:
+        if box.group is not None:
+            leader[find(box.id)] = find(box.group)
+    for edge in edges:
+        if edge.kind != "order":
+            leader[find(edge.source)] = find(edge.target)
+    parts: dict[str, list[str]] = {}
+    for id in (*(g.id for g in groups), *(b.id for b in boxes)):
+        parts.setdefault(find(id), []).append(id)
+    return list(parts.values())

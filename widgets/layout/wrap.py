@@ -1,0 +1,150 @@
+"""A tall drawing cut into columns that stand side by side, as the text of a newspaper does.
+
+Promises: cut only where a single arrow, one that leads down, joins what is above to what is below; each column moves as
+it is; columns stand in reading order; what is too wide for a column has the whole width, below the columns before it; an
+arrow to the next column runs between the two, where nothing else is.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+from dynascope.widgets.layout import placement as lay
+
+#: pixels: what is less high stays one column
+TALL = 640.0
+#: between what ends a column and the bend of the arrow that leaves it
+BEND = 18.0
+
+
+@dataclass
+class _Cut:
+    """A place to cut: above it all ends at `bottom`, below it all begins at `top`; `edge` is the one that crosses it."""
+
+    bottom: float
+    top: float
+    edge: int
+
+
+@dataclass
+class _Column:
+    """What stands between two cuts, at first; neighbours are joined.  `dx`, `dy`: by how much it moves."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    dx: float = 0.0
+    dy: float = 0.0
+
+    def joined(self, other: _Column) -> _Column:
+        return _Column(min(self.left, other.left), self.top, max(self.right, other.right), other.bottom)
+
+    def moved(self, point: lay.Point) -> lay.Point:
+        return round(point[0] + self.dx, 1), round(point[1] + self.dy, 1)
+
+
+def wrapped(
+    placed: lay.Placement, edges: list[lay.Edge], room: float, *, tall: float = TALL, bend: float = BEND
+) -> lay.Placement:
+    """`placed` in as many columns as stand side by side in `room` pixels; as it is, where it is not tall or cannot be cut."""
+    cuts = _cuts(placed, edges, bend) if placed.height > tall else []
+    if not cuts:
+        return placed
+    pages = _pages(_pieces(placed, cuts), room, tall)
+    columns = [column for page in pages for column in page]
+    y = lay.MARGIN + (bend if len(pages[0]) > 1 else 0)
+    for page in pages:
+        x = lay.MARGIN
+        for column in page:
+            column.dx, column.dy = x - column.left, y - column.top
+            x = column.right + column.dx + lay.SIDE_GAP
+        y = max(c.bottom + c.dy for c in page) + lay.ROW_GAP
+    used = {c.edge: c for c in cuts if any(c.bottom == column.bottom for column in columns)}
+    ends = [c.bottom for c in columns]
+
+    def of(top: float) -> _Column:
+        return columns[min(bisect_left(ends, top), len(columns) - 1)]
+
+    def rect(r: lay.Rect) -> lay.Rect:
+        return lay.Rect(*of(r.y).moved((r.x, r.y)), r.width, r.height)
+
+    routes = [
+        _carried(route, used[n], columns, pages, bend) if n in used else [of(p[1]).moved(p) for p in route]
+        for n, route in enumerate(placed.edges)
+    ]
+    width = max(c.right + c.dx for c in columns) + lay.MARGIN
+    height = max(c.bottom + c.dy for c in columns) + max(lay.MARGIN, bend + lay.MARGIN / 2)
+    boxes, groups = ({i: rect(r) for i, r in rects.items()} for rects in (placed.boxes, placed.groups))
+    return lay.Placement(round(width, 1), round(height, 1), boxes, groups, routes, placed.engine)
+
+
+def _cuts(placed: lay.Placement, edges: list[lay.Edge], bend: float) -> list[_Cut]:
+    """Where it can be cut, from top to bottom."""
+    gaps: list[tuple[float, float]] = []
+    bottom = math.inf
+    for r in sorted([*placed.groups.values(), *placed.boxes.values()], key=lambda r: r.y):
+        if r.y > bottom + 2 * bend:
+            gaps.append((bottom, r.y))
+        bottom = max(r.y + r.height, bottom) if bottom < math.inf else r.y + r.height
+    met: list[list[int]] = [[] for _ in gaps]
+    for number, route in enumerate(placed.edges):
+        heights = [y for _, y in route]
+        first = bisect_right(gaps, min(heights, default=math.inf), key=lambda gap: gap[1])
+        last = bisect_left(gaps, max(heights, default=-math.inf), key=lambda gap: gap[0])
+        for crossed in met[first:last]:
+            crossed.append(number)
+    return [_Cut(*gap, m[0]) for gap, m in zip(gaps, met, strict=True) if len(m) == 1 and edges[m[0]].kind == "down"]
+
+
+def _pieces(placed: lay.Placement, cuts: list[_Cut]) -> list[_Column]:
+    """What stands between the cuts, as narrow as it and its arrows are."""
+    begins = [c.top for c in cuts]
+    pieces = [_Column(math.inf, math.inf, -math.inf, -math.inf) for _ in (0, *cuts)]
+    for r in (*placed.groups.values(), *placed.boxes.values()):
+        piece = pieces[bisect_right(begins, r.y)]
+        piece.top, piece.bottom = min(piece.top, r.y), max(piece.bottom, r.y + r.height)
+        piece.left, piece.right = min(piece.left, r.x), max(piece.right, r.x + r.width)
+    for x, y in (point for route in placed.edges for point in route):
+        piece = pieces[bisect_right(begins, y)]
+        piece.left, piece.right = min(piece.left, x), max(piece.right, x)
+    return pieces
+
+
+def _pages(pieces: list[_Column], room: float, tall: float) -> list[list[_Column]]:
+    """The columns that stand side by side, page by page: narrow pieces spread evenly, wide ones one below the other."""
+    runs: list[tuple[bool, list[_Column]]] = []
+    for piece in pieces:
+        narrow = 2 * (piece.right - piece.left) + lay.SIDE_GAP <= room
+        if not runs or runs[-1][0] != narrow:
+            runs.append((narrow, []))
+        runs[-1][1].append(piece)
+    pages = []
+    for narrow, run in runs:
+        high, wide = run[-1].bottom - run[0].top, max(p.right - p.left for p in run)
+        fit = int((room + lay.SIDE_GAP) // (wide + lay.SIDE_GAP)) if narrow and high > tall else 1
+        columns = [run[0]]
+        share = high / min(fit, math.ceil(high / tall))
+        for piece in run[1:]:
+            full = (piece.top + piece.bottom) / 2 - columns[-1].top > share
+            columns[-1:] = [columns[-1], piece] if full and len(columns) < fit else [columns[-1].joined(piece)]
+        pages.append(columns)
+    return pages
+
+
+def _carried(
+    route: list[lay.Point], cut: _Cut, columns: list[_Column], pages: list[list[_Column]], bend: float
+) -> list[lay.Point]:
+    """The route that leads from the end of one column to the begin of the next."""
+    before = next(n for n, column in enumerate(columns) if column.bottom == cut.bottom)
+    here, there = columns[before], columns[before + 1]
+    begin = [here.moved(p) for p in route if p[1] <= cut.bottom]
+    end = [there.moved(p) for p in route if p[1] >= cut.top]
+    (ax, ay), (bx, by) = (begin[-1][0], cut.bottom + here.dy + bend), (end[0][0], cut.top + there.dy - bend)
+    if any(page[-1] is here for page in pages):  # on to the next page: below all columns
+        middle = round(cut.top + there.dy - lay.ROW_GAP / 2, 1)
+        return [*begin, (ax, middle), (bx, middle), *end]
+    between = round(here.right + here.dx + lay.SIDE_GAP / 2, 1)
+    return [*begin, (ax, round(ay, 1)), (between, round(ay, 1)), (between, round(by, 1)), (bx, round(by, 1)), *end]

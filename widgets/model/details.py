@@ -1,0 +1,356 @@
+"""Details: all there is to know of one break, frame or graph, as facts and parts (tabs).
+
+Promises: an entry for every break, drawn or folded frame and graph of the report; nothing is shown as known
+that the report does not know (None becomes "unknown" or is left out).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
+from dynascope.widgets.drawing.shapes import break_code, ops_text
+from dynascope.widgets.labels.advice import (
+    advice,
+    cause_of,
+    eager_because_of,
+    flag_words,
+    issue_text,
+    only_rest_is_eager,
+    reasons,
+    said,
+)
+from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.fx_graph import fx_body, value_text
+from dynascope.widgets.model.graph_run import run_part
+from dynascope.widgets.model.timeline import cost_facts
+from dynascope.widgets.wire import Detail, Part
+
+#: characters of one text (code of a backend can be megabytes)
+TEXT_LIMIT = 200_000
+BEFORE = (
+    "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
+    "With --fresh it is traced again."
+)
+OUTCOMES = {
+    "resumed": "resumed in a new graph", "skipped": "frame skipped: runs eagerly", "raised": "stopped with an error",
+}  # fmt: skip
+
+
+def details(report: Report, places: Places) -> dict[str, Detail]:
+    """Detail by id: breaks, frames, graphs."""
+    return _Details(report, places).all()
+
+
+class _Details:
+    def __init__(self, report: Report, places: Places) -> None:
+        self.report, self.places = report, places
+        self.frames = {f.id: f for f in report.frames}
+        self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
+        self.ended: dict[str, list[tuple[int, Graph]]] = defaultdict(list)
+        for n, g in self.graphs.values():
+            if g.break_ is not None:
+                self.ended[g.break_].append((n, g))
+        self.breaks = {b.id: b for b in report.breaks}
+        self.costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
+        self.recompiles: dict[str, list[Recompile]] = defaultdict(list)
+        for r in report.recompiles:
+            self.recompiles[r.frame].append(r)
+        self.called: dict[str, list[Frame]] = defaultdict(list)
+        for f in report.frames:
+            if f.parent is not None and f.status != "ignored":
+                self.called[f.parent].append(f)
+
+    def all(self) -> dict[str, Detail]:
+        found: dict[str, Detail] = {}
+        for b in self.report.breaks:
+            found[b.id] = self._break(b)
+        for f in self.report.frames:
+            if f.status != "ignored":
+                found[f.id] = self._frame(f)
+        for number, g in enumerate(self.report.graphs):
+            found[g.id] = self._graph(number, g)
+        return found
+
+    # -- breaks -----------------------------------------------------------------------------------
+
+    def _break(self, b: Break) -> Detail:
+        place = self.places.of_break(b)
+        facts = self._break_facts(b)
+        parts: list[Part] = [_prose("reason", "Reason", self._why(b), advice(b))]
+        if b.id in self.costs:
+            facts += cost_facts(self.costs[b.id])
+            parts.append(_prose("cost", "Cost", [printable(self.costs[b.id].how + ".", 2000)], []))
+        if len(b.hits) > 1:
+            parts.append({"key": "hits", "name": f"Frames ({len(b.hits)})", "kind": "list", "body": self._hit_rows(b)})
+        if b.stack:
+            parts.append({"key": "stack", "name": f"Stack ({len(b.stack)})", "kind": "stack", "body": self._stack(b)})
+        parts.append(
+            {"key": "issue", "name": "Text for an issue", "kind": "issue", "body": issue_text(self.report, b, self.places)}
+        )
+        if b.text:
+            parts.append(_code("text", "Compiler's text", self.places.named(b.text), "prose"))
+        detail: Detail = {
+            "kind": "break", "title": "Graph break", "code": shorten(break_code(b, self.places), 160),
+            "place": place + _in(self.places.function(b.function, b.file, b.line)),
+            "copy": place, "facts": facts, "parts": parts, "file": printable(b.file, 1000), "line": b.line,
+            "target": break_target(b),
+        }  # fmt: skip
+        urls = [u for u in b.urls if u.startswith(("https://", "http://"))]
+        if urls:
+            ids = b.gb_ids + ["page"] * len(urls)
+            detail["links"] = [[printable(ids[i], 40), url] for i, url in enumerate(urls)]
+        return detail
+
+    def _break_facts(self, b: Break) -> list[list[str]]:
+        facts = [["outcome", self._outcome(b), ""]]
+        resumes = dict.fromkeys(r for h in b.hits for r in h.resumes if r in self.frames)
+        facts += [["goes on in", self._frame_words(self.frames[r]), r] for r in list(resumes)[:6]]
+        facts += [["runs eagerly", self._frame_words(f), f.id] for f in eager_because_of(self.report, b)[:6]]
+        facts.append(["seen from", plural(len(b.hits), "frame"), ""])
+        flag = flag_words(b.error_on_graph_break, region_name(b, self.places) or b.region)
+        facts.append(["error_on_graph_break", printable(flag, 200), ""])
+        if b.fullgraph is not None:
+            facts.append(["fullgraph", str(b.fullgraph), ""])
+        if b.allowed:
+            facts.append(["expected", "yes, allowed here", ""])
+        return facts + [["ends", f"graph {n}", g.id] for n, g in self.ended[b.id][:4]]
+
+    def _outcome(self, b: Break) -> str:
+        """What came of a break; the worst of its hits, and of how many of them."""
+        if only_rest_is_eager(self.report, b):
+            return "the rest of the frame runs eagerly"
+        of = sum(h.outcome == b.outcome for h in b.hits)
+        return OUTCOMES[b.outcome] + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else "")
+
+    def _why(self, b: Break) -> list[str]:
+        return [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
+
+    def _hit_rows(self, b: Break) -> list[list[str]]:
+        rows = []
+        for hit in b.hits[:500]:
+            frame = self.frames.get(hit.frame)
+            name = self._frame_words(frame) if frame else hit.frame
+            at = self.places.at(frame.file, hit.line, frame.cell) if frame else ""
+            rows.append([name, f"at {at}" if at else "", hit.outcome, hit.frame])
+        return rows
+
+    def _stack(self, b: Break) -> list[dict[str, Any]]:
+        return [{
+            "place": self.places.at(e.file, e.line, e.cell), "function": shorten(e.function, 200), 
+            "source": printable(e.source.strip(), 500), "file": printable(e.file, 1000), "line": e.line,
+        } for e in b.stack[:300]]  # fmt: skip
+
+    # -- frames -----------------------------------------------------------------------------------
+
+    def _before(self, f: Frame) -> Break | None:
+        """The break that a resume function follows."""
+        return self.breaks.get(f.break_ or "") if f.kind == "resume" else None
+
+    def _cause(self, f: Frame) -> Break | None:
+        """The break because of which a frame was skipped or failed."""
+        return cause_of(self.report, f) if f.status in ("skipped", "failed") else None
+
+    def _frame_words(self, frame: Frame) -> str:
+        id = f" ({frame.compile_id})" if frame.compile_id else ""
+        return shorten(self.places.name(frame), 120) + id
+
+    def _frame(self, f: Frame) -> Detail:
+        place = self.places.frame(f)
+        facts = [["status", f.status, ""]]
+        if f.compile_id:
+            facts.append(["compile id", f.compile_id, ""])
+        for label, id in (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of)):
+            if id in self.frames:
+                line = f", line {f.called_from}" if label == "called by" and f.called_from else ""
+                facts.append([label, self._frame_words(self.frames[id]) + line, id])
+        if f.graph in self.graphs:
+            n, g = self.graphs[f.graph]
+            facts.append(["graph", f"graph {n} · {ops_text(g.ops)}", g.id])
+        for label, b in (("after break", self._before(f)), ("because of", self._cause(f))):
+            if b is not None:
+                facts.append([label, "✂ " + shorten(break_code(b, self.places), 60), b.id])
+        if f.compile_seconds is not None:
+            facts.append(["compiled in", seconds(f.compile_seconds), ""])
+        facts += [[f"  {name}", seconds(value), ""] for name, value in f.phases.items()]
+        if f.guard_count is not None or f.guards:
+            facts.append(["guards", str(f.guard_count if f.guard_count is not None else len(f.guards)), ""])
+        if f.error_on_graph_break is not None:
+            facts.append(["error_on_graph_break", str(f.error_on_graph_break), ""])
+        if f.fullgraph is not None:
+            facts.append(["fullgraph", str(f.fullgraph), ""])
+        if f.code_name and f.code_name != f.name:
+            facts.append(["compiler's name", shorten(f.code_name, 120), ""])
+        if f.foreign:
+            facts.append(["thread", "another one than the recording's", ""])
+        title = {"resume": "Resume function", "autograd": "Backward"}.get(f.kind, "Frame")
+        if f.status not in ("compiled", "ignored"):
+            title = f"{f.status.capitalize()} frame"
+        name = self.places.name(f)
+        if title == "Resume function":
+            name = name.removeprefix("resume in ")
+        return {
+            "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(name, 160), "place": place,
+            "copy": place, "facts": facts, "parts": self._frame_parts(f), "file": printable(f.file, 1000),
+            "line": f.line, "target": frame_target(f),
+        }  # fmt: skip
+
+    def _frame_parts(self, f: Frame) -> list[Part]:
+        parts: list[Part] = []
+        again = self.recompiles.get(f.id, [])
+        if again:
+            words = [w for r in again for w in (r.words or r.reasons)]
+            reasons = [printable(x, 2000) for r in again for x in r.reasons]
+            parts.append(
+                _prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons if words != reasons else [])
+            )
+        text, todo = self._frame_story(f)
+        if text or todo:
+            parts.append(_prose("about", "What happened", text, todo))
+        source = self._source(f)
+        if source:
+            parts.append(source)
+        if f.kind == "resume" and f.resume:
+            parts.append({"key": "receives", "name": "Receives", "kind": "list", "body": self._receives(f)})
+        if self.called.get(f.id):
+            rows = [[self._frame_words(c), self.places.frame(c), c.status, c.id] for c in self.called[f.id][:500]]
+            parts.append({"key": "calls", "name": f"Calls ({len(self.called[f.id])})", "kind": "list", "body": rows})
+        if f.guards:
+            parts.append(_code("guards", f"Guards ({len(f.guards)})", "\n".join(f.guards), "python"))
+        if f.inlined:
+            rows = [
+                [shorten(str(i.get("name", "?")), 120), self.places.at(str(i.get("file", "")), i.get("line")), "", ""]
+                for i in f.inlined[:500]
+            ]
+            parts.append({"key": "inlined", "name": f"Traced into ({len(f.inlined)})", "kind": "list", "body": rows})
+        if f.bytecode:
+            parts.append(_code("bytecode", "Bytecode", f.bytecode, "text"))
+        if f.modified_bytecode:
+            parts.append(_code("modified", "Compiled bytecode", f.modified_bytecode, "text"))
+        return parts
+
+    def _frame_story(self, f: Frame) -> tuple[list[str], list[str]]:
+        """What happened to a frame, in sentences, and what can be done."""
+        text: list[str] = []
+        reason = said(self.places.named((f.reason or "").strip()), 5000)
+        inside = [c for c in self.called.get(f.id, []) if c.status == "compiled"]
+        if f.status == "skipped":
+            text.append("Dynamo gave this frame up: all of it runs eagerly, as plain Python.")
+            text.append(reason or "The reason is not known.")
+            if inside:
+                names = ", ".join(shorten(self.places.name(c), 60) for c in inside[:6])
+                text.append(f"The functions it calls are still compiled on their own: {names}.")
+        elif f.status == "failed":
+            text += ["The compiler stopped here with an error.", reason]
+        elif f.status == "empty":
+            text += ["There is nothing to compile in it, so nothing is lost.", reason]
+        elif f.status == "cached":
+            text.append(BEFORE)
+        elif f.status == "unfinished":
+            text += ["The end of this compile is not known: what it would have given is not, either.", reason]
+        elif f.kind == "resume":
+            before = self._before(f)
+            where = f" after `{shorten(break_code(before, self.places), 80)}`" if before else ""
+            text.append(f"The continuation of {shorten(f.name, 80)}{where}: a function that Dynamo made, compiled on its own.")
+        if f.recompile_of and f.id not in self.recompiles:
+            text.append("It was compiled before; a guard of that version failed.")
+        if f.status == "compiled" and reason:
+            text.append(f"Not all of it is compiled: {reason}")
+        cause = self._cause(f)
+        return [t for t in text if t], advice(cause) if cause else []
+
+    def _source(self, f: Frame) -> Part | None:
+        """The original source of a frame; of a resume function from the line where it goes on."""
+        lines = self.places.lines(f.file)
+        start = f.resume.line if f.resume else f.line
+        numbers = range(start, min(self.places.end_of(f), start + 1999) + 1)
+        first, last = (next((n for n in found if n in lines), None) for found in (numbers, reversed(numbers)))
+        if first is None:
+            return None
+        name = f"Source from line {start}" if f.kind == "resume" else "Source"
+        # the lines themselves are in the lens: a copy for each resume function would grow with the square of their number
+        body = {"file": printable(f.file, 1000), "start": first, "end": last}
+        return {"key": "source", "name": name, "kind": "source", "body": body}
+
+    def _receives(self, f: Frame) -> list[list[str]]:
+        assert f.resume is not None
+        values: dict[str, str] = {}
+        if f.graph in self.graphs:
+            for node in self.graphs[f.graph][1].nodes:
+                if node.op == "placeholder":
+                    values[node.name.removeprefix("l_").rstrip("_")] = value_text(node)
+        rows = [[shorten(name, 120), values.get(name, ""), "local", ""] for name in f.resume.locals]
+        if f.resume.stack:
+            rows.append([plural(f.resume.stack, "value"), "", "on the stack", ""])
+        return rows or [["nothing", "", "", ""]]
+
+    # -- graphs -----------------------------------------------------------------------------------
+
+    def _graph(self, number: int, g: Graph) -> Detail:
+        frame = self.frames.get(g.frame)
+        facts = [["operations", "unknown" if g.ops is None else str(g.ops), ""]]
+        if frame:
+            facts.append(["frame", self._frame_words(frame), frame.id])
+        if g.break_ in self.breaks:
+            facts.append(["ends at", "✂ " + shorten(break_code(self.breaks[g.break_], self.places), 60), g.break_])
+        elif g.end:
+            facts.append(["ends at", printable(g.end, 200), ""])
+        if g.ops is not None:  # of what was compiled before, nothing but that it is there is known
+            facts += [["inputs", str(len(g.inputs)), ""], ["outputs", str(len(g.outputs)), ""], ["backward", g.backward, ""]]
+        if g.from_cache is not None:
+            facts.append(["from cache", "yes" if g.from_cache else "no", ""])
+        facts += [[f"  {printable(name, 40)} cache", printable(value, 80), ""] for name, value in g.caches.items()]
+        parts: list[Part] = []
+        if g.ops is None:
+            parts.append(_prose("about", "What is known", [BEFORE], []))
+        if g.nodes:
+            parts.append({"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, self.places)})
+        if g.ops and g.code:
+            parts.append(run_part(self.report, g))
+        splits = "\n\n".join(f"# {split.get('name', '')}\n{split.get('code', '')}" for split in g.splits)
+        for key, name, text in (
+            ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),
+            ("aotb", "AOT backward", g.aot_backward), ("backend", "Backend code", g.backend_code),
+        ):  # fmt: skip
+            if text:
+                parts.append(_code(key, name, text, "python"))
+        if g.inputs or g.outputs:
+            rows = [[shorten(x, 200), "", "input", ""] for x in g.inputs[:500]] + [
+                [shorten(x, 200), "", "output", ""] for x in g.outputs[:500]
+            ]
+            parts.append({"key": "ends", "name": "Inputs, outputs", "kind": "list", "body": rows})
+        if g.notes:
+            parts.append(_prose("notes", "Notes", [printable(n, 2000) for n in g.notes], []))
+        first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)
+        place = self.places.at(first.file, first.line) if first and first.file else self.places.frame(frame) if frame else ""
+        detail: Detail = {
+            "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(self.places.name(frame), 120)}" if frame else "",
+            "place": place, "copy": place, "facts": facts, "parts": parts,
+        }  # fmt: skip
+        if first and first.file and first.line:
+            detail["file"], detail["line"] = printable(first.file, 1000), first.line
+        return detail
+
+
+def break_target(b: Break) -> str:
+    """What a region for this break names: a line of the cell, or elsewhere its function and line."""
+    return str(b.line) if b.cell is not None else f"{printable(b.function, 1000)}:{b.line}"
+
+
+def frame_target(f: Frame) -> str:
+    """The same for a function: its name, with the line where that is in a library, which may have many of the name."""
+    return printable(f.name, 1000) if f.cell is not None else f"{printable(f.name, 1000)}:{f.line}"
+
+
+def _in(function: str) -> str:
+    return f" in {shorten(function, 120)}" if function else ""
+
+
+def _prose(key: str, name: str, text: list[str], todo: list[str], code: list[str] | None = None) -> Part:
+    return {"key": key, "name": name, "kind": "prose", "body": {"text": text, "todo": todo, "code": code or []}}
+
+
+def _code(key: str, name: str, text: str, lang: str) -> Part:
+    return {"key": key, "name": name, "kind": "code", "body": {"text": printable(text, TEXT_LIMIT), "lang": lang}}

@@ -1,0 +1,92 @@
+"""An FX graph for the detail: its nodes in words, by kind, each linked to its source line and to what it reads.
+
+Promises: every node of the graph, in its order; the picture (`fxpicture`) leaves none out either.
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.report import Graph, Node
+from dynascope.widgets.drawing.fx_picture import FxDrawing
+from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.graph_run import heat
+from dynascope.widgets.wire import FxBody, FxNode
+
+_DTYPES = {
+    "float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64",
+}  # fmt: skip
+_KINDS = (
+    ("matmul", ("matmul", "linear", "mm", "bmm", "addmm", "baddbmm", "conv", "einsum", "attention", "embedding")),
+    ("reduce", ("sum", "mean", "max", "min", "amax", "amin", "softmax", "norm", "argmax", "prod", "std", "var",
+                "cumsum", "any", "all")),
+    ("shape", ("view", "reshape", "permute", "transpose", "expand", "squeeze", "unsqueeze", "cat", "stack", "split", "chunk",
+               "flatten", "getitem", "slice", "t", "to", "contiguous", "clone", "select", "index", "getattr", "size")),
+)  # fmt: skip
+
+
+def fx_body(graph: Graph, places: Places) -> FxBody:
+    """The nodes of a graph, and where they stand."""
+    index = {n.name: i for i, n in enumerate(graph.nodes)}
+    told = heat(graph.run)
+    nodes = [_node(n, index, places) for n in graph.nodes]
+    for node, row in zip(graph.nodes, nodes, strict=True):
+        if node.name in told:
+            row["heat"], row["time"] = told[node.name]
+            row["full"] += f"  ·  alone, eager: {row['time']}"
+    taken = {str(op["node"]): float(op["seconds"]) for op in graph.run.ops} if graph.run else {}
+    drawing = FxDrawing(nodes, [n.module for n in graph.nodes], [taken.get(n.name, 0.0) for n in graph.nodes])
+    return {"nodes": nodes, "picture": drawing.picture()}
+
+
+def value_text(node: Node) -> str:
+    """`f32[8, 16] cpu`; empty where the node is no tensor or it is not known."""
+    if node.dtype is None and node.shape is None:
+        return ""
+    dtype = _dtype(node.dtype or "")
+    shape = "" if node.shape is None else "[" + ", ".join(str(s) for s in node.shape) + "]"
+    device = f" {node.device}" if node.device else ""
+    return printable(dtype + shape + device, 300)
+
+
+def _dtype(name: str) -> str:
+    name = name.removeprefix("torch.")
+    letters = name.rstrip("0123456789")
+    return _DTYPES.get(letters, letters) + name[len(letters) :]
+
+
+def _kind(node: Node) -> str:
+    if node.op in ("placeholder", "output"):
+        return {"placeholder": "input", "output": "output"}[node.op]
+    if node.op == "get_attr":
+        return "param"
+    if node.op == "call_module":
+        return "matmul"
+    words = set(node.target.lower().replace("torch.ops.", "").replace("_", ".").split("."))
+    last = _short_target(node.target).lower().strip("_")
+    for kind, names in _KINDS:
+        if last in names or any(n in words for n in names if len(n) > 3):
+            return kind
+    return "point"
+
+
+def _short_target(target: str) -> str:
+    """`softmax` for `torch.nn.functional.softmax`, `mm` for `torch.ops.aten.mm.default`."""
+    for junk in ("<built-in function ", "<built-in method ", "<function "):
+        if target.startswith(junk):
+            target = target[len(junk) :].split(" ")[0].rstrip(">")
+    parts = [p for p in target.split(".") if p]
+    if len(parts) > 1 and parts[-1] in ("default", "Tensor", "Scalar", "int", "dim", "self"):
+        parts.pop()
+    return printable(parts[-1] if parts else target)
+
+
+def _node(node: Node, index: dict[str, int], places: Places) -> FxNode:
+    value = value_text(node)
+    full = f"{node.name} = {node.target}" + (f" : {value}" if value else "") + (f"  ({node.module})" if node.module else "")
+    row: FxNode = {
+        "name": shorten(node.name, 200), "op": node.op, "kind": _kind(node), "target": shorten(_short_target(node.target), 120),
+        "value": value, "reads": [index[i] for i in dict.fromkeys(node.inputs) if i in index], "full": printable(full, 1000),
+    }  # fmt: skip
+    if node.file is not None and node.line is not None:
+        row["file"], row["line"] = printable(node.file, 1000), node.line
+        row["place"] = places.at(node.file, node.line)
+    return row

@@ -1,0 +1,157 @@
+"""The run-time part of the model: the time line of one call, to scale, the shares, and what each break costs.
+
+Promises: a segment's `id` is a thing that the view can select (graph, break or frame), or empty; at most `MOST` segments on
+a lane; everything is a text or a number of the report's own.  Of more segments, those too short to be seen are gathered
+by what they are, a hundredth of the call at a time: widths stay true, the order inside a hundredth does not, and they say so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from dynascope.compiler.profile.break_costs import time_text
+from dynascope.compiler.profile.input_words import summed_up
+from dynascope.compiler.report import BreakCost, Profile, Report, Segment
+from dynascope.widgets.drawing.palette import graph_tone
+from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
+
+MOST = 1500
+#: where there are more: parts of the call that a segment takes to be drawn as it is, and that are gathered at a time; and
+#: kinds that are told apart in such a part (200 + 4 * (100 + 200 + 1) are fewer than `MOST`)
+_LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
+#: what each share means
+_SHARES = {
+    "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
+    "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
+    "lookups": ("guards", "lookup", "looking for compiled code whose guards hold"),
+    "prologue": (
+        "prologue",
+        "prologue",
+        "entering and leaving compiled code: bytecode around the graph, the backend's wrappers",
+    ),
+    "waiting": ("waiting", "wait", "the processor waits for the device"),
+    "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler tells what this time is"),
+    "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
+}
+
+
+def timeline(report: Report, places: Places) -> TimeLine | None:
+    """The time line; None where nothing was profiled."""
+    profile = report.profile
+    if profile is None:
+        return None
+    drawn = max((s.start + s.duration for s in profile.segments), default=0.0)
+    return {
+        "total": time_text(drawn), "calls": profile.calls,
+        "spread": " to ".join(time_text(v) for v in profile.spread),
+        "median": time_text(profile.median_seconds), "lanes": [shorten(lane, 60) for lane in profile.lanes],
+        "segments": _segments(profile, drawn, report), "shares": _shares(profile),
+        "verdict": printable(profile.verdict.words, 1000), "first": printable(profile.first, 1000),
+        "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),
+        "devices": printable(", ".join(profile.devices), 300),
+        "inputs": _inputs(report), "inputs_told": summed_up(report.inputs) if report.inputs else "",
+    }  # fmt: skip
+
+
+def _inputs(report: Report) -> list[InputRow]:
+    return [
+        {
+            "arguments": shorten(run.arguments, 120), "outcome": run.outcome, "words": printable(run.words, 600),
+            "id": next(iter(run.frames), ""),
+        }
+        for run in report.inputs or ()
+    ]  # fmt: skip
+
+
+def cost_text(cost: BreakCost) -> str:
+    """`costs 1.2 ms a call, 34 %`; what is unknown is said to be."""
+    if cost.seconds is None:
+        return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
+    share = f", {100 * cost.share:.0f} %" if cost.share is not None else ""
+    return f"costs {time_text(cost.seconds)} a call{share}"
+
+
+def cost_facts(cost: BreakCost) -> list[list[str]]:
+    """What the detail of a break tells of its cost."""
+    facts = [["run time", cost_text(cost), ""]]
+    if cost.times > 1:
+        facts.append(["met", f"{cost.times:g} times a call", ""])
+    for name, value in cost.parts.items():
+        if value > 0:
+            facts.append([f"  {name}", time_text(value), ""])
+    if cost.ops_seconds > 0:
+        facts.append(["  tensor ops in the gap", f"{time_text(cost.ops_seconds)}, not counted", ""])
+    return facts
+
+
+def _segments(profile: Profile, drawn: float, report: Report) -> list[TimeSegment]:
+    lanes = {lane: number for number, lane in enumerate(profile.lanes)}
+    graphs = {g.id: number for number, g in enumerate(report.graphs)}
+    found: list[TimeSegment] = []
+    for lane in profile.lanes:
+        on_lane = [s for s in profile.segments if s.lane == lane]
+        for run in _runs(on_lane, drawn) if len(on_lane) > MOST else [[s] for s in on_lane]:
+            found += [_segment(s, told, drawn, lanes, graphs) for s, told in _gathered(run)]
+    return found
+
+
+def _runs(segments: list[Segment], drawn: float) -> Iterator[list[Segment]]:
+    """Neighbours that are gathered; a long segment is a run of its own."""
+    run: list[Segment] = []
+    for segment in segments:
+        is_long = segment.duration >= _LONG * drawn
+        if run and (is_long or segment.start + segment.duration - run[0].start > _GATHERED * drawn):
+            yield run
+            run = []
+        run.append(segment)
+        if is_long:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _gathered(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
+    """One segment for each kind in a run, the longest of its kind made as wide as all; and what is told of it."""
+    kinds: dict[str, list[Segment]] = {}
+    for segment in run:
+        kinds.setdefault(segment.kind, []).append(segment)
+    parts = sorted(kinds.values(), key=lambda part: -sum(s.duration for s in part))
+    parts = [*parts[: _KINDS - 1], [s for part in parts[_KINDS - 1 :] for s in part]]
+    at, within = run[0].start, time_text(run[-1].start + run[-1].duration - run[0].start)
+    for part in filter(None, parts):
+        longest = max(part, key=lambda s: s.duration)
+        if len(part) == 1:
+            yield dataclasses.replace(longest, start=at), ""
+        else:
+            told = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
+            taken = sum(s.duration for s in part)
+            yield dataclasses.replace(longest, start=at, duration=taken, median=None, ops=[]), told
+        at += sum(s.duration for s in part)
+
+
+def _segment(s: Segment, told: str, drawn: float, lanes: dict[str, int], graphs: dict[str, int]) -> TimeSegment:
+    full = f"{told or s.label}: {time_text(s.duration)}"
+    if s.median is not None and s.spread:
+        full += f" (median {time_text(s.median)}, half of the calls {' to '.join(time_text(v) for v in s.spread)})"
+    if s.ops:
+        full += "; ops: " + ", ".join(f"{o['name']} {time_text(o['seconds'])}" for o in s.ops[:5])
+    found: TimeSegment = {
+        "kind": s.kind, "lane": lanes[s.lane], "x": _part(s.start, drawn), "w": _part(s.duration, drawn),
+        "label": shorten(s.label, 60), "full": printable(full, 600), "id": s.graph or s.break_ or s.frame or "",
+    }  # fmt: skip
+    if s.graph in graphs:
+        found["tone"] = graph_tone(graphs[s.graph])
+    return found
+
+
+def _shares(profile: Profile) -> list[Share]:
+    return [{
+        "name": _SHARES[key][0], "kind": _SHARES[key][1], "part": round(value, 4), "full": _SHARES[key][2],
+    } for key, value in profile.shares.items() if key in _SHARES and (value > 0 or key == "unaccounted")]  # fmt: skip
+
+
+def _part(value: float, whole: float) -> float:
+    return round(value / whole, 6) if whole else 0.0

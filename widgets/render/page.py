@@ -1,0 +1,67 @@
+"""The stand-alone page: one file, clickable without a network, readable without JavaScript.
+
+Promises: nothing is loaded from anywhere (a strict Content-Security-Policy with hashes of our own script and
+style says so); data stands in the page as JSON in which `<` is escaped, and is compressed where it is large;
+the same ES module as in the notebook draws it.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from html import escape
+from pathlib import Path
+
+from dynascope.compiler.report import Report
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.static_output import static_body
+
+STATIC = Path(__file__).parent.parent / "static"
+#: larger data is compressed
+PACK_ABOVE = 150_000
+PAGE_CSS = (
+    "html{color-scheme:light dark}body{margin:0;padding:16px;font:13px/1.5 system-ui,sans-serif;background:#fff;color:#1b1f24}"
+    "@media screen and (prefers-color-scheme:dark){body{background:#0d1014;color:#e6e9ee}}"
+    "@media print{body{padding:0}}"
+    ".dyn-plain td,.dyn-plain th{padding:2px 12px 2px 0;text-align:left;vertical-align:top}.dyn-plain img{max-width:100%}"
+)
+MOUNT = """
+const data = document.getElementById("dyn-data");
+const read = async () => {
+  if (data.dataset.packed !== "gzip") return JSON.parse(data.textContent);
+  return unzipped(data.textContent);
+};
+read().then((model) => mountPage(document.getElementById("dyn-view"), model));
+"""
+
+
+def to_html(report: Report) -> str:
+    """`report` as one HTML document."""
+    model = view_model(report)
+    plain = json.dumps(model, ensure_ascii=True, separators=(",", ":"))
+    packed = ""
+    if len(plain) > PACK_ABOVE:
+        packed = ' data-packed="gzip"'
+        plain = base64.b64encode(gzip.compress(plain.encode("ascii"), mtime=0)).decode("ascii")
+    data = plain.replace("<", "\\u003c")
+    script = (STATIC / "view.js").read_text("utf-8") + MOUNT
+    style = (STATIC / "view.css").read_text("utf-8") + PAGE_CSS
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; style-src-attr 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(model['name'][:80])} · dynascope</title><style>{style}</style></head><body>"
+        f'<main id="dyn-view"><div class="dyn-plain">{static_body(report, model)}</div></main>'
+        f'<script type="application/json" id="dyn-data"{packed}>{data}</script>'
+        f'<script type="module">{script}</script></body></html>\n'
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

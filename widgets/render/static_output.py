@@ -1,0 +1,102 @@
+"""The static twin: what a saved notebook, nbconvert, GitHub and an untrusted page show.
+
+Promises: no script, no `id`, no inline SVG, no outside reference (all that survives sanitisers); the picture is
+an `<img>` with a data URI; every text escaped; it hides itself while the live view stands below it, and hides
+the dead view's error line otherwise.
+"""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+
+from dynascope.compiler.report import Report
+from dynascope.widgets.drawing.split_graph import short_picture
+from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model.graph_run import run_words
+from dynascope.widgets.render.picture import svg
+from dynascope.widgets.render.text import to_text
+from dynascope.widgets.wire import ViewModel
+
+#: rows of the table of breaks
+ROWS = 40
+#: pixels; of a higher picture a short one is shown, as a page cannot scroll in it
+TALL = 1400
+#: readable on light and on dark ground, whichever the page has
+ERROR = "#d4313a"
+#: hidden while the live view stands below; then: hides what a dead view leaves behind, and says before it is known dead
+HIDE_CSS = (
+    ".jp-OutputArea-child:has(.dyn-static):has(+ .jp-OutputArea-child .dyn-widget){display:none}"
+    ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(.jupyter-widgets):not(:has(.jupyter-widgets *))"
+    "{display:none}"
+    ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output)"
+    ":not(:has(> .lm-Panel.jp-OutputArea-output > *)){display:none}"
+)
+
+
+def to_mimebundle(report: Report, model: ViewModel | None = None) -> dict[str, str]:
+    """`text/html` (the static twin) and `text/plain` of a report; `model`: that of the report, where it is there already."""
+    return {"text/html": static_html(report, model), "text/plain": to_text(report, colour=False, width=100)}
+
+
+def static_html(report: Report, model: ViewModel | None = None) -> str:
+    """The static twin as an HTML fragment."""
+    model = model or view_model(report)
+    return f'<style>{HIDE_CSS}</style><div class="dyn-static">{static_body(report, model)}</div>'
+
+
+def empty_html() -> str:
+    """The same slot before there is a report: nothing to see, but the rules are in force."""
+    return f'<style>{HIDE_CSS}</style><div class="dyn-static"></div>'
+
+
+def static_body(report: Report, model: ViewModel) -> str:
+    """Headline, error, breaks and picture of a report and its model, without style rules."""
+    out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["name"])}</strong>: {_counts(model)}</p>']
+    for chip in model["chips"]:
+        colour = f";color:{ERROR}" if chip["kind"] == "error" else ""
+        out.append(f'<p style="margin:2px 0{colour}">{escape(chip["text"])}</p>')
+    if model["breaks"]:
+        out.append(_table(model))
+    tall = model["split"]["height"] > TALL
+    picture = short_picture(report, Places(report)) if tall else model["split"]
+    data = base64.b64encode(svg(model, picture, titled=False).encode("utf-8", "replace")).decode("ascii")
+    alt = escape("split graph: " + model["headline"], quote=True)
+    out.append(f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>')
+    alone = [f"graph {n} alone. {run_words(g.run)}" for n, g in enumerate(report.graphs) if g.run is not None]
+    out += [f'<p style="margin:2px 0">{escape(printable(note, 2000))}</p>' for note in [*alone, *model["notes"]]]
+    return "".join(out)
+
+
+def _counts(model: ViewModel) -> str:
+    pairs = [(escape(number), escape(words)) for number, words in model["counts"]]
+    return " · ".join(f"<strong>{number}</strong> {words}" if number else words for number, words in pairs)
+
+
+def _table(model: ViewModel) -> str:
+    cell = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0"'
+    head = "".join(f"<th {cell}>{name}</th>" for name in ("place", "graph break", "outcome", "why"))
+    rows = []
+    told = set()
+    for row in model["breaks"][:ROWS]:
+        outcome = row["told"] + (" (allowed)" if row["allowed"] else "")
+        if row["hits"] > 1:
+            outcome += f", {row['hits']} hits"
+        why, step = escape(row["type"]), _first_step(model, row["id"])
+        if step and step not in told:  # once: many breaks are mended in the same way
+            why += f"<br>→ {escape(step)}"
+            told.add(step)
+        rows.append(
+            f"<tr><td {cell}><code>{escape(row['place'])}</code></td><td {cell}><code>{escape(row['code'])}</code></td>"
+            f"<td {cell}>{escape(outcome)}</td><td {cell}>{why}</td></tr>"
+        )
+    more = len(model["breaks"]) - ROWS
+    rest = f"<p>… and {more} more graph breaks</p>" if more > 0 else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"
+
+
+def _first_step(model: ViewModel, id: str) -> str:
+    """What to do about a break first, in a line or two."""
+    reason = next(part for part in model["details"][id]["parts"] if part["key"] == "reason")
+    return shorten(next(iter(reason["body"]["todo"]), "").replace("`", ""), 200)

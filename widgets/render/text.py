@@ -1,0 +1,203 @@
+"""The report for a terminal: what matters, first, in few lines.
+
+Promises: plain text where the output is no terminal (or `NO_COLOR` is set); no control character of the
+report's own gets through; a break takes at most ten lines, and only the first `MOST` breaks are told whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import textwrap
+
+from dynascope.compiler.profile.input_words import summed_up
+from dynascope.compiler.report import Break, Report, headline
+from dynascope.widgets.labels.advice import advice, cause_of, eager_because_of, only_rest_is_eager, reasons, said, set_by
+from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
+from dynascope.widgets.model.build import sorted_breaks
+from dynascope.widgets.model.graph_run import run_words
+from dynascope.widgets.model.timeline import cost_text, timeline
+
+MOST = 12
+_CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+_OUTCOMES = {"resumed": "resumed", "skipped": "the whole frame runs eagerly", "raised": "stopped here"}
+
+
+def to_text(report: Report, colour: bool | None = None, width: int | None = None) -> str:
+    """`report` as text for a terminal.
+
+    `colour`: None asks whether stdout is a terminal that wants colours.  `width`: columns; None asks the terminal.
+    """
+    if colour is None:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    if width is None:
+        width = min(110, shutil.get_terminal_size((100, 24)).columns)
+    return "\n".join(_Terminal(report, colour, max(48, width)).lines())
+
+
+class _Terminal:
+    def __init__(self, report: Report, colour: bool, width: int) -> None:
+        self.report, self.colour, self.width = report, colour, width
+        self.places = Places(report)
+        self.frames = {f.id: f for f in report.frames}
+
+    def paint(self, text: str, *styles: str) -> str:
+        codes = ";".join(_CODES[s] for s in styles)
+        return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
+
+    def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
+        """`text` in at most `most` lines; of a longer one the sentences that fit, cut where these fill less than half of it."""
+        sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
+        under = indent or "  "  # what goes on below a line at the margin
+        wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
+        for count in range(len(sentences), 0, -1):
+            whole = count == len(sentences)
+            lines = wrapper.wrap(" ".join(sentences[:count]) + ("" if whole else " …"))
+            if len(lines) <= most and (whole or 2 * len(lines) > most):
+                return lines
+        wrapper.max_lines, wrapper.placeholder = most, " …"
+        return wrapper.wrap(" ".join(sentences))
+
+    def lines(self) -> list[str]:
+        head, _, rest = printable(headline(self.report), 500).partition(": ")
+        out = [self.paint(head, "bold") + ": " + rest]
+        if self.report.error is not None:
+            out += self.error()
+        breaks = sorted_breaks(self.report)
+        for b in breaks[:MOST]:
+            out += ["", *self.break_(b)]
+        if len(breaks) > MOST:
+            out += ["", self.paint(f"{len(breaks) - MOST} more graph breaks:", "bold")]
+            out += [
+                f"  {self.places.at(b.file, b.line, b.cell)}  {shorten(b.source, self.width - 30)}"
+                for b in breaks[MOST : MOST + 20]
+            ]
+            if len(breaks) > MOST + 20:
+                out.append(f"  … and {len(breaks) - MOST - 20} more")
+        out += self.skipped() + self.recompiles() + self.run_time() + self.inputs() + self.graphs_alone()
+        if self.report.notes:
+            out += ["", *[line for note in self.report.notes[:8] for line in self.wrap("note: " + note, "", 3)]]
+        return out
+
+    def run_time(self) -> list[str]:
+        """Where the time of a call goes, and what each break costs."""
+        profile, line = self.report.profile, timeline(self.report, self.places)
+        if profile is None or line is None:
+            return []
+        shares = " · ".join(f"{s['name']} {100 * s['part']:.0f} %" for s in line["shares"])
+        out = ["", self.paint(f"run time: {line['median']} a call", "bold") + f" ({line['spread']}; {line['calls']} calls)"]
+        out += self.wrap(shares, "    ") + (self.wrap(line["verdict"], "    ", 3) if line["verdict"] else [])
+        at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
+        for cost in profile.breaks[:MOST]:
+            out += self.wrap(f"{at[cost.break_]} {cost_text(cost)}", "    ")
+        return out + (self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else [])
+
+    def inputs(self) -> list[str]:
+        """Each input of a list: what it made the compiler do, and what a call with it takes."""
+        runs = self.report.inputs
+        if not runs:
+            return []
+        out = ["", self.paint(summed_up(runs), "bold")]
+        for number, run in enumerate(runs[: 2 * MOST], 1):
+            out += self.wrap(f"{number}. {run.arguments}: {run.words}", "    ", 3)
+        return out + ([f"    … and {len(runs) - 2 * MOST} more"] if len(runs) > 2 * MOST else [])
+
+    def graphs_alone(self) -> list[str]:
+        """Graphs that were run on their own."""
+        out: list[str] = []
+        for number, graph in enumerate(self.report.graphs):
+            if graph.run is not None:
+                out += self.wrap(f"▦ graph {number} alone. {run_words(graph.run)}", "", 3)
+        return ["", *out] if out else []
+
+    def error(self) -> list[str]:
+        e = self.report.error
+        assert e is not None
+        at = f" at {self.places.at(e.file, e.line, e.cell)}" if e.file else ""
+        message = next((line for line in e.message.splitlines() if line.strip()), "")
+        caught = ", caught by your code" if e.caught else ""
+        return self.paint_all(self.wrap(f"✗ {e.type}{at}{caught}: {message}", "", 3), "red")
+
+    def paint_all(self, lines: list[str], *styles: str) -> list[str]:
+        return [self.paint(line, *styles) for line in lines]
+
+    def break_(self, b: Break) -> list[str]:
+        place = self.places.of_break(b)
+        outcome = self.outcome(b) + allowed_words(b, self.places)
+        hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
+        colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
+        function = f" in {shorten(self.places.function(b.function, b.file, b.line), 60)}" if b.function else ""
+        out = [self.paint("✂ graph break", colour, "bold") + f" at {self.paint(place, 'bold')}{function}"]
+        told = f"({outcome}{hits})"
+        if len(f"✂ graph break at {place}{function} {told}") <= self.width:
+            out[0] += " " + self.paint(told, "soft")
+        else:
+            out += self.paint_all(self.wrap(told, "    "), "soft")
+        out += self.source(b, colour)
+        why = [said(t, 2000).strip() for t in reasons(b)]
+        out += self.wrap(" ".join(t if t.endswith((".", ":", "!")) else f"{t}." for t in why), "    ")
+        steps = advice(b)
+        if steps:
+            first = self.wrap(steps[0], "      ", 3)
+            out += [self.paint("    → ", "green") + first[0].lstrip(), *first[1:]] if first else []
+        return out
+
+    def outcome(self, b: Break) -> str:
+        """What came of a break; the frames that run eagerly by name, where they are others than its own."""
+        eager = [self.places.name(f) for f in eager_because_of(self.report, b)]
+        if only_rest_is_eager(self.report, b):
+            return "the rest of the frame runs eagerly"
+        if not eager or eager == [self.places.function(b.function, b.file, b.line)]:
+            return _OUTCOMES[b.outcome]
+        return f"{shorten(' and '.join(eager[:2]), 80)} {'runs' if len(eager) == 1 else 'run'} eagerly"
+
+    def source(self, b: Break, colour: str) -> list[str]:
+        """The line of the break, with a caret line under its columns."""
+        raw, start, end, _ = self.places.span(b)
+        text = printable(raw, 4000).expandtabs(1).rstrip()
+        if not text.strip():
+            return []
+        indent = indent_of(text)
+        gutter = f"{b.line:>7} │ "
+        room = self.width - len(gutter)
+        shown, start, end = text[indent:], max(0, start - indent), max(1, end - indent)
+        if len(shown) > room:
+            shown = shown[: room - 1] + "…"
+        start, end = min(start, room - 1), min(max(end, start + 1), room)
+        return [
+            self.paint(gutter, "soft") + shown,
+            self.paint(" " * 7 + " │ ", "soft") + " " * start + self.paint("^" * max(1, end - start), colour),
+        ]
+
+    def skipped(self) -> list[str]:
+        out: list[str] = []
+        for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
+            word = f"{f.status} frame"
+            cause = cause_of(self.report, f)
+            why = (
+                f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
+                if cause
+                else said(f.reason or "reason unknown", 1000).split("\n")[0]
+            )
+            out += self.wrap(
+                f"{'…' if f.status == 'unfinished' else '–'} {word} {self.places.name(f)} at {self.places.frame(f)}: {why}", ""
+            )
+        return ["", *self.paint_all(out, "soft")] if out else []
+
+    def recompiles(self) -> list[str]:
+        out: list[str] = []
+        for r in self.report.recompiles[:MOST]:
+            f = self.frames.get(r.frame)
+            reason = next(iter(r.words or r.reasons), "a guard failed")
+            out += self.wrap(f"↻ recompile of {self.places.name(f) if f else r.frame}: {reason}", "")
+        return ["", *self.paint_all(out, "cyan")] if out else []
+
+
+def allowed_words(b: Break, places: Places) -> str:
+    """`, allowed by region In[3]:8`; empty where it is not allowed."""
+    region = region_name(b, places)
+    return "" if not b.allowed else f", allowed by {set_by(region)}" if region else ", allowed here"
