@@ -189,6 +189,8 @@ class Run:
         def enter(target: Any) -> Any:
             if getattr(target, "__name__", "") == CELL:
                 freshen(target)  # so that nothing of it stays behind
+            else:
+                recording.compiles(target)
             made = entry(target, self.settings)
             if self.controls is not None and self.controls.places:
                 made = self._inheriting(made, entry(target, self.settings.replace(error_on_graph_break=None)))
@@ -210,7 +212,10 @@ class Run:
                     made = watcher.watch(target, made, namespace if is_cell else None)
                 return made
 
-            value = self._run_rule(recording, watched if watchers else enter, freshen)
+            try:
+                value = self._run_rule(recording, watched if watchers else enter, freshen)
+            finally:  # the compiler's refusal is raised in the user's code
+                self._note_users_own(recording)
             if self.settings.check:
                 self.checked = interruptible(watchers[0].compare)
             if self.settings.profile is not None:
@@ -219,6 +224,25 @@ class Run:
                     name, calls = self.settings.inputs, self.settings.profile
                     self.tried = tried_inputs(name, namespace, watchers[-1], calls, self.notes)
             return value
+
+    def _note_users_own(self, recording: Any) -> None:
+        """Say which functions the user's code compiled itself: they have settings of their own."""
+        own = recording.users_own
+        if not own:
+            return
+        if recording.compiled == [STATEMENTS]:
+            recording.compiled[:] = [STATEMENTS if name == CELL else name for name in recording.called]
+        elif recording.compiled:
+            recording.compiled.extend(own)
+        self.notes.append(
+            f"{', '.join(own)}: your own torch.compile was left as it is; the options of %%compile "
+            f"do not apply to {'it' if len(own) == 1 else 'them'}{self._cure(own)}."
+        )
+
+    def _cure(self, names: list[str]) -> str:
+        """`` (-f fn compiles it with them)``, where the name is bound to the compiled function, so that `-f` reaches it."""
+        found = next((name for name in names if marks.is_compiled(self.shell.user_ns.get(name))), None)
+        return f" (-f {found} compiles it with them)" if found else ""
 
     def _inheriting(self, made: Any, plain: Any) -> Any:
         """An entry point that, called in a region of the cell's own statements, leaves the region's flag in force."""
@@ -292,12 +316,12 @@ class Run:
         self, recording: Any, found: list[Definition], enter: Callable[[Any], Any], freshen: Callable[[Any], None]
     ) -> Any:
         """Rule 2."""
-        names = list(dict.fromkeys(d.name for d in found if d.refused is None))
-        recording.compiled.extend(names)
-        for definition in found:
-            if definition.refused is not None:
-                self.notes.append(f"{definition.name} ran as it stands: it is {definition.refused}.")
-        entries = Entries(found, enter, freshen)
+
+        def enter_named(target: Any, name: str) -> Any:
+            recording.compiles(target, name)
+            return enter(target)
+
+        entries = Entries(found, enter_named, freshen)
         defined = {id(d.node): d.name for d in found}
 
         def make(tree: Any, mode: str) -> CodeType:
@@ -310,15 +334,24 @@ class Run:
 
         with contextlib.ExitStack() as stack:
             stack.callback(entries.close)
-            value = cells.run_statements(self.shell, self.cell, make, learn)
-            if not entries.called:
+            try:
+                value = cells.run_statements(self.shell, self.cell, make, learn)
+            finally:
+                self._explain_refused(found, recording.users_own)
+            if not entries.called and not recording.users_own:
                 self.notes.extend(why_nothing_ran(self.cell, found, self.shell.user_ns))
             if self.settings.keep:
                 kept = entries.kept()
                 self._keep(lambda plain: kept.get(id(plain)))
-        if entries.called:
-            recording.compiled[:] = [n for n in names if n in entries.called]
         return value
+
+    def _explain_refused(self, found: list[Definition], own: list[str]) -> None:
+        """Why definitions of the cell are no entry points; of what the cell has `own` compiled, another note speaks."""
+        for d in found:
+            if d.refused is None or d.name in own:
+                continue
+            did = "was left as it is" if marks.is_compiled(self.shell.user_ns.get(d.name)) else "ran as it stands"
+            self.notes.append(f"{d.name} {did}: it is {d.refused}.")
 
     def _keep(self, entry_of: Callable[[Any], Any]) -> None:
         """`--keep`: bind the compiled entry points to the names; a module is compiled in place."""

@@ -32,5 +32,5 @@ def tried_inputs(name: str, namespace: dict[str, Any], last: Any, calls: int, no
     wrong = wrong_with(namespace.get(name))
     tried = None if wrong else interruptible(last.quietly, try_inputs, namespace[name], calls)
     if tried is None:
-        notes.append(f"--inputs {name}: {wrong or 'not given to anything, no compiled function was called'}")
+        notes.append(f"--inputs {name}: {wrong or 'not given to anything: nothing that this run compiles was called'}")
     return tried

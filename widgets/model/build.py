@@ -84,7 +84,7 @@ def first_id(report: Report) -> str:
     if breaks:
         return breaks[0].id
     for frame in report.frames:
-        if frame.status in ("skipped", "failed") or frame.recompile_of:
+        if frame.status in ("skipped", "failed", "unfinished") or frame.recompile_of:
             return frame.id
     shown = [f.id for f in report.frames if f.status != "ignored"]
     known = [g.id for g in report.graphs if g.ops is not None]
@@ -142,6 +142,9 @@ def _chips(report: Report, places: Places) -> list[Chip]:
                 "full": printable(f.reason or "", 1000),
             }
         )
+    for f in [f for f in report.frames if f.status == "unfinished"][:2]:
+        why = printable(f.reason or "", 1000)
+        chips.append({"text": shorten(f"unfinished: {places.name(f)}", 60), "kind": "note", "id": f.id, "full": why})
     for r in report.recompiles[:2]:
         frame = next((f for f in report.frames if f.id == r.frame), None)
         if frame is not None:

@@ -188,9 +188,9 @@ class _Details:
             facts.append(["compiler's name", shorten(f.code_name, 120), ""])
         if f.foreign:
             facts.append(["thread", "another one than the recording's", ""])
-        title = {"skipped": "Skipped frame", "failed": "Failed frame", "empty": "Empty frame", "cached": "Cached frame"}.get(
-            f.status, "Resume function" if f.kind == "resume" else "Backward" if f.kind == "autograd" else "Frame"
-        )
+        title = {"resume": "Resume function", "autograd": "Backward"}.get(f.kind, "Frame")
+        if f.status not in ("compiled", "ignored"):
+            title = f"{f.status.capitalize()} frame"
         name = self.places.name(f)
         if title == "Resume function":
             name = name.removeprefix("resume in ")
@@ -251,6 +251,8 @@ class _Details:
             text += ["There is nothing to compile in it, so nothing is lost.", reason]
         elif f.status == "cached":
             text.append(BEFORE)
+        elif f.status == "unfinished":
+            text += ["The end of this compile is not known: what it would have given is not, either.", reason]
         elif f.kind == "resume":
             before = self._before(f)
             where = f" after `{shorten(break_code(before, self.places), 80)}`" if before else ""

@@ -89,6 +89,7 @@ def _group(g: Shape) -> str:
     fill, stroke, dash = {
         "skipped": ("url(#hatch)", LIGHT["skip"], "5 4"), "failed": (LIGHT["error-tint"], LIGHT["error"], ""),
         "empty": ("none", LIGHT["line"], "2 3"), "cached": (LIGHT["panel"], LIGHT["line"], ""),
+        "unfinished": (LIGHT["open-tint"], LIGHT["open"], "8 3 2 3"),
     }.get(g["kind"], (LIGHT["bg"], LIGHT["line"], ""))  # fmt: skip
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     if "region" in g:
@@ -200,7 +201,7 @@ def _digraph(model: ViewModel) -> Any:
     for g in picture["groups"]:
         inside = [b for b in picture["boxes"] if b.get("group") == g["id"]]
         label = _plain("\n".join([g["title"], g["note"], *g.get("lines", [])]))
-        style = "dashed,rounded" if g["kind"] in ("skipped", "empty") else "rounded"
+        style = "dashed,rounded" if g["kind"] in ("skipped", "empty", "unfinished") else "rounded"
         with graph.subgraph(name=f"cluster_{names[g['id']]}") as cluster:
             cluster.attr(label=label, style=style)
             for b in inside:

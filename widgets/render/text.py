@@ -195,15 +195,17 @@ class _Terminal:
 
     def skipped(self) -> list[str]:
         out: list[str] = []
-        for f in [f for f in self.report.frames if f.status in ("skipped", "failed")][:MOST]:
-            word = "skipped frame" if f.status == "skipped" else "failed frame"
+        for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
+            word = f"{f.status} frame"
             cause = cause_of(self.report, f)
             why = (
                 f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
                 if cause
                 else said(f.reason or "reason unknown", 1000).split("\n")[0]
             )
-            out += self.wrap(f"– {word} {self.places.name(f)} at {self.places.frame(f)}: {why}", "")
+            out += self.wrap(
+                f"{'…' if f.status == 'unfinished' else '–'} {word} {self.places.name(f)} at {self.places.frame(f)}: {why}", ""
+            )
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:
