@@ -111,12 +111,17 @@ class Run:
         """Have one more function, method or module traced anew."""
         self._retrace(target)
 
-    def entry_point(self, target: Any, namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
+    def entry_point(
+        self, target: Any, namespace: dict[str, Any] | None = None, *, name: str | None = None
+    ) -> Callable[..., Any]:
         """The compiled `target`; its last call can be repeated.
 
-        `namespace`: the names that each repeated call shall find as the first one did (a cell's statements read them).
+        `namespace`: of a cell's statements, the names that each repeated call shall find as the first one did.
+        `name`: what the report calls the target; None: its own name.
         """
         assert self.settings is not None
+        if namespace is None:
+            self.recording.compiles(target, name)
         made = compiling.entry_point(target, self.settings)
         if self._regions is not None:
             inheriting = self.settings.replace(error_on_graph_break=None)
@@ -140,4 +145,4 @@ class Run:
             if given is not None:
                 self._facts.tried = self._user_code(self._profiled.quietly, inputs.try_inputs, given, calls)
                 if self._facts.tried is None:
-                    self.notes.append("--inputs: not given to anything, no compiled function was called")
+                    self.notes.append("--inputs: not given to anything: nothing that this run compiles was called")

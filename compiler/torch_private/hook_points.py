@@ -324,11 +324,11 @@ def _entries(hooks: Hooks) -> Undo:
     from torch._dynamo import eval_frame
 
     def called(frame: Any) -> None:
-        function, name = entered_function(frame.f_locals.get("fn"))
+        function, name, target = entered_function(frame.f_locals.get("fn"))
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType) and id(code) not in hooks.entered:
             hooks.entered[id(code)] = (code, function.__globals__)
-            hooks.emit("entry", code=hooks.code(code), name=name, cid=None)
+            hooks.emit("entry", code=hooks.code(code), name=name, target=id(target), cid=None)
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)

@@ -31,6 +31,7 @@ from dynascope.runs.inputs import check_inputs, inputs_named
 from dynascope.selection.definitions import bound_names, definitions
 from dynascope.selection.named import check_target, resolve
 from dynascope.shell import cell_id, cell_number
+from dynascope.widgets.guarded import guarded
 
 
 @dataclass
@@ -179,7 +180,9 @@ class CellRun:
             self.shell.user_ns[self.settings.output] = report
         if display.view is not None:
             display.view.command = self.command
-            display.view.diff = report.diff(before).to_dict() if before is not None else None
+            display.view.diff = guarded(
+                "What changed", lambda: report.diff(before).to_dict() if before is not None else None, lambda _: None
+            )
             if self.compiles:
                 rerun.attach(self, display)
         display.finish(report)

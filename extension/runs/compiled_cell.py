@@ -41,6 +41,12 @@ class CompiledCell:
 
     def __call__(self) -> Any:
         """Run the cell; returns the value of its last expression."""
+        try:
+            return self._run()
+        finally:  # the compiler's refusal is raised in the user's code
+            self._note_users_own()
+
+    def _run(self) -> Any:
         if self.functions:
             return self._run_named()
         defined = definitions(self.cell, self.namespace)
@@ -50,11 +56,27 @@ class CompiledCell:
         self.run.notes.extend(statements.notes(self.cell))
         return statements.run(self.shell, self.cell, self._entry_point)
 
-    def _entry_point(self, target: Any) -> Any:
+    def _entry_point(self, target: Any, name: str | None = None) -> Any:
         if getattr(target, "__name__", "") != STATEMENTS:
-            return self.run.entry_point(target)
+            return self.run.entry_point(target, name=name)
         self.run.retrace(target)  # so that nothing of it stays in Dynamo's tables
         return self.run.entry_point(target, self.namespace)
+
+    def _note_users_own(self) -> None:
+        """Say which functions the user's code compiled itself: they have settings of their own."""
+        recording = self.run.recording
+        own = recording.users_own
+        if not own:
+            return
+        if self.run.compiled == [CELL_STATEMENTS]:
+            self.run.compiled[:] = [CELL_STATEMENTS if name == STATEMENTS else name for name in recording.called]
+        elif self.run.compiled:
+            self.run.compiled.extend(own)
+        bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
+        self.run.notes.append(
+            f"{', '.join(own)}: your own torch.compile was left as it is; the options of %%compile "
+            f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
+        )
 
     # -- what -f names ---------------------------------------------------------------------------------
 
@@ -93,11 +115,6 @@ class CompiledCell:
     # -- what the cell defines ---------------------------------------------------------------------------
 
     def _run_entry_points(self, defined: list[Definition]) -> Any:
-        names = list(dict.fromkeys(d.name for d in defined if d.refused is None))
-        self.run.compiled.extend(names)
-        for definition in defined:
-            if definition.refused is not None:
-                self.run.notes.append(f"{definition.name} ran as it stands: it is {definition.refused}.")
         entries = Entries(defined, self._entry_point, self.run.retrace)
         name_of = {id(d.node): d.name for d in defined}
 
@@ -111,15 +128,24 @@ class CompiledCell:
 
         with contextlib.ExitStack() as stack:
             stack.callback(entries.close)
-            value = cells.run_statements(self.shell, self.cell, make, learn)
-            if not entries.called:
+            try:
+                value = cells.run_statements(self.shell, self.cell, make, learn)
+            finally:
+                self._explain_refused(defined)
+            if not entries.called and not self.run.recording.users_own:
                 self.run.notes.extend(why_nothing_ran(self.cell, defined, self.namespace))
             if self.keep:
                 kept = entries.kept()
                 self._bind(lambda plain: kept.get(id(plain)))
-        if entries.called:
-            self.run.compiled[:] = [n for n in names if n in entries.called]
         return value
+
+    def _explain_refused(self, defined: list[Definition]) -> None:
+        """Why definitions of the cell are no entry points; another note speaks of what the cell compiled itself."""
+        for d in defined:
+            if d.refused is None or d.name in self.run.recording.users_own:
+                continue
+            did = "was left as it is" if marks.is_compiled(self.namespace.get(d.name)) else "ran as it stands"
+            self.run.notes.append(f"{d.name} {did}: it is {d.refused}.")
 
     # -- --keep ----------------------------------------------------------------------------------------
 

@@ -374,3 +374,35 @@ def test_each_resume_function_of_a_chain_knows_its_line_and_the_line_of_its_own_
     assert len(lines) == 3
     assert [h.line for b in report.breaks for h in b.hits] == lines
     assert [f.resume.line for f in report.frames if f.resume] == lines  # what is left of a break's own line comes first
+
+
+def test_a_frame_that_is_still_compiling_is_unfinished() -> None:
+    snapshots: list[Report] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        snapshots.append(recording.snapshot())
+        return gm.forward
+
+    with observe() as recording:
+        torch.compile(broken, backend=backend)(torch.ones(2))
+    first = snapshots[0]
+    assert [(f.status, f.reason, f.compile_seconds) for f in first.frames] == [
+        ("unfinished", "still compiling (its graph was captured)", None)
+    ]
+    assert first.headline() == "broken: 1 graph · 0 graph breaks · 0 resume functions · 0 skipped · 1 unfinished"
+    assert [f.status for f in snapshots[1].frames] == ["compiled", "unfinished"]
+    assert recording.report.summary.unfinished == 0
+
+
+def test_an_interrupted_compile_is_unfinished() -> None:
+    def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), observe() as recording:
+        torch.compile(broken, backend=backend)(torch.ones(2))
+    report = recording.report
+    assert (report.origin, report.error) == ("partial", None)
+    (frame,) = report.frames
+    assert (frame.status, frame.reason) == ("unfinished", "interrupted before this compile had ended (its graph was captured)")
+    assert "1 unfinished" in report.headline()
+    assert "unfinished frame broken" in str(report)
