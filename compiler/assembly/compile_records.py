@@ -31,6 +31,8 @@ KNOWN = frozenset({
     "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime", "is_pure_callback",
     "aotautograd_cache_hit", "autotuning", "fake_kernel", "export", "ddp_splits", "inductor_runtime_and_tensor_meta",
 })  # fmt: skip
+#: the line of ^^^^ with which Python marks columns
+_MARKS = re.compile(r"^ +~*\^+~*$", re.M)
 
 
 @dataclass
@@ -68,6 +70,8 @@ class Draft:
     artifacts: dict[str, str] = field(default_factory=dict)
     started: bool = False
     closed: bool = False
+    #: whether its process marks columns in the stacks of its texts; an entry without marks is then marked as a whole
+    marks_columns: bool = False
     #: its last steps are recorded, and the thread has begun another compile since
     over: bool = False
 
@@ -93,6 +97,7 @@ class Drafts:
         self._open: dict[tuple[int | None, str], Draft] = {}  # by process and compile id
         #: by process and thread: compiles that have only their metrics to come
         self._ending: dict[tuple[int | None, int | None], list[Draft]] = {}
+        self._marking: set[int | None] = set()  # processes that mark columns
 
     def feed(self, events: Iterable[Event]) -> Drafts:
         for event in events:
@@ -101,6 +106,8 @@ class Drafts:
                 self._event(event)
             except Exception as error:  # a record of an unknown shape must not cost the others
                 self.count(f"{_name(event)}: {type(error).__name__}")
+        for draft in self.drafts:
+            draft.marks_columns = draft.process in self._marking
         return self
 
     def code_like(self, draft: Draft) -> dict[str, Any]:
@@ -185,6 +192,8 @@ class Drafts:
                 {"file": self.string(s["filename"]), "line": s["line"], "function": s["name"]}
                 for s in metadata["dynamo_start"].get("stack") or ()
             ]
+            if event.get("callers") is not None:  # of a live run, and whole
+                draft.stack[:-1] = event["callers"]
         elif name == "dynamo_output_graph":
             draft.graph_text = str(payload)
         elif name == "dynamo_cpp_guards_str":
@@ -225,6 +234,8 @@ class Drafts:
         draft = self.draft(event)
         if name == "dynamo_graph_break_reason":
             draft.break_texts.append(_text(payload))
+            if _MARKS.search(_text(payload).split("\nTraceback (most recent call last)", 1)[0]):
+                self._marking.add(draft.process)
         elif name == "dynamo_error":
             draft.error_text = _text(payload)
             self._nearly_over(draft, event)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynascope.compiler.driver.compile import is_refusal, target_name
 from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.profile.inputs import wrong_with
+from dynascope.compiler.recording.recording import Progress
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import ExplainSettings
 from dynascope.compiler.source.places import CellResolver
@@ -23,6 +24,7 @@ def explain(
     /,
     *,
     cells: CellResolver | None = None,
+    on_progress: Progress | None = None,
     **settings: Unpack[ExplainSettings],
 ) -> Callable[..., Report]:
     """Compile and call `function`, and report: `report = explain(f, backend="eager")(x)`.
@@ -39,7 +41,7 @@ def explain(
         raise TypeError(f"explain() takes a function, a method or a module, not {type(function).__name__}")
 
     def call(*args: Any, **kwargs: Any) -> Report:
-        run = Run(chosen, compiled=[target_name(function)], cells=cells, warn=_warn)
+        run = Run(chosen, compiled=[target_name(function)], cells=cells, on_progress=on_progress, warn=_warn)
         try:
             with run:
                 run.retrace(function)

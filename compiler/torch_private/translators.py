@@ -7,7 +7,7 @@ and never an error.
 from __future__ import annotations
 
 import sys
-from types import MethodType
+from types import FrameType, MethodType
 from typing import Any
 
 from dynascope.compiler.torch_private.marks import undecorated
@@ -86,6 +86,22 @@ def summaries(stack: Any) -> list[dict[str, Any]]:
         }
         for s in stack or ()
     ]  # fmt: skip
+
+
+def callers(frame: FrameType | None) -> list[dict[str, Any]]:
+    """A Python frame and those around it as plain stack entries, outermost first, up to where another compile goes on.
+
+    torch's own record of this leaves out more frames than it has of its own: the innermost callers, too.
+    """
+    entries: list[dict[str, Any]] = []
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.endswith("convert_frame.py"):
+            entries.clear()
+        else:
+            entries.append({"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name})
+        frame = frame.f_back
+    return entries[::-1]
 
 
 def without_traceback(make: Any) -> Any:

@@ -36,15 +36,19 @@ def patched_objects() -> dict[str, Any]:
     """Everything that a hook replaces or adds to, by identity."""
     from torch._dynamo import callback, config, convert_frame, eval_frame, output_graph, resume_execution, symbolic_convert
 
+    watched: list[Any] = [
+        convert_frame.CatchErrorsWrapper.__call__,
+        convert_frame.ConvertFrameAssert.__call__,
+        symbolic_convert.InstructionTranslatorBase.run,
+        output_graph.OutputGraph.compile_subgraph,
+        output_graph.OutputGraph.call_user_compiler,
+        vars(resume_execution.ContinueExecutionCache)["lookup"].__func__,
+        eval_frame._callback_from_stance,
+        torch._logging._internal.trace_structured,
+    ]
     return {
-        "catch": vars(convert_frame.CatchErrorsWrapper)["__call__"],
-        "assert": vars(convert_frame.ConvertFrameAssert)["__call__"],
-        "run": vars(symbolic_convert.InstructionTranslatorBase)["run"],
-        "subgraph": vars(output_graph.OutputGraph)["compile_subgraph"],
-        "compiler": vars(output_graph.OutputGraph)["call_user_compiler"],
-        "lookup": vars(resume_execution.ContinueExecutionCache)["lookup"],
-        "stance": eval_frame._callback_from_stance,
-        "trace": torch._logging._internal.trace_structured.__code__,
+        "functions": watched,
+        "codes": [id(function.__code__) for function in watched],
         "handlers": list(torch._logging._internal.trace_log.handlers),
         "callbacks": (list(callback.callback_handler.start_callbacks), list(callback.callback_handler.end_callbacks)),
         "suppress": config.suppress_errors,
@@ -56,7 +60,9 @@ def test_everything_is_put_back() -> None:
     torch._dynamo.reset()
     before = patched_objects()
     with observe():
-        assert patched_objects()["catch"] is not before["catch"]
+        now = patched_objects()
+        assert now["functions"] == before["functions"]
+        assert not set(now["codes"]) & set(before["codes"])
         torch.compile(broken, backend="eager")(torch.ones(2))
     assert patched_objects() == before
     explain(broken, backend="eager", fullgraph=True)(torch.ones(2))
