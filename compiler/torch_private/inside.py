@@ -100,7 +100,7 @@ def _called(definition: ast.FunctionDef) -> set[str]:
 def _imported(file: str) -> set[str]:
     """Names that a module imports at its top level: read from these statements alone, for torch's modules are long."""
     statements = re.findall(r"^(?:import|from) [^(\n]*(?:\([^)]*\))?", "".join(linecache.getlines(file)), re.M)
-    aliases = [alias for statement in statements for alias in ast.parse(statement).body[0].names]  # type: ignore[attr-defined]
+    aliases = [alias for statement in statements for alias in ast.parse(statement).body[0].names]
     return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
 
 
