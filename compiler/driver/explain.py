@@ -200,8 +200,8 @@ def explain(
         if measured is not None:
             report.profile = measure.tell(measured, report)
         if checked is not None:
-            report.check = checked.to_dict()
-            report.notes.append(checked.words())
+            report.check = checked
+            report.notes.append(check.words(checked))
         if chosen.save is not None:
             report.save(chosen.save)
         if chosen.expect is not None:

@@ -113,8 +113,8 @@ class Run:
 
                 report.profile = tell(self.measured, report)
             if self.checked is not None:
-                report.check = self.checked.to_dict()
-                self.notes.append(self.checked.words())
+                report.check = self.checked
+                self.notes.append(check.words(self.checked))
             report.notes = [*dict.fromkeys([*self.notes, *report.notes])]
             self._hand_over(report, display)
             self._save(report)

@@ -7,6 +7,7 @@ terminal and under `%%capture` there is one display, at the end, because an upda
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -91,9 +92,9 @@ class Display:
 
     def _bundle(self, report: Report) -> dict[str, Any]:
         if self.kind == "text":
-            from dynascope.widgets.render.text import to_text
+            from dynascope.widgets.render.text import takes_colours, to_text
 
-            return {"text/plain": to_text(report)}
+            return {"text/plain": to_text(report, colour=takes_colours(sys.stdout))}
         from dynascope.widgets.render.static_output import to_mimebundle
 
         # the structure is what a docs test compares; nothing shows it

@@ -83,11 +83,6 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", text.lower())
 
 
-def region_of(b: Break) -> str:
-    """The region that a break stands in, as the report names it; empty where the run's own flag was in force."""
-    return printable(b.region or "", 200) if b.region not in (None, "default", "this run") else ""
-
-
 def cause_of(report: Report, frame: Frame) -> Break | None:
     """The break that made this frame be skipped or fail.
 
@@ -135,14 +130,11 @@ def set_by(region: str) -> str:
     return region if region.startswith("--") else f"region {region}"
 
 
-def flag_words(value: bool | None, region: str | None) -> str:
-    """`False (default)`, `True (region In[3]:4)`, `unknown`."""
-    if value is None and region is None:
-        return "unknown"
-    who = {None: "", "default": " (default)", "this run": " (this run)"}.get(region)
-    if region is not None and who is None:
-        who = f" ({set_by(region)})"
-    return f"{'unknown' if value is None else value}{who}"
+def flag_words(b: Break, region: str) -> str:
+    """The flag at a break and who set it: `False (default)`, `True (region In[3]:4)`, `unknown`; `region`: its name."""
+    who = {"default": "default", "run": "this run"}.get(b.region.kind, set_by(region) if region else "")
+    value = "unknown" if b.error_on_graph_break is None else str(b.error_on_graph_break)
+    return f"{value} ({who})" if who else value
 
 
 def issue_text(report: Report, b: Break, places: Places) -> str:

@@ -151,11 +151,6 @@ class Places:
             return f"In[{cell}]"
         return printable(re.split(r"[\\/]", file)[-1] or file or "?", 200)
 
-    def file_of(self, label: str) -> str:
-        """The one file or cell of this short name; empty where there is none, or several."""
-        found = [s.file for s in self._sources.values() if self.label(s.file, s.cell) == label]
-        return found[0] if len(found) == 1 else ""
-
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
         """`In[3]:4:5`; the column is shown 1-based, as editors do."""
         text = self.label(file, cell)
@@ -210,8 +205,7 @@ class Places:
             known: dict[int, str] = {}
             source = self._sources.get(file)
             for excerpt in source.excerpts if source else []:
-                for offset, text in enumerate(str(excerpt.get("text", "")).splitlines()):
-                    known[int(excerpt.get("line", 1)) + offset] = text
+                known.update(enumerate(excerpt.text.splitlines(), excerpt.line))
             self._lines[file] = known
         return self._lines[file]
 

@@ -6,15 +6,16 @@ report; graphs are numbered 0, 1, 2, ... in the order in which they were capture
 
 from __future__ import annotations
 
-from dynascope.compiler.report import Break, Report, headline, plural
+from dynascope.compiler.report import Break, Report, plural
 from dynascope.widgets.drawing.shapes import break_code
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.labels.advice import outcome_words
+from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.details import break_target, details
 from dynascope.widgets.model.fold_details import fold_details
 from dynascope.widgets.model.lens import lens
-from dynascope.widgets.model.timeline import cost_text, timeline
+from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Row, ViewModel
 
 #: of this model; the browser's side refuses another one
@@ -70,23 +71,19 @@ def break_rows(report: Report, places: Places) -> list[Row]:
     } for b in sorted_breaks(report)]  # fmt: skip
     for row in rows:
         if row["id"] in costs:
-            row["cost"] = cost_text(costs[row["id"]])
+            row["cost"] = cost_words(costs[row["id"]])
     return rows
 
 
 def _name(report: Report) -> str:
-    return printable(_unnamed(report), 2000)
+    return printable(name(report), 2000)
 
 
 def _counts(report: Report) -> list[list[str]]:
     """The headline after the name, as [number, words] pairs; what is no count has an empty number."""
     line = printable(headline(report))
-    parts = line[len(printable(_unnamed(report))) :].removeprefix(": ").split(" · ")
+    parts = line[len(printable(name(report))) :].removeprefix(": ").split(" · ")
     return [part.split(" ", 1) if part[:1].isdigit() else ["", part] for part in parts]
-
-
-def _unnamed(report: Report) -> str:
-    return ", ".join(report.compiled) or "nothing compiled"
 
 
 def _chips(report: Report, places: Places) -> list[Chip]:
@@ -118,7 +115,7 @@ def _chips(report: Report, places: Places) -> list[Chip]:
     for r in report.recompiles[:2]:
         frame = next((f for f in report.frames if f.id == r.frame), None)
         if frame is not None:
-            why = (r.words or r.reasons or ["a guard failed"])[0]
+            why = (recompile_words(r) or ["a guard failed"])[0]
             chips.append(
                 {
                     "text": shorten(f"recompiled: {places.name(frame)}", 60),

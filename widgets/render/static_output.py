@@ -12,9 +12,9 @@ from html import escape
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.split_graph import short_picture
+from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.build import view_model
-from dynascope.widgets.model.graph_run import run_words
 from dynascope.widgets.render.picture import svg
 from dynascope.widgets.render.text import to_text
 from dynascope.widgets.wire import ViewModel
@@ -64,7 +64,7 @@ def static_body(report: Report, model: ViewModel) -> str:
     data = base64.b64encode(svg(model, picture, titled=False).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
     out.append(f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>')
-    alone = [f"graph {n} alone. {run_words(g.run)}" for n, g in enumerate(report.graphs) if g.run is not None]
+    alone = [f"graph {n} alone. {graph_run_words(g.run)}" for n, g in enumerate(report.graphs) if g.run is not None]
     out += [f'<p style="margin:2px 0">{escape(printable(note, 2000))}</p>' for note in [*alone, *model["notes"]]]
     return "".join(out)
 

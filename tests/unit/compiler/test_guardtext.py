@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.compiler.assembly.guard_text import reason_words
+from dynascope.compiler.assembly.guard_text import failed_guard
+from dynascope.widgets.labels.sentences import guard_words
 
 
 @pytest.mark.parametrize(
@@ -31,4 +32,4 @@ from dynascope.compiler.assembly.guard_text import reason_words
     ],
 )
 def test_reasons_in_words(reason: str, words: str) -> None:
-    assert reason_words(reason) == words
+    assert guard_words(failed_guard(reason)) == words

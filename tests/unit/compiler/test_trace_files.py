@@ -90,7 +90,7 @@ def shape(report: Report) -> dict[str, Any]:
             for b in report.breaks
         ],
         "guards": [(f.guards, f.guard_count) for f in frames],
-        "recompiles": [(r.reasons, r.words) for r in report.recompiles],
+        "recompiles": [(r.reasons, r.failed_guards) for r in report.recompiles],
     }
 
 
