@@ -78,7 +78,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     moved = _pairs(gone, new, _identity)
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
     settings = {name: (before.settings.get(name), value) for name, value in now.settings.items() if name in before.settings}
-    not_reached = list(_not_reached(gone, now))
+    not_reached = list(_not_reached(gone, now))[::-1]
     return Diff(
         fixed=[b for b in gone if not any(b is other for other in not_reached)],
         not_reached=not_reached,
@@ -101,7 +101,8 @@ def _causes(before: ReportData, now: ReportData) -> list[str]:
 def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     """Breaks that are not in a report whose run was stopped, and of which it does not show that they are fixed.
 
-    It does so where the line is no longer in the source, or an operation on it is in a graph.
+    It does so where the line is no longer in the source, or an operation on it is in a graph.  Of equal lines, of which only
+    some are gone, the last ones count as not reached.
     """
     if now.origin != "partial" and (now.error is None or now.error.caught):
         return
@@ -109,13 +110,13 @@ def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     cells = {s.file for s in now.sources if s.cell is not None}
     captured = {(n.file, n.line) for g in now.graphs for n in g.nodes if n.op.startswith("call_")}
     still = Counter(_identity(b) for b in now.breaks)
-    for found in gone:
+    for found in reversed(gone):
         files = cells if found.cell is not None else {found.file} & texts.keys()
         definition = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(found.function)}\b")
-        is_shown = bool(files) if found.cell is not None else any(definition.match(t) for f in files for t in texts[f].values())
-        places = [(f, n) for f in files for n, text in texts[f].items() if text.strip() == found.source.strip()]
-        left = [at for at in places if at not in captured]
-        if not is_shown or len(left) > still[_identity(found)]:
+        is_shown = found.cell is not None or any(definition.match(text) for f in files for text in texts[f].values())
+        at = {(f, n) for f in files for n, text in texts[f].items() if text.strip() == found.source.strip()}
+        if not files or not is_shown or len(at - captured) > still[_identity(found)]:
+            still[_identity(found)] += 1
             yield found
 
 

@@ -89,6 +89,15 @@ def test_a_region_that_nothing_reached_says_so(shell: Any) -> None:
     assert "--region inner=error had no effect: inner was not traced in this run." in report.notes
 
 
+def test_a_region_in_an_inlined_function_had_its_effect(shell: Any) -> None:
+    cell = ["def inner(x):", "    return x * 3", "class Net(torch.nn.Module):", "    def forward(self, x):",
+            "        return inner(x) + 1", "net = Net()", "def f(x): return net(x)", "f(x)"]  # fmt: skip
+    for target in ("inner", "Net.forward"):
+        report = shell.report(f"%%compile -f f --region {target}=error", *cell)
+        assert {"inner", "Net.forward"} <= {i.name for f in report.frames for i in f.inlined}
+        assert not [note for note in report.notes if "had no effect" in note], target
+
+
 def test_regions_keep_lines_names_and_values(shell: Any) -> None:
     cell = [
         "y = x + 1",
