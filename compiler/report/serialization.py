@@ -10,8 +10,6 @@ import dataclasses
 import re
 from typing import Any, TypeVar
 
-import msgspec
-
 from dynascope.compiler.report.data import SCHEMA, ReportData
 from dynascope.compiler.report.upgrade import from_schema_1
 
@@ -42,6 +40,8 @@ def from_dict(cls: type[AnyReport], data: dict[str, Any]) -> AnyReport:
     """The report that `to_dict` gave; raises ValueError where the data is none, or of a newer schema."""
     if not isinstance(data, dict) or "schema" not in data:
         raise ValueError("not a dynascope report: no 'schema' in it")
+    import msgspec  # on first use: `import dynascope` stays light
+
     schema, beside = data["schema"], _beside(cls)
     if schema not in (1, SCHEMA) or isinstance(schema, bool):
         raise ValueError(f"report of schema {schema!r}; this dynascope reads schema {SCHEMA} and older: update dynascope")
@@ -56,6 +56,8 @@ def from_dict(cls: type[AnyReport], data: dict[str, Any]) -> AnyReport:
 
 def json_schema(cls: type[ReportData]) -> dict[str, Any]:
     """The JSON Schema of what `to_dict` gives for a report of this class."""
+    import msgspec
+
     schema = msgspec.json.schema(cls)
     for part in schema["$defs"].values():
         properties = {_KEY if k == _FIELD else k: v for k, v in part.get("properties", {}).items()}

@@ -1,7 +1,7 @@
-"""How far a region with its own `error_on_graph_break` reaches in the source, where the report tells.
+"""The lines of the source in which a region's own `error_on_graph_break` is in force.
 
-Promises: a `with` block, a function or lines that a region was seen in, read from the recorded source; what cannot be told
-for certain is left out; pure, and quick where no region is in the report.
+Promises: a region is a `with` block, a function or lines, read from the recorded source; what is uncertain is left out; pure,
+and quick where the report has no region.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Band:
     who: str
 
     def words(self) -> str:
-        """What is said of it."""
+        """`region: error_on_graph_break=False, set by In[3]:4`."""
         return f"region: error_on_graph_break={self.flag}, {self.who}"
 
 

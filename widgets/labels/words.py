@@ -1,4 +1,4 @@
-"""Text that is safe and fits: printable characters, names cut in the middle, places, counts.
+"""Text that is safe and fits: printable characters, names cut in the middle, places.
 
 Promises: `printable` keeps the number of characters, so columns stay right, and what it returns is
 legal in XML and cannot turn the reading direction; `cut` never returns a text wider than asked for.
@@ -187,7 +187,7 @@ class Places:
         return self.at(frame.file, frame.line, frame.cell)
 
     def function(self, name: str, file: str, line: int | None) -> str:
-        """`Attention.forward` where the source tells whose method the function around a line is, else its name alone."""
+        """`Attention.forward` where the source shows the class of the method around a line, else the name alone."""
         if file not in self._methods:
             self._methods[file] = methods(self.lines(file))
         at = line or 0
@@ -210,7 +210,7 @@ class Places:
         return self._lines[file]
 
     def end_of(self, frame: Frame) -> int:
-        """The last line of a frame's code; where the report does not know it, the indentation tells."""
+        """The last line of a frame's code; where the report does not know it, as the indentation shows."""
         if frame.end_line is not None:
             return max(frame.line, frame.end_line)
         lines = self.lines(frame.file)

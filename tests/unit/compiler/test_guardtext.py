@@ -27,7 +27,7 @@ from dynascope.widgets.labels.sentences import guard_words
         ("1/0: ___stack0 == 3.0     # return x*n", "stack[0] was 3.0 when it was compiled, and is not now"),
         (
             "0/0: Unexpected recompilation: runtime guards failed even though they passed during",
-            "no reason found: when Dynamo looked for it, everything held again (threads that compile at once do this)",
+            "no reason found: all guards held when Dynamo looked for it (threads that compile at once cause this)",
         ),
     ],
 )
