@@ -14,108 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dynascope.compiler.report import expect, serialization
-from dynascope.compiler.report.data import SCHEMA, ReportData, Setting
+from dynascope.compiler.report.data import ReportData
 from dynascope.compiler.report.diff import Diff, diff
-from dynascope.compiler.report.formatting import dynamic_words, label, place, plural, seconds, time_text
-from dynascope.compiler.report.guards import FailedGuard, FailedGuardKind
-from dynascope.compiler.report.lowerings import LOWERINGS, lower
-from dynascope.compiler.report.measurements import (
-    BreakCost,
-    Check,
-    CostMethod,
-    CostParts,
-    EagerOp,
-    GraphRun,
-    InputOutcome,
-    InputRun,
-    OpTime,
-    Payback,
-    Profile,
-    Segment,
-    SegmentKind,
-    Verdict,
-)
-from dynascope.compiler.report.schema import (
-    Backward,
-    Break,
-    Excerpt,
-    Failure,
-    FlagOrigin,
-    FlagOriginKind,
-    Frame,
-    FrameKind,
-    FrameStatus,
-    Graph,
-    GraphSplit,
-    Hit,
-    InlinedFunction,
-    LateBackward,
-    Node,
-    Outcome,
-    Recompile,
-    RegionLines,
-    Resume,
-    Source,
-    StackEntry,
-    Summary,
-)
+from dynascope.compiler.report.lowerings import lower
+from dynascope.compiler.report.measurements import GraphRun
+from dynascope.compiler.report.schema import Break, Frame, Graph
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
 if TYPE_CHECKING:
     import graphviz
-
-__all__ = [
-    "LOWERINGS",
-    "SCHEMA",
-    "Backward",
-    "Break",
-    "BreakCost",
-    "Check",
-    "CostMethod",
-    "CostParts",
-    "Diff",
-    "EagerOp",
-    "Excerpt",
-    "FailedGuard",
-    "FailedGuardKind",
-    "Failure",
-    "FlagOrigin",
-    "FlagOriginKind",
-    "Frame",
-    "FrameKind",
-    "FrameStatus",
-    "Graph",
-    "GraphRun",
-    "GraphSplit",
-    "Hit",
-    "InlinedFunction",
-    "InputOutcome",
-    "InputRun",
-    "LateBackward",
-    "Node",
-    "OpTime",
-    "Outcome",
-    "Payback",
-    "Profile",
-    "Recompile",
-    "RegionLines",
-    "Report",
-    "Resume",
-    "Segment",
-    "SegmentKind",
-    "Setting",
-    "Source",
-    "StackEntry",
-    "Summary",
-    "Verdict",
-    "dynamic_words",
-    "label",
-    "lower",
-    "place",
-    "plural",
-    "seconds",
-    "time_text",
-]
 
 Identified = TypeVar("Identified", Frame, Graph, Break)
 

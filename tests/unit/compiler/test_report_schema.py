@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import torch
 from programs import PROGRAMS
 
 import dynascope
+from dynascope.cli import main
 from dynascope.compiler.report import FlagOrigin, InlinedFunction, Report
+from dynascope.runs.display import Display
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.sentences import (
     cost_method,
@@ -226,11 +230,32 @@ def test_inlined_functions_bear_their_names_and_those_of_their_classes() -> None
     assert {row[0] for row in parts["inlined"]["body"]} == {"helper", "Block.forward"}
 
 
-def test_text_is_plain_also_where_stdout_is_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Stdout is a terminal that takes colours, for the rest of a test."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdout", made := Terminal())
+    return made
+
+
+def test_text_is_plain_also_where_stdout_is_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    terminal(monkeypatch)
     report = Report.from_dict(old(next(p for p in SAVED if p.stem == "regions")))
     assert "\x1b" not in str(report)
     assert "\x1b" not in report.save(tmp_path / "report.txt").read_text(encoding="utf-8")
-    assert "\x1b[" in to_text(report, colour=True)
+
+
+def test_the_command_and_the_terminal_display_are_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = terminal(monkeypatch)
+    path = next(p for p in SAVED if p.stem == "regions")
+    assert main(["report", str(path)]) == 0
+    assert "\x1b[" in shown.getvalue()
+    display = Display(None, "text")
+    assert "\x1b[" in display._bundle(Report.from_dict(old(path)))["text/plain"]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in display._bundle(Report.from_dict(old(path)))["text/plain"]
