@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.report.data import ReportData, Setting
 from dynascope.compiler.report.formatting import dynamic_words
 from dynascope.compiler.report.lowerings import lower
-from dynascope.compiler.report.schema import Break, Excerpt
+from dynascope.compiler.report.schema import Break, Excerpt, Source
 
+_DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
 #: counts of the summary that are compared
 COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 
@@ -106,21 +107,24 @@ def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     """
     if now.origin != "partial" and (now.error is None or now.error.caught):
         return
-    texts = {s.file: dict(_numbered(s.excerpts)) for s in now.sources}
-    cells = {s.file for s in now.sources if s.cell is not None}
     captured = {(n.file, n.line) for g in now.graphs for n in g.nodes if n.op.startswith("call_")}
+    uncaptured: Counter[tuple[str, str]] = Counter()  # lines of this text
+    shown: set[tuple[str, str]] = set()  # functions whose whole text is there; of cells, all
+    for source in now.sources:
+        file = _file(source)
+        for number, text in _numbered(source.excerpts):
+            uncaptured[file, text.strip()] += (source.file, number) not in captured
+            shown.update((file, name) for name in _DEFINED.findall(text))
+    has_cell = any(s.cell is not None for s in now.sources)
     still = Counter(_identity(b) for b in now.breaks)
     for found in reversed(gone):
-        files = cells if found.cell is not None else {found.file} & texts.keys()
-        definition = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(found.function)}\b")
-        is_shown = found.cell is not None or any(definition.match(text) for f in files for text in texts[f].values())
-        at = {(f, n) for f in files for n, text in texts[f].items() if text.strip() == found.source.strip()}
-        if not files or not is_shown or len(at - captured) > still[_identity(found)]:
+        is_shown = has_cell if found.cell is not None else (found.file, found.function) in shown
+        if not is_shown or uncaptured[_file(found), found.source.strip()] > still[_identity(found)]:
             still[_identity(found)] += 1
             yield found
 
 
-def _numbered(excerpts: list[Excerpt]) -> Iterator[tuple[int, str]]:
+def _numbered(excerpts: Iterable[Excerpt]) -> Iterator[tuple[int, str]]:
     for excerpt in excerpts:
         yield from enumerate(excerpt.text.splitlines(), excerpt.line)
 
@@ -141,5 +145,8 @@ def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable])
 
 
 def _identity(found: Break) -> tuple[Hashable, ...]:
-    file = "cell" if found.cell is not None else found.file
-    return (file, found.function, found.type, found.source.strip())
+    return (_file(found), found.function, found.type, found.source.strip())
+
+
+def _file(found: Break | Source) -> str:
+    return "cell" if found.cell is not None else found.file

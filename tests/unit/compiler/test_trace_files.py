@@ -283,6 +283,7 @@ def _retyped(line: bytes, chance: random.Random) -> bytes:
         ("report.json", "{", "no saved report"),
         ("old.json", '{"schema": 99}', "schema 99"),
         ("list.json", "[]", "not a dynascope report"),
+        ("frames.json", '{"schema": 1, "frames": "xy"}', "frames: expected a list, got a string"),
         ("deep.json", "[" * 100_000, "no saved report"),
     ],
 )
