@@ -64,7 +64,7 @@ def test_the_drawing_and_the_list_bear_the_times() -> None:
 def test_a_fold_is_as_hot_as_what_it_holds() -> None:
     report = layers_alone()
     body = part(report, "g0", "graph")
-    taken = {op["node"]: op["seconds"] for op in report.graphs[0].run.ops}  # type: ignore[union-attr]
+    taken = {op.node: op.seconds for op in report.graphs[0].run.ops}  # type: ignore[union-attr]
     folds = body["picture"]["folds"]
     sums = [sum(taken.get(n["name"], 0) for n in body["nodes"][f["first"] : f["first"] + f["count"]]) for f in folds]
     assert [f.get("heat", 0) for f in folds] == [round(100 * s / max(sums)) for s in sums]
