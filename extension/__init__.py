@@ -23,6 +23,10 @@ LOWERINGS.update(
     txt="dynascope.widgets.render.text:to_text",
     view="dynascope.widgets.view:View",
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
+    headline="dynascope.widgets.labels.sentences:headline",
+    unmet="dynascope.widgets.labels.comparisons:unmet",
+    run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
+    **{f"diff {part}": f"dynascope.widgets.labels.comparisons:diff_{part}" for part in ("lines", "summary", "times", "dict")},
 )
 
 

@@ -91,12 +91,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
+    from dynascope.widgets.render.text import takes_colours, to_text
 
     _check_output(chosen.output)
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    _say(str(report), sys.stdout)
+    _say(to_text(report, colour=takes_colours(sys.stdout)), sys.stdout)
     if not chosen.output:
         return status
     path = _of_rank(Path(chosen.output))
@@ -130,6 +131,7 @@ def _say(text: str, stream: TextIO) -> None:
 
 def _report(chosen: argparse.Namespace) -> int:
     import dynascope
+    from dynascope.widgets.render.text import takes_colours, to_text
 
     _check_output(chosen.output)
     if not Path(chosen.trace).exists():
@@ -139,7 +141,7 @@ def _report(chosen: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
     if not chosen.output:
-        print(report)
+        print(to_text(report, colour=takes_colours(sys.stdout)))
         return 0
     wrong = save(report, chosen.output)
     if wrong is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nbformat
 
-from dynascope.compiler.report import Report, headline
+from dynascope.compiler.report import Report
 from tools.kept import run_and_keep
 
 
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     found = {}
     for count, stem in reports.items():
         found[count] = report = Report.from_dict(json.loads(stem.with_suffix(".json").read_text(encoding="utf-8")))
-        print(f"  In [{count}]  {headline(report)}")
+        print(f"  In [{count}]  {report.headline()}")
     executed = out / tour.name
     if result.notebook is not None:
         nbformat.write(result.notebook, executed)  # type: ignore[no-untyped-call, unused-ignore]

@@ -12,7 +12,7 @@ A backend may draw random numbers of its own (Inductor does).  Where any were dr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -21,7 +21,7 @@ from dynascope.compiler.replay.clone import Copies
 from dynascope.compiler.replay.replay import Repeat, random_state, watching
 from dynascope.compiler.replay.restore import content_of
 from dynascope.compiler.replay.snapshot import World, names_used
-from dynascope.compiler.report import plural
+from dynascope.compiler.report import Check, plural
 from dynascope.compiler.torch_private import hooks
 
 #: differences that are told
@@ -29,33 +29,18 @@ TOLD = 5
 _NUMBERS = (bool, int, float, complex, str, bytes)
 
 
-@dataclass
-class Checked:
-    """What comparing gave; `agrees` is None where nothing could be compared, or a difference need not mean anything."""
-
-    agrees: bool | None = None
-    #: how many tensors, arrays, numbers and strings were compared: {"values", "effects", "gradients"}
-    compared: dict[str, int] = field(default_factory=dict)
-    differences: list[str] = field(default_factory=list)
-    why_not: str = ""
-    #: classes of what it returns that could not be looked into
-    not_compared: list[str] = field(default_factory=list)
-
-    def words(self) -> str:
-        """One sentence for the report."""
-        if self.agrees is None and self.differences:
-            return f"check: unknown whether compiled and eager agree: {self.why_not}."
-        if self.agrees is None:
-            return f"check: nothing was compared: {self.why_not}."
-        if not self.agrees:
-            return f"check: compiled and eager differ: {'; '.join(self.differences)}."
-        told = ", ".join(plural(many, what.removesuffix("s")) for what, many in self.compared.items() if many)
-        if self.not_compared:
-            told += f"; not compared: {', '.join(self.not_compared[:3])}"
-        return f"check: compiled and eager agree ({told})."
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+def words(checked: Check) -> str:
+    """One sentence for the report's notes."""
+    if checked.agrees is None and checked.differences:
+        return f"check: unknown whether compiled and eager agree: {checked.why_not}."
+    if checked.agrees is None:
+        return f"check: nothing was compared: {checked.why_not}."
+    if not checked.agrees:
+        return f"check: compiled and eager differ: {'; '.join(checked.differences)}."
+    compared = ", ".join(plural(many, what.removesuffix("s")) for what, many in checked.compared.items() if many)
+    if checked.not_compared:
+        compared += f"; not compared: {', '.join(checked.not_compared[:3])}"
+    return f"check: compiled and eager agree ({compared})."
 
 
 class LastCall:
@@ -76,17 +61,17 @@ class LastCall:
 
         return watching(call, entry)
 
-    def compare(self) -> Checked:
+    def compare(self) -> Check:
         """Run the last call again, compiled and eagerly; lets go of its arguments."""
         last, self._last = self._last, None
         if last is None:
-            return Checked(why_not="nothing that this run compiles was called, or the call raised")
+            return Check(why_not="nothing that this run compiles was called, or the call raised")
         if last[2].why_not is not None:
-            return Checked(why_not=last[2].why_not)
+            return Check(why_not=last[2].why_not)
         try:
             return _compare(*last)
         except Exception as error:
-            return Checked(why_not=f"run again it raised {type(error).__name__}: {error}")
+            return Check(why_not=f"run again it raised {type(error).__name__}: {error}")
 
 
 @dataclass
@@ -100,7 +85,7 @@ class _Outcome:
     still: set[str]
 
 
-def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: dict[str, Any] | None) -> Checked:
+def _compare(target: Any, entry: Callable[..., Any], repeat: Repeat, namespace: dict[str, Any] | None) -> Check:
     import torch
 
     names = list(target.__code__.co_names) if namespace is not None else []
@@ -194,8 +179,8 @@ def _kept(value: Any) -> Any:
     return Copies()(value.detach() if isinstance(value, torch.Tensor) else value)
 
 
-def _told(compiled: _Outcome, eager: _Outcome) -> Checked:
-    checked = Checked(not_compared=eager.opaque)
+def _told(compiled: _Outcome, eager: _Outcome) -> Check:
+    checked = Check(not_compared=eager.opaque)
     for what, expected in eager.parts.items():
         found = compiled.parts[what]
         checked.compared[what] = sum(name not in eager.still for name, _ in expected)

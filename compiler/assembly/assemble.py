@@ -19,6 +19,8 @@ from dynascope.compiler.report import (
     Failure,
     Frame,
     Graph,
+    InlinedFunction,
+    LateBackward,
     Recompile,
     Report,
 )
@@ -137,7 +139,9 @@ class _Assembly:
             seconds = draft.backward_metrics.get("inductor_compile_time_s")
             hit = any(name.endswith("_hit") for name in draft.artifacts)
             code = "\n\n".join(draft.output_codes)
-            self.result.late_backwards.append({"compile_id": draft.cid, "seconds": seconds, "code": code, "from_cache": hit})
+            self.result.late_backwards.append(
+                LateBackward(compile_id=str(draft.cid), seconds=seconds, code=code, from_cache=hit)
+            )
 
     def add_cached(self, event: Event, by_code: dict[int, Frame]) -> None:
         """A frame that ran from code compiled before the recording: its graphs are known by number, nothing else is."""
@@ -235,17 +239,20 @@ class _Assembly:
         frame.inlined = self.inlined(frame, graph)
         self.result.graphs.append(graph)
 
-    def inlined(self, frame: Frame, graph: Graph) -> list[dict[str, Any]]:
+    def inlined(self, frame: Frame, graph: Graph) -> list[InlinedFunction]:
         """Functions whose lines are in the graph beside the frame's own."""
-        found: dict[tuple[str, int], dict[str, Any]] = {}
+        found: dict[tuple[str, int], InlinedFunction] = {}
         for node in graph.nodes:
             if node.file is None or node.line is None:
                 continue
             if node.file == frame.file and frame.line <= node.line <= (frame.end_line or frame.line):
                 continue
-            extent = places.function_extent(node.file, node.line)
-            if extent and (node.file, extent[0]) not in found:
-                found[(node.file, extent[0])] = {"file": node.file, "line": extent[0], "end_line": extent[1]}
+            function = places.function_at(node.file, node.line)
+            if function is not None:
+                name, line, end_line = function
+                found[node.file, line] = InlinedFunction(
+                    name=name, file=node.file, line=line, end_line=end_line, cell=self.cell_of(node.file)
+                )
         return list(found.values())
 
     # -- what became of it ------------------------------------------------------------------------------------
@@ -338,7 +345,7 @@ class _Assembly:
                 frame=frame.id,
                 of=frame.recompile_of,
                 reasons=reasons,
-                words=list(dict.fromkeys(guard_text.reason_words(r) for r in reasons)),
+                failed_guards=[guard_text.failed_guard(r) for r in reasons],
             )
         )
 

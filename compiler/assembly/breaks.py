@@ -157,7 +157,7 @@ class BreakTable:
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
         found.hits.append(hit)
         worse = _WORSE[outcome] > _WORSE[found.outcome]
-        if worse or len(found.hits) == 1 or (found.region is None and flags.region is not None):
+        if worse or len(found.hits) == 1 or (not found.region.is_region and flags.region.is_region):
             found.error_on_graph_break, found.fullgraph = flags.error_on_graph_break, flags.fullgraph
             found.region, found.allowed = flags.region, flags.allowed
         if worse:

@@ -1,4 +1,4 @@
-"""Guards and recompile reasons, in words.
+"""Guards in readable form, and the reasons of recompiles as facts.
 
 Pure functions over the texts that Dynamo prints: the guard tree (`dynamo_cpp_guards_str`) and the
 reasons of a recompile (a JSON list in 2.9, plain text later).
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+
+from dynascope.compiler.report import FailedGuard, FailedGuardKind
 
 _GUARD = re.compile(r"^[| ]*\+- (?P<kind>[A-Z_]+): (?P<text>.*)$", re.M)
 _TENSOR = re.compile(
@@ -72,44 +74,42 @@ def recompile_reasons(text: str) -> list[str]:
     return [str(r).split("\nUser stack trace:", 1)[0].strip() for r in reasons if str(r).strip()]
 
 
-_WORDS = [
-    (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"),
-     "{n} had another size in dimension {i}: {a} before, {b} now"),
-    (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"),
-     "{n} had another dtype: {a} before, {b} now"),
-    (re.compile(r"tensor '(?P<n>.+?)' rank mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"),
-     "{n} had another number of dimensions: {a} before, {b} now"),
+#: what torch prints of a failed guard; `n` is what was guarded, `i` a dimension, `a` what was expected, `b` what it met
+_FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
+    (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"), "size"),
+    (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"), "dtype"),
+    (re.compile(r"tensor '(?P<n>.+?)' rank mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"), "rank"),
     (re.compile(r"tensor '(?P<n>.+?)' stride mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"),
-     "{n} lay otherwise in memory (stride of dimension {i}): {a} before, {b} now"),
-    (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch\. expected requires_grad=(?:0|False)"),
-     "{n} required no gradient before, and does now"),
-    (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch"), "{n} required a gradient before, and does not now"),
-    (re.compile(r"tensor '(?P<n>.+?)' dispatch key set mismatch\. expected (?P<a>.+?), actual (?P<b>.+)"),
-     "{n} was another kind of tensor: {a} before, {b} now"),
-    (re.compile(r"Unexpected recompilation: runtime guards failed"),
-     "no reason found: when Dynamo looked for it, everything held again (threads that compile at once do this)"),
-    (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "{n} was on another device"),
-    (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"),
-     "{n} was no tensor any more, but {b}"),
-    (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "{n} had another type"),
-    (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)"), "{n} was another object (redefined, or assigned anew)"),
-    (re.compile(r"^len\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "{n} had another length than {a}"),
-    (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "{n} was empty when it was compiled, and is not now"),
-    (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "a global setting of torch changed: {n}"),
-    (re.compile(r"___check_global_state"), "a global setting of torch changed (grad mode, autocast, ...)"),
-    (re.compile(r"^(?P<n>[\w.'\[\]]+) == (?P<a>\S+)"), "{n} was {a} when it was compiled, and is not now"),
-    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+) <= (?P<b>[-\w.]+)"),
-     "{n} was between {a} and {b} when it was compiled, and is not now"),
-    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+)"), "{n} was at least {a} when it was compiled, and is not now"),
+     "stride"),
+    (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch(?:\. expected requires_grad=(?P<a>0|False))?"), "requires_grad"),
+    (re.compile(r"tensor '(?P<n>.+?)' dispatch key set mismatch\. expected (?P<a>.+?), actual (?P<b>.+)"), "tensor class"),
+    (re.compile(r"Unexpected recompilation: runtime guards failed"), "none found"),
+    (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "device"),
+    (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"), "not a tensor"),
+    (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "type"),
+    (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)"), "object"),
+    (re.compile(r"^len\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "length"),
+    (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),
+    (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "global state"),
+    (re.compile(r"___check_global_state"), "global state"),
+    (re.compile(r"^(?P<n>[\w.'\[\]]+) == (?P<a>\S+)"), "value"),
+    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+) <= (?P<b>[-\w.]+)"), "range"),
+    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+)"), "minimum"),
 ]  # fmt: skip
 
 
-def reason_words(reason: str) -> str:
-    """One reason in words; the compiler's own expression where no rule fits."""
+def failed_guard(reason: str) -> FailedGuard:
+    """One reason of a recompile as facts; the compiler's own expression where no pattern fits."""
     text = re.sub(r"^!?\d+/\d+: ", "", reason)
     text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
-    for pattern, words in _WORDS:
+    for pattern, kind in _FAILED:
         found = pattern.search(text)
         if found:
-            return words.format(**{k: source(v) for k, v in found.groupdict().items()})
-    return "this no longer held: " + source(text)
+            facts = {k: source(v) for k, v in found.groupdict().items() if v is not None}
+            if kind == "requires_grad":  # torch prints what it expected as 0, 1, False or True
+                facts["a"], facts["b"] = ("False", "True") if "a" in facts else ("True", "False")
+            return FailedGuard(
+                kind=kind, source=facts.get("n"), dimension=int(facts["i"]) if "i" in facts else None,
+                before=facts.get("a"), now=facts.get("b"),
+            )  # fmt: skip
+    return FailedGuard(kind="expression", text=source(text))

@@ -6,10 +6,10 @@ for it; or stand in the caller, for a function that is compiled on its own after
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dynascope.compiler.report import Frame
+from dynascope.compiler.report import FlagOrigin, Frame
 from dynascope.compiler.source import places
 
 Event = dict[str, Any]
@@ -21,22 +21,22 @@ class Flags:
 
     error_on_graph_break: bool | None = None
     fullgraph: bool | None = None
-    #: who set error_on_graph_break: a function's name (decorator) or a place (`with`); None where no region was traced
-    region: str | None = None
+    #: who set error_on_graph_break: a decorator or a `with` block; unknown where no region was traced
+    region: FlagOrigin = field(default_factory=FlagOrigin)
 
     @property
     def allowed(self) -> bool | None:
         """Whether an explicit region allows the break."""
         if self.error_on_graph_break is None or self.fullgraph is None:
             return None
-        return self.region is not None and not self.error_on_graph_break and not self.fullgraph
+        return self.region.is_region and not self.error_on_graph_break and not self.fullgraph
 
 
 @dataclass(frozen=True)
 class _Entered:
-    """A region that is in force: how reports name it, and its flag."""
+    """A region that is in force, and its flag."""
 
-    name: str
+    origin: FlagOrigin
     flag: bool
 
 
@@ -85,7 +85,7 @@ class Regions:
         if found is None:
             caller = self._caller.get(frame.id)
             found = caller if caller is not None and caller.flag == flag else None
-        return Flags(flag, fullgraph, found.name if found is not None else None)
+        return Flags(flag, fullgraph, found.origin if found is not None else FlagOrigin())
 
     def _entered(self, chain: list[Event]) -> list[list[_Entered]]:
         """For each entry of a chain of calls, innermost first, the regions it stands in, outermost first."""
@@ -97,14 +97,14 @@ class Regions:
             # where a resume function enters them again, Dynamo gives the line at which it goes on
             at = entry["function"].rpartition("_at_")[2]
             count = min(len(again), sum(not r["line"] or str(r["line"]) == at for r in regions))
-            named = [_Entered(self._name(r, inner), r["flag"]) for r in regions]
+            named = [_Entered(self._origin(r, inner), r["flag"]) for r in regions]
             found.append([*again[:count], *named[count:]])
             inner = entry["function"]
         return found
 
-    def _name(self, region: Event, inner: str) -> str:
-        """A `with` is named by its place, a decorator (a `with` in a wrapper of torch's) by the function it stands at."""
-        if places.is_plumbing(region["file"]) and inner:
-            return places.user_name(inner)
-        label = places.label(region["file"], self.cell_of(region["file"]))
-        return f"{label}:{region['line']}" if region["line"] else label
+    def _origin(self, region: Event, inner: str) -> FlagOrigin:
+        """A `with` block by its place, a decorator (a `with` in a wrapper of torch's) by the function it stands at."""
+        file = region["file"]
+        if places.is_plumbing(file) and inner:
+            return FlagOrigin(kind="decorator", name=places.user_name(inner))
+        return FlagOrigin(kind="with", file=file, line=region["line"] or None, cell=self.cell_of(file))

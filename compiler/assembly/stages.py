@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from dynascope.compiler.assembly.compile_records import Draft
-from dynascope.compiler.report import Graph
+from dynascope.compiler.report import Graph, GraphSplit
 
 _PHASES = {
     "dynamo_cumulative_compile_time_us": "dynamo",
@@ -27,7 +27,7 @@ def tell(draft: Draft, graph: Graph) -> None:
     aot = {name: "\n\n".join(texts) for name, texts in draft.aot.items()}  # several, where the graph was split
     graph.aot_forward = aot.get("aot_forward_graph") or aot.get("aot_inference_graph")
     graph.aot_backward = aot.get("aot_backward_graph")
-    graph.splits = draft.splits
+    graph.splits = [GraphSplit(**split) for split in draft.splits]
     graph.backend_code = "\n\n".join(draft.output_codes) or None
     graph.caches = _caches(draft)
     if graph.caches:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dynascope.compiler.accuracy.check import Checked
+from dynascope.compiler.accuracy import check
 from dynascope.compiler.driver.regions import RegionsInForce
 from dynascope.compiler.profile import inputs, measure
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Check, Report
 
 
 @dataclass
@@ -22,7 +22,7 @@ class RunFacts:
     #: sentences for the user
     notes: list[str] = field(default_factory=list)
     regions: RegionsInForce | None = None
-    checked: Checked | None = None
+    checked: Check | None = None
     measured: measure.Measured | None = None
     tried: list[inputs.Tried] | None = None
 
@@ -58,8 +58,8 @@ def annotate_profile(report: Report, facts: RunFacts) -> Report:
 def annotate_check(report: Report, facts: RunFacts) -> Report:
     """`report.check`: compiled against eager."""
     if facts.checked is not None:
-        report.check = facts.checked.to_dict()
-        facts.notes.append(facts.checked.words())
+        report.check = facts.checked
+        facts.notes.append(check.words(facts.checked))
     return report
 
 

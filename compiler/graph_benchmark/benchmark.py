@@ -23,7 +23,7 @@ from dynascope.compiler.graph_benchmark.rebuild import RECORDED, rebuild
 from dynascope.compiler.graph_benchmark.synthetic_inputs import MadeUp, limits
 from dynascope.compiler.profile import timing
 from dynascope.compiler.replay.replay import held_back, random_state
-from dynascope.compiler.report import Graph, GraphRun, Node, plural
+from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, plural
 from dynascope.compiler.torch_private import engines, hooks, internals, surroundings
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _BRANCHES = frozenset({"cond", "while_loop"})
 _CHECKED = frozenset({"bernoulli", "binary_cross_entropy", "multinomial", "poisson"})
 
 
-def own_backend(settings: dict[str, Any]) -> str:
+def own_backend(settings: Mapping[str, Any]) -> str:
     """What compiles a graph where nothing is asked for: the run's own backend, or Inductor where that one only traces."""
     name = settings.get("backend")
     return name if isinstance(name, str) and name in internals.backends() and "eager" not in name else "inductor"
@@ -71,6 +71,16 @@ def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS
             raise unfit from None
     except NotRunnable as reason:
         raise NotRunnable(f"{graph.id} cannot be run again: {reason}") from reason.__cause__
+
+
+def run_in_report(report: Report, id: str, *, device: str | None, backend: str | None, calls: int) -> GraphRun:
+    """Run the graph with this id, and keep the result in it (`Report.run_graph`)."""
+    graph, own = report.graph(id), not report.loaded and report.origin != "trace"
+    run = run_graph(graph, device, backend or own_backend(report.settings), calls, own)
+    if backend is None and (report.settings.get("mode") or report.settings.get("options")):
+        run.notes.append("compiled with the backend's default mode and options, not with those of the run")
+    graph.run = run
+    return run
 
 
 class Unfit(NotRunnable):
@@ -149,7 +159,7 @@ class _Case:
         result = GraphRun(
             device=self.device, device_name=timing.device_name(self.device), backend=backend, calls=len(eager_times),
             eager_seconds=statistics.median(eager_times), eager_spread=timing.middle_half(eager_times),
-            ops=[{"node": name, "seconds": statistics.median(taken)} for name, taken in ops.items()],
+            ops=[OpTime(node=name, seconds=statistics.median(taken)) for name, taken in ops.items()],
         )  # fmt: skip
         result.eager_peak_bytes = self.peak(self.module)
         if compiled is not None:

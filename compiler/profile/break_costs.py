@@ -1,9 +1,9 @@
-"""What each break costs a call, how that is computed, and which one to fix first.
+"""What each break costs a call.
 
 The promise is about removing the break *and* what caused it (the call that cannot be compiled): then the lookups,
 prologues and eager Python between the graph before and the graph after are gone, and so is a copy to Python (`.item()`).
 The tensor ops in the gap would still have to run, inside a graph; how fast is not known, nor is what fusing two graphs
-would gain.  So the promise is a lower bound, and what is unknown is said and not added.
+would gain.  So the promise is a lower bound, and what is unknown is not added.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynascope.compiler.profile.timing import middle_half
-from dynascope.compiler.report import Break, BreakCost, Profile, Report, seconds
-from dynascope.compiler.source import places
+from dynascope.compiler.report import BreakCost, CostParts, Report
 
 if TYPE_CHECKING:
     from dynascope.compiler.profile.attribution import Call, Piece
@@ -25,24 +24,9 @@ _MOST_EDGE = 3000
 #: a value goes from a tensor to Python: what removing such a break removes
 _TO_PYTHON = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense", "aten::equal")
 
-_CPU = (
-    "the time from the end of the graph before the break to the start of the graph after it: lookups of guards, prologues of "
-    "the code entered after it, and the eager Python in between, without the profiler's own time. Median of {calls} calls"
-)
-_DEVICE = (
-    "how long the device had nothing to do because of the break: between the last kernel launched before it and the first "
-    "launched after it, but no more than the processor's own time in the gap. Median of {calls} calls"
-)
-_OPS = "; tensor ops in the gap ({time} a call) are not counted, in a graph they still have to run"
-_LOST = "; what fusing the two graphs would gain is unknown and not counted"
-_SKIPPED = (
-    "unknown: the break makes Dynamo skip the whole frame, which runs eagerly for {time} a call; how long it would take "
-    "compiled is not known"
-)
-
 
 def break_costs(calls: list[Call], report: Report, own: float = 0.0) -> list[BreakCost]:
-    """A cost for each break that the calls met; the dearest first, unknown ones last.
+    """A cost for each break that the calls met; the most expensive first, unknown ones last.
 
     `own`: seconds of each call that the profiler takes for itself; they are taken off, so that what is left adds up to the
     call without a profiler.
@@ -83,7 +67,7 @@ class _Plain:
 
 def _skipped(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> BreakCost:
     eager = _median([sum(p.end - p.start for p in of_call if p.kind == "gap") for of_call in pieces])
-    return BreakCost(break_=break_, seconds=None, eager_seconds=eager, how=_SKIPPED.format(time=time_text(eager)))
+    return BreakCost(break_=break_, seconds=None, eager_seconds=eager, method="eager frame", calls=len(calls))
 
 
 def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], plain: _Plain) -> BreakCost:
@@ -111,14 +95,11 @@ def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], plain: _
         totals.append(min(total, _idle(call, of_call)) if call.device else total)
         ops.append(still)
         times.append(_times(of_call))
-    with_device = any(call.device for call in calls)
-    still_runs = _median(ops)
-    how = (_DEVICE if with_device else _CPU).format(calls=len(calls))
-    how += (_OPS.format(time=time_text(still_runs)) if still_runs > 0 else "") + _LOST
     share = statistics.median(totals) / plain.call if plain.call else None
     return BreakCost(
-        break_=break_, seconds=_median(totals), share=share, spread=middle_half([t * 1e-9 for t in totals]), how=how,
-        parts={name: _median(values) for name, values in parts.items()}, ops_seconds=still_runs,
+        break_=break_, seconds=_median(totals), share=share, spread=middle_half([t * 1e-9 for t in totals]),
+        method="device idle" if any(call.device for call in calls) else "gap", calls=len(calls),
+        parts=CostParts(**{name: _median(values) for name, values in parts.items()}), ops_seconds=_median(ops),
         times=statistics.median(times),
     )  # fmt: skip
 
@@ -157,36 +138,3 @@ def _runs(pieces: list[Piece]) -> list[tuple[int, int]]:
 
 def _median(nanoseconds: Sequence[float]) -> float:
     return statistics.median(nanoseconds) * 1e-9
-
-
-def first_to_fix(profile: Profile, report: Report) -> str:
-    """One sentence: the break whose removal gains most, as far as that is known; empty where there is none."""
-    at = {b.id: place(b) + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
-    known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
-    unknown = [c for c in profile.breaks if c.seconds is None and c.eager_seconds]
-    words = []
-    if known:
-        best = known[0]
-        share = f", {100 * best.share:.0f} % of it" if best.share is not None else ""
-        words.append(f"the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
-    if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
-        worst = unknown[0]
-        words.append(
-            f"the break at {at[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
-            "(what compiling it gains is unknown)"
-        )
-    return f"Fix this first: {'; and '.join(words)}" if words else ""
-
-
-def place(found: Break) -> str:
-    """`In[3]:4`, `model.py:12`."""
-    return f"{places.label(found.file, found.cell)}:{found.line}"
-
-
-def time_text(value: float) -> str:
-    """`480 ns`, `12 µs`, `1.2 ms`, `0.84 s`: to two or three digits."""
-    if value < 1e-6:
-        return f"{value * 1e9:.0f} ns"
-    if value < 1e-3:
-        return f"{value * 1e6:.0f} µs"
-    return f"{value * 1e3:.1f} ms" if value < 0.1 else seconds(value)

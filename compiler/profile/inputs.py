@@ -15,14 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynascope.compiler.profile.input_words import words_of
 from dynascope.compiler.profile.measure import INTERRUPTED, Measured, measure
 from dynascope.compiler.profile.segments import graphs_in
 from dynascope.compiler.profile.timing import middle_half
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.replay import Repeat
-from dynascope.compiler.report import Report
-from dynascope.compiler.report.schema import InputRun
+from dynascope.compiler.report import FailedGuard, InputRun, Report
 from dynascope.compiler.torch_private import internals
 
 #: characters of an input's description
@@ -180,7 +178,7 @@ def _told(tried: Tried, report: Report) -> InputRun:
         arguments=tried.arguments,
         frames=[ids[f.compile_id] for f in looked_at if f.compile_id is not None],
         recompiles=len(seen.recompiles),
-        reasons=list(dict.fromkeys(next(iter(r.words or r.reasons), "a guard failed") for r in seen.recompiles)),
+        failed_guards=[next(iter(r.failed_guards), FailedGuard()) for r in seen.recompiles],
         compile_seconds=seen.summary.compile_seconds,
         first_seconds=tried.first_seconds,
         error=tried.error,
@@ -201,8 +199,12 @@ def _told(tried: Tried, report: Report) -> InputRun:
     elif not ran:
         result.outcome = "eager"
         result.reasons = list(dict.fromkeys(r.partition(":")[0] for r in refused))
-    gain = (result.eager_seconds or 0.0) - (result.seconds or 0.0)
-    if result.compile_seconds and result.outcome in ("recompiled", "compiled") and gain > 0:
-        result.payback_calls = math.ceil(result.compile_seconds / gain)
-    result.words = words_of(result)
+    if result.outcome in ("recompiled", "compiled") and result.seconds is not None and result.eager_seconds is not None:
+        gain = result.eager_seconds - result.seconds
+        if gain <= 0:
+            result.payback = "no gain"
+        elif not result.compile_seconds:
+            result.payback = "compile time unknown"
+        else:
+            result.payback, result.payback_calls = "calls", math.ceil(result.compile_seconds / gain)
     return result

@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynascope.compiler.profile.break_costs import first_to_fix, time_text
 from dynascope.compiler.profile.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.profile.timing import device_name, middle_half, no_collection, nothing, profiled, timed, waiter
 from dynascope.compiler.replay.replay import Arguments, Prepare, Repeat, unwatched, watching
-from dynascope.compiler.report import Profile, Report, Verdict, plural
+from dynascope.compiler.report import Profile, Report, Verdict, plural, time_text
 from dynascope.compiler.torch_private import hooks, internals, surroundings
 
 DEFAULT_CALLS = 10
@@ -36,6 +35,8 @@ SLOW = 0.2
 ROUNDS = 5
 #: seconds that the eager calls may take together; at least three are timed
 EAGER_BUDGET = 10.0
+#: of the eager time: smaller differences between eager and compiled mean nothing
+_CLEAR = 0.03
 #: what a run says that Ctrl-C ended
 INTERRUPTED = "the call was not profiled: interrupted"
 
@@ -262,7 +263,6 @@ def tell(measured: Measured, report: Report) -> Profile | None:
     result = profile_of(measured.events, report, measured.profilers_own())
     result.devices = measured.devices
     result.verdict = verdict(measured, result, report)
-    result.first = first_to_fix(result, report)
     result.notes = [*measured.notes, *result.notes]
     if not measured.marked and any(g.ops for g in report.graphs):
         result.notes.append("captured graphs were not found among the globals: only Inductor's are told apart from gaps")
@@ -307,17 +307,10 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
     if found.eager_seconds is None or found.compiled_seconds is None:
         return found
     gain = found.eager_seconds - found.compiled_seconds
-    compiled, eager = time_text(found.compiled_seconds), time_text(found.eager_seconds)
-    if gain > 0.03 * found.eager_seconds:
-        words = f"Compiled it takes {compiled}, eager {eager}: {found.eager_seconds / found.compiled_seconds:.2f} times as fast"
-        if found.compile_seconds is not None:
-            found.payback_calls = math.ceil(found.compile_seconds / gain)
-            words += f"; compiling pays for itself after {found.payback_calls:,} calls"
-    elif gain < -0.03 * found.eager_seconds:
-        words = f"Compiled it takes {compiled}, eager {eager}: compiling makes it slower"
+    if gain <= _CLEAR * found.eager_seconds:
+        found.payback = "slower" if gain < -_CLEAR * found.eager_seconds else "no gain"
+    elif found.compile_seconds is None:
+        found.payback = "compile time unknown"
     else:
-        words = f"Compiled it takes {compiled}, eager {eager}: compiling changes next to nothing"
-    if known and found.without_breaks_seconds is not None:
-        words += f"; without what its breaks cost it would take at most {time_text(found.without_breaks_seconds)}"
-    found.words = words
+        found.payback, found.payback_calls = "calls", math.ceil(found.compile_seconds / gain)
     return found

@@ -9,13 +9,12 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Any
 
 from dynascope.compiler.profile.attribution import Call, Piece, read_calls
 from dynascope.compiler.profile.break_costs import break_costs
 from dynascope.compiler.profile.profiler_trace import Event
 from dynascope.compiler.profile.timing import middle_half
-from dynascope.compiler.report import Profile, Report, Segment
+from dynascope.compiler.report import EagerOp, Profile, Report, Segment
 
 _SECOND = 1e-9
 _SHARES = {
@@ -87,9 +86,9 @@ def _segments(drawn: Call, calls: list[Call], report: Report) -> list[Segment]:
     return segments
 
 
-def _ops(piece: Piece) -> list[dict[str, Any]]:
+def _ops(piece: Piece) -> list[EagerOp]:
     ops = sorted(piece.ops.items(), key=lambda item: -item[1][0])
-    return [{"name": name, "seconds": time * _SECOND, "count": count} for name, (time, count) in ops[:20]]
+    return [EagerOp(name=name, seconds=time * _SECOND, count=count) for name, (time, count) in ops[:20]]
 
 
 def _label(piece: Piece, report: Report) -> str:

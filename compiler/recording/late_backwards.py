@@ -7,9 +7,8 @@ graph: the recording that sees it compiled completes the earlier report, which i
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
-from dynascope.compiler.report import Report, plural
+from dynascope.compiler.report import LateBackward, Report, plural
 from dynascope.compiler.report import seconds as seconds_text
 from dynascope.compiler.torch_private import internals
 
@@ -26,25 +25,25 @@ def remember(report: Report) -> None:
                 _pending[compile_id] = (internals.generation(), weakref.ref(report), graph.id)
 
 
-def complete(report: Report, late: list[dict[str, Any]]) -> None:
+def complete(report: Report, late: list[LateBackward]) -> None:
     """Give what was compiled late to the graphs that waited for it, and tell of it in this report.
 
-    `late`: {"compile_id", "seconds", "code", "from_cache"} of each backward without a forward in this recording.
+    `late`: each backward without a forward in this recording.
     """
     known = 0
     for found in late:
-        generation, reference, graph_id = _pending.pop(found["compile_id"], (None, None, ""))
+        generation, reference, graph_id = _pending.pop(found.compile_id, (None, None, ""))
         # compile ids restart with torch._dynamo.reset(): another generation's graph is another graph
         known_to_us = reference is not None and generation is internals.generation()
         earlier = reference() if reference is not None and known_to_us else None
         if earlier is None:
             continue
         graph = earlier.graph(graph_id)
-        graph.backward = "from cache" if found["from_cache"] else "compiled"
-        graph.backend_code = "\n\n".join(filter(None, [graph.backend_code, found["code"]])) or None
+        graph.backward = "from cache" if found.from_cache else "compiled"
+        graph.backend_code = "\n\n".join(filter(None, [graph.backend_code, found.code])) or None
         known += 1
     if late:
-        seconds = sum(found["seconds"] or 0.0 for found in late)
+        seconds = sum(found.seconds or 0.0 for found in late)
         whose = (
             " of an earlier report, which shows them now" if known == len(late) else " of code compiled before this recording"
         )

@@ -18,7 +18,7 @@ from dynascope.compiler import __version__
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.guard_text import source
 from dynascope.compiler.recording import cache_hits, late_backwards
-from dynascope.compiler.report import Failure, Report, dynamic_words
+from dynascope.compiler.report import Failure, FlagOrigin, Report, dynamic_words, label
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import places
 from dynascope.compiler.torch_private import hooks, internals, marks
@@ -221,8 +221,10 @@ def foreign_notes(report: Report) -> list[str]:
 
 def overruled_notes(report: Report) -> list[str]:
     """Regions that allow a break where fullgraph=True does not."""
-    found = [b for b in report.breaks if b.fullgraph and b.region is not None and b.error_on_graph_break is False]
-    names = dict.fromkeys(str(b.region) for b in found)
+    found = [b.region for b in report.breaks if b.fullgraph and b.region.is_region and b.error_on_graph_break is False]
+    names = dict.fromkeys(
+        str(r.name) if r.file is None else label(r.file, r.cell) + (f":{r.line}" if r.line else "") for r in found
+    )
     return [f"error_on_graph_break(False) at {name} has no effect here: fullgraph=True wins over it." for name in names]
 
 
@@ -241,15 +243,11 @@ def dynamic_notes(report: Report, before: internals.Sizes, now: internals.Sizes)
     return list(dict.fromkeys(notes))
 
 
-#: what a report calls the setting that no region has set: torch's own, or the run's
-RUNS_OWN = ("default", "this run")
-
-
 def name_default_region(report: Report, settings: Settings) -> None:
     """Where no region was traced, the run's own setting, or torch's default, was in force."""
     for found in report.breaks:
-        if found.region is None and found.error_on_graph_break == (settings.error_on_graph_break or False):
-            found.region = RUNS_OWN[settings.error_on_graph_break is not None]
+        if found.region.kind == "unknown" and found.error_on_graph_break == (settings.error_on_graph_break or False):
+            found.region = FlagOrigin(kind="default" if settings.error_on_graph_break is None else "run")
 
 
 def note_error(report: Report, error: BaseException, cell_of: places.CellResolver) -> None:

@@ -100,6 +100,9 @@ def read_events(file: Path, problems: dict[str, int]) -> Iterator[Event]:
         if expected is not None and hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest() != expected:
             _count(problems, "payload damaged")
         _resolve(metadata, strings)
+        if type(metadata.get("rank", 0)) is not int:
+            del metadata["rank"]
+            _count(problems, "rank unreadable")
         try:
             cid = record_compile_id(metadata)
         except Exception:

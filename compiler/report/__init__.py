@@ -1,6 +1,15 @@
 """The Report: plain data about one recording.
 
-`schema` has its parts, `report` the whole, `diff` compares two reports, `expect` holds one to expected counts.
+`schema` and `measurements` have its parts, `data` the whole without methods and `report` with them; `serialization` saves,
+validates and loads it, `upgrade` reads older data; `diff` compares two reports, `expect` compares one with expected counts.
 """
+# ruff: noqa: F403
 
-from dynascope.compiler.report.report import *  # noqa: F403
+from dynascope.compiler.report.data import *
+from dynascope.compiler.report.diff import Diff as Diff
+from dynascope.compiler.report.formatting import *
+from dynascope.compiler.report.guards import *
+from dynascope.compiler.report.lowerings import *
+from dynascope.compiler.report.measurements import *
+from dynascope.compiler.report.report import Report as Report
+from dynascope.compiler.report.schema import *

@@ -6,116 +6,101 @@ Cells get another file name with every edit, so all cells count as one file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from dynascope.compiler.report import Break, Report, dynamic_words, plural, seconds
-from dynascope.compiler.source.places import label
+from dynascope.compiler.report.data import ReportData, Setting
+from dynascope.compiler.report.formatting import dynamic_words
+from dynascope.compiler.report.lowerings import lower
+from dynascope.compiler.report.schema import Break, Excerpt, Source
 
-_COUNTS = {
-    "graphs": "graph", "breaks": "graph break", "resumes": "resume function", "skipped": "skipped frame",
-    "recompiles": "recompile",
-}  # fmt: skip
-_KINDS = ("fixed", "new", "moved", "changed")
+_DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
+#: counts of the summary that are compared
+COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 
 
 @dataclass(kw_only=True)
 class Diff:
-    """What one report has that an earlier one had not, and the other way round."""
+    """What changed from one report to a later one."""
 
     #: breaks of the earlier report that are gone
     fixed: list[Break] = field(default_factory=list)
+    #: breaks of the earlier report that may still be there: the later run was stopped before it came to them
+    not_reached: list[Break] = field(default_factory=list)
     #: breaks that were not there before
     new: list[Break] = field(default_factory=list)
     #: (before, now) of breaks on another line
     moved: list[tuple[Break, Break]] = field(default_factory=list)
-    #: (before, now) of breaks with another outcome, flag or region
+    #: (before, now) of breaks with another outcome, or allowed in one of the reports only
     changed: list[tuple[Break, Break]] = field(default_factory=list)
     #: count -> (before, now), where they differ
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: seconds of compiling, before and now
     compile_seconds: tuple[float, float] = (0.0, 0.0)
-    #: why the same code was compiled otherwise, beside edits and settings: sentences
+    #: why the same code was compiled in another way, beside edits and settings: sentences
     causes: list[str] = field(default_factory=list)
-    #: what cannot be said because one of the runs has not finished: sentences
-    unfinished: list[str] = field(default_factory=list)
+    #: which of the two runs did not finish: breaks that it does not have are neither fixed nor new
+    unfinished: list[Literal["now", "before"]] = field(default_factory=list)
     #: settings that differ: name -> (before, now)
-    settings: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    settings: dict[str, tuple[Setting, Setting]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything but times and settings differs."""
-        return bool(self.fixed or self.new or self.moved or self.changed or self.counts or self.causes or self.unfinished)
+        return bool(
+            self.fixed
+            or self.not_reached
+            or self.new
+            or self.moved
+            or self.changed
+            or self.counts
+            or self.causes
+            or self.unfinished
+        )
 
     @property
     def lines(self) -> list[str]:
-        """One sentence for each thing that changed, what matters most first."""
-        found = [f"new: {_told(b)}" for b in self.new]
-        found += [f"fixed: {_told(b)}" for b in self.fixed]
-        found += [f"now {_outcome(now)}: {_told(now)} (before: {_outcome(before)})" for before, now in self.changed]
-        found += [f"moved: {_told(now)} (before: line {before.line})" for before, now in self.moved]
-        for name, (before, now) in self.counts.items():
-            if name != "breaks":
-                found.append(f"{plural(now, _COUNTS[name])} (before: {before}{self._why(name, before, now)})")
-        return [*found, *self.causes, *self.unfinished] or ["nothing changed"]
-
-    def _why(self, name: str, before: int, now: int) -> str:
-        """Graphs are merged by a break that is fixed, and split by a new one."""
-        if name != "graphs":
-            return ""
-        return "; merged" if now < before and self.fixed else "; split" if now > before and self.new else ""
+        """One sentence for each change, what matters most first."""
+        return [str(line) for line in lower("diff lines", self)]
 
     @property
     def summary(self) -> str:
         """What changed, in a few words."""
-        parts = [f"{len(found)} {what}" for what in _KINDS if (found := getattr(self, what))]
-        counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in self.counts.items()]
-        words = "traced with other sizes" if self.causes else "not finished" if self.unfinished else "nothing changed"
-        return " · ".join(parts or counts) or words
+        return str(lower("diff summary", self))
 
     @property
     def times(self) -> str:
         """Seconds of compiling, now and before."""
-        before, now = self.compile_seconds
-        return f"compiled in {seconds(now)} (before: {seconds(before)})"
+        return str(lower("diff times", self))
 
     def __str__(self) -> str:
         return "\n".join([*self.lines, self.times])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, with breaks by their place."""
-        return {
-            "fixed": [_told(b) for b in self.fixed],
-            "new": [_told(b) for b in self.new],
-            "moved": [_told(now) for _, now in self.moved],
-            "changed": [_told(now) for _, now in self.changed],
-            "counts": {name: list(pair) for name, pair in self.counts.items()},
-            "compile_seconds": list(self.compile_seconds),
-            "settings": {name: list(pair) for name, pair in self.settings.items()},
-            "causes": self.causes,
-            "unfinished": self.unfinished,
-            "lines": self.lines,
-            "summary": self.summary,
-            "times": self.times,
-        }
+        """JSON-ready, with the sentences; breaks by their place."""
+        return dict(lower("diff dict", self))
 
 
-def diff(before: Report, now: Report) -> Diff:
+def diff(before: ReportData, now: ReportData) -> Diff:
     """What `now` changed against `before`."""
-    old, new = list(before.breaks), list(now.breaks)
-    same = _pairs(old, new, lambda b: (*_identity(b), b.line, b.column))
-    moved = _pairs(old, new, _identity)
-    counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in _COUNTS}
+    gone, new = list(before.breaks), list(now.breaks)
+    same = _pairs(gone, new, lambda b: (*_identity(b), b.line, b.column))
+    moved = _pairs(gone, new, _identity)
+    counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
     settings = {name: (before.settings.get(name), value) for name, value in now.settings.items() if name in before.settings}
-    told = [
-        f"{which} run did not finish: a break that it does not have is not known to be {what}"
-        for report, which, what in ((now, "this", "fixed"), (before, "the earlier", "new"))
-        if not _is_finished(report)
-    ]
+    unfinished: list[Literal["now", "before"]] = []
+    if not _is_finished(now):
+        unfinished.append("now")
+    if not _is_finished(before):
+        unfinished.append("before")
+    not_reached = gone if "now" in unfinished else list(_not_reached(gone, now))[::-1]
     return Diff(
-        fixed=old if _is_finished(now) else [],
-        new=new if _is_finished(before) else [],
-        unfinished=told,
+        unfinished=unfinished,
+        fixed=[b for b in gone if not any(b is other for other in not_reached)],
+        not_reached=not_reached,
+        new=[] if "before" in unfinished else new,
         moved=moved,
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, a.allowed) != (b.outcome, b.allowed)],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
@@ -125,14 +110,44 @@ def diff(before: Report, now: Report) -> Diff:
     )
 
 
-def _is_finished(report: Report) -> bool:
+def _is_finished(report: ReportData) -> bool:
     return report.origin != "partial" and not report.summary.unfinished
 
 
-def _causes(before: Report, now: Report) -> list[str]:
-    """Frames that earlier runs made the compiler trace otherwise, and that it did not trace so before."""
+def _causes(before: ReportData, now: ReportData) -> list[str]:
+    """Frames that were traced with symbolic sizes because of earlier runs, and were not so before."""
     known = {dynamic_words(f) for f in before.frames if f.dynamic_before}
     return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
+
+
+def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
+    """Breaks that are not in a report whose run was stopped, and of which it does not show that they are fixed.
+
+    It does so where the line is no longer in the source, or an operation on it is in a graph.  Of equal lines, of which only
+    some are gone, the last ones count as not reached.
+    """
+    if now.origin != "partial" and (now.error is None or now.error.caught):
+        return
+    captured = {(n.file, n.line) for g in now.graphs for n in g.nodes if n.op.startswith("call_")}
+    uncaptured: Counter[tuple[str, str]] = Counter()  # lines of this text
+    shown: set[tuple[str, str]] = set()  # functions whose whole text is there; of cells, all
+    for source in now.sources:
+        file = _file(source)
+        for number, text in _numbered(source.excerpts):
+            uncaptured[file, text.strip()] += (source.file, number) not in captured
+            shown.update((file, name) for name in _DEFINED.findall(text))
+    has_cell = any(s.cell is not None for s in now.sources)
+    still = Counter(_identity(b) for b in now.breaks)
+    for found in reversed(gone):
+        is_shown = has_cell if found.cell is not None else (found.file, found.function) in shown
+        if not is_shown or uncaptured[_file(found), found.source.strip()] > still[_identity(found)]:
+            still[_identity(found)] += 1
+            yield found
+
+
+def _numbered(excerpts: Iterable[Excerpt]) -> Iterator[tuple[int, str]]:
+    for excerpt in excerpts:
+        yield from enumerate(excerpt.text.splitlines(), excerpt.line)
 
 
 def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable]) -> list[tuple[Break, Break]]:
@@ -151,13 +166,8 @@ def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable])
 
 
 def _identity(found: Break) -> tuple[Hashable, ...]:
-    file = "cell" if found.cell is not None else found.file
-    return (file, found.function, found.type, found.source.strip())
+    return (_file(found), found.function, found.type, found.source.strip())
 
 
-def _outcome(found: Break) -> str:
-    return "allowed" if found.allowed and found.outcome == "resumed" else found.outcome
-
-
-def _told(found: Break) -> str:
-    return f"{label(found.file, found.cell)}:{found.line} {found.source.strip()}"
+def _file(found: Break | Source) -> str:
+    return "cell" if found.cell is not None else found.file

@@ -1,4 +1,4 @@
-"""What a Report is made of: frames, graphs, breaks and the rest, as plain dataclasses.
+"""The recorded parts of a Report: frames, graphs, breaks and the rest, as plain dataclasses.
 
 `None` always means *unknown* (or *does not apply*), never "no".  Line numbers start at 1; columns are 0-based
 character offsets, as in `ast`; times are seconds.  Import these names from `dynascope.compiler.report`.
@@ -7,13 +7,16 @@ character offsets, as in `ast`; times are seconds.  Import these names from `dyn
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
+
+from dynascope.compiler.report.guards import FailedGuard
+from dynascope.compiler.report.measurements import GraphRun
 
 FrameKind = Literal["function", "resume", "statements", "autograd"]
 FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cached", "unfinished"]
 Outcome = Literal["resumed", "skipped", "raised"]
 Backward = Literal["none", "pending", "compiled", "from cache"]
-SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
+FlagOriginKind = Literal["default", "run", "with", "decorator", "option", "unknown"]
 
 
 @dataclass(kw_only=True)
@@ -31,14 +34,45 @@ class StackEntry:
 
 
 @dataclass(kw_only=True)
+class FlagOrigin:
+    """Who set the `error_on_graph_break` that is in force somewhere."""
+
+    #: torch's default, the settings of the run, a `with` block, a decorator, a `--region` option; or unknown
+    kind: FlagOriginKind = "unknown"
+    #: of a decorator: the function it stands at; of an option: its target, as it was written ("9-12", "Net.forward")
+    name: str | None = None
+    #: of a `with` block: where it stands
+    file: str | None = None
+    line: int | None = None
+    cell: int | None = None
+
+    @property
+    def is_region(self) -> bool:
+        """Whether a region has set the flag, and not the run or torch."""
+        return self.kind in ("with", "decorator", "option")
+
+
+@dataclass(kw_only=True)
 class Resume:
-    """Where a resume function goes on, and what Dynamo hands it."""
+    """Where a resume function continues, and what Dynamo passes to it."""
 
     line: int
     column: int | None = None
     #: names of the locals it receives; what lies on the value stack is counted, it has no names
     locals: list[str] = field(default_factory=list)
     stack: int | None = None
+
+
+@dataclass(kw_only=True)
+class InlinedFunction:
+    """A function that was traced into the graph of another frame."""
+
+    #: with its class where the source says so ("Block.forward"); None: unknown
+    name: str | None = None
+    file: str
+    line: int
+    end_line: int | None = None
+    cell: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -52,7 +86,7 @@ class Frame:
     #: the name in the compiler (`torch_dynamo_resume_in_f_at_4`)
     code_name: str
     file: str
-    #: first line of the function (of a resume function: the line it goes on from)
+    #: first line of the function (of a resume function: the line it continues from)
     line: int
     end_line: int | None = None
     cell: int | None = None
@@ -77,8 +111,8 @@ class Frame:
     guard_count: int | None = None
     #: inputs that were traced with symbolic sizes at once because runs before the recording had seen other sizes
     dynamic_before: list[str] = field(default_factory=list)
-    #: functions that were traced into this frame's graph: [{"name", "file", "line"}]
-    inlined: list[dict[str, Any]] = field(default_factory=list)
+    #: functions that were traced into this frame's graph, as far as an operation of it is in their own lines
+    inlined: list[InlinedFunction] = field(default_factory=list)
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
     thread: int | None = None
@@ -113,6 +147,14 @@ class Node:
 
 
 @dataclass(kw_only=True)
+class GraphSplit:
+    """One of the graphs that DDP's optimizer made of a graph: one for each bucket of gradients."""
+
+    name: str
+    code: str = ""
+
+
+@dataclass(kw_only=True)
 class Graph:
     """An FX graph captured from one frame, and what later stages made of it."""
 
@@ -128,8 +170,8 @@ class Graph:
     end: str | None = None
     #: the break that ended it
     break_: str | None = None
-    #: the graphs that DDP's optimizer made of it, one for each bucket of gradients: {"name", "code"}
-    splits: list[dict[str, str]] = field(default_factory=list)
+    #: the graphs that DDP's optimizer made of it
+    splits: list[GraphSplit] = field(default_factory=list)
     aot_forward: str | None = None
     aot_backward: str | None = None
     backend_code: str | None = None
@@ -143,31 +185,6 @@ class Graph:
     sizes: dict[str, int | float] = field(default_factory=dict)
     #: run again on its own; only where it was asked for (`report.run_graph`)
     run: GraphRun | None = None
-
-
-@dataclass(kw_only=True)
-class GraphRun:
-    """One graph run again on its own: made-up data of the recorded shapes, eager against compiled, without gradients."""
-
-    device: str
-    device_name: str
-    backend: str
-    calls: int
-    #: of one call: median, and the middle half; timed in turns
-    eager_seconds: float
-    eager_spread: list[float] = field(default_factory=list)
-    #: None: the backend could not compile it (a note tells why)
-    compiled_seconds: float | None = None
-    compiled_spread: list[float] = field(default_factory=list)
-    #: eager by compiled
-    speed_up: float | None = None
-    #: what torch's allocators held at most during a call, beside the inputs; None: unknown
-    eager_peak_bytes: int | None = None
-    compiled_peak_bytes: int | None = None
-    #: each operation of the eager graph in order, median over the calls: [{"node": name, "seconds"}]
-    ops: list[dict[str, Any]] = field(default_factory=list)
-    #: how far the figures can be trusted, one sentence each
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -207,8 +224,8 @@ class Break:
     #: the flag in force at the break; None where the source cannot know it
     error_on_graph_break: bool | None = None
     fullgraph: bool | None = None
-    #: who set the flag: None (unknown), "default", "this run" or a region's place ("In[3]:4", "block")
-    region: str | None = None
+    #: who set that flag
+    region: FlagOrigin = field(default_factory=FlagOrigin)
     #: True: inside an explicit allow; False: not; None: unknown
     allowed: bool | None = None
     stack: list[StackEntry] = field(default_factory=list)
@@ -223,37 +240,10 @@ class Recompile:
 
     frame: str
     of: str | None
+    #: in the compiler's words, one for each compiled version that was tried
     reasons: list[str] = field(default_factory=list)
-    #: the same, in words a newcomer understands
-    words: list[str] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class InputRun:
-    """One of several inputs: what it made the compiler do, and what a call with it takes.  None: unknown."""
-
-    #: `float32[7, 3], scale=2`
-    arguments: str
-    #: reused (ran from compiled code), recompiled (a guard failed), compiled (code that no input had reached), eager (nothing
-    #: compiled runs: the recompile limit, say), failed (see `error`)
-    outcome: Literal["reused", "recompiled", "compiled", "eager", "failed"] = "reused"
-    #: frames that the compiler worked on because of it; how many of them were recompiles, and why
-    frames: list[str] = field(default_factory=list)
-    recompiles: int = 0
-    reasons: list[str] = field(default_factory=list)
-    compile_seconds: float = 0.0
-    #: its first call, compiling included
-    first_seconds: float | None = None
-    #: a later call: median and the middle half; and eager
-    seconds: float | None = None
-    spread: list[float] = field(default_factory=list)
-    eager_seconds: float | None = None
-    #: that a call with it runs, in order
-    graphs: list[str] = field(default_factory=list)
-    #: calls after which compiling for it has paid for itself; None: unknown, or never
-    payback_calls: int | None = None
-    error: str | None = None
-    words: str = ""
+    #: the same as facts
+    failed_guards: list[FailedGuard] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -269,8 +259,26 @@ class Failure:
     cell: int | None = None
     #: "compiler": what the compiler refused; "user": an error of the user's own code
     origin: Literal["compiler", "user"] = "compiler"
-    #: the user's code caught it and went on
+    #: the user's code caught it and continued
     caught: bool = False
+
+
+@dataclass(kw_only=True)
+class Excerpt:
+    """Lines of a source, from `line` on."""
+
+    line: int
+    text: str
+
+
+@dataclass(kw_only=True)
+class RegionLines:
+    """Lines for which the run asked for another `error_on_graph_break`."""
+
+    first: int
+    last: int
+    error_on_graph_break: bool
+    set_by: FlagOrigin
 
 
 @dataclass(kw_only=True)
@@ -281,96 +289,25 @@ class Source:
     #: short name to show ("In[3]", "model.py")
     label: str
     cell: int | None = None
-    #: [{"line": first line, "text": str}], in order, not overlapping
-    excerpts: list[dict[str, Any]] = field(default_factory=list)
-    #: lines for which the run asked for another setting: [{"first", "last", "error_on_graph_break", "set_by"}]
-    regions: list[dict[str, Any]] = field(default_factory=list)
+    #: in order, not overlapping
+    excerpts: list[Excerpt] = field(default_factory=list)
+    regions: list[RegionLines] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
-class Segment:
-    """One stretch of a call on one lane.  The segments of the first lane follow one another without a hole."""
+class LateBackward:
+    """A backward graph compiled in this recording whose forward was compiled before it."""
 
-    #: graph, gap (eager code and its ops), lookup (of guards in the cache), prologue (of a graph), wait (for the device),
-    #: unaccounted; on the lane of a device: kernel or copy
-    kind: SegmentKind
-    lane: str
-    #: seconds from the start of the call, and how long it took, in the one call that is drawn
-    start: float
-    duration: float
-    label: str
-    frame: str | None = None
-    graph: str | None = None
-    #: the break without which this stretch would not be there
-    break_: str | None = None
-    #: over all calls that went the same way: median, and the middle half of them
-    median: float | None = None
-    spread: list[float] = field(default_factory=list)
-    #: of a gap: the eager ops in it, slowest first: [{"name", "seconds", "count"}]
-    ops: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class BreakCost:
-    """What one break costs a call."""
-
-    break_: str
-    #: what would be gone without the break: median over the calls; None: unknown
-    seconds: float | None
-    #: of the call's time
-    share: float | None = None
-    spread: list[float] = field(default_factory=list)
-    #: in plain words
-    how: str = ""
-    #: {"lookups", "prologue", "python", "synchronisation"}: what `seconds` is made of
-    parts: dict[str, float] = field(default_factory=dict)
-    #: eager ops of the gap: they would still have to run, in a graph, how fast is unknown
-    ops_seconds: float = 0.0
-    #: where the break makes Dynamo skip a frame: how long it runs eagerly
-    eager_seconds: float | None = None
-    #: how often a call meets it
-    times: float = 0.0
-
-
-@dataclass(kw_only=True)
-class Verdict:
-    """Compiled or not?  Timed without the profiler; None: unknown."""
-
-    eager_seconds: float | None = None
-    compiled_seconds: float | None = None
-    #: the compiled call without what its breaks cost
-    without_breaks_seconds: float | None = None
-    compile_seconds: float | None = None
-    #: calls after which compiling has paid for itself; None: unknown, or never
-    payback_calls: int | None = None
-    words: str = ""
-
-
-@dataclass(kw_only=True)
-class Profile:
-    """Where the time of a call goes, from `calls` more calls under torch.profiler."""
-
-    calls: int
-    #: of one call under the profiler: median, and the middle half
-    median_seconds: float
-    spread: list[float] = field(default_factory=list)
-    lanes: list[str] = field(default_factory=list)
-    segments: list[Segment] = field(default_factory=list)
-    #: of the call's time, median over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted
-    shares: dict[str, float] = field(default_factory=dict)
-    #: the dearest first; unknown ones last
-    breaks: list[BreakCost] = field(default_factory=list)
-    verdict: Verdict = field(default_factory=Verdict)
-    #: one sentence: which break to fix first; empty where there is none
-    first: str = ""
-    #: names of the devices it ran on
-    devices: list[str] = field(default_factory=list)
-    #: what repeating the call could not undo, and how far the figures can be trusted
-    notes: list[str] = field(default_factory=list)
+    compile_id: str
+    seconds: float | None = None
+    code: str = ""
+    from_cache: bool = False
 
 
 @dataclass(kw_only=True)
 class Summary:
+    """What is counted; `ignored` frames are in none of the counts."""
+
     frames: int = 0
     graphs: int = 0
     ops: int = 0

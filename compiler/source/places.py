@@ -18,7 +18,8 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from dynascope.compiler.report import Source
+from dynascope.compiler.report import Excerpt, Source
+from dynascope.compiler.report import label as label
 
 #: file name -> execution count of the cell that has it, None where it is no cell
 CellResolver = Callable[[str], "int | None"]
@@ -127,7 +128,7 @@ class _Parsed:
     """What the syntax of a file tells: its functions and classes, and its expressions of several lines."""
 
     lines: list[str]
-    #: (name, first line, last line)
+    #: (name, with its class where it is a method; first line, last line)
     functions: list[tuple[str, int, int]]
     #: (line, column, end column) -> end line; columns are bytes
     ends: dict[tuple[int, int, int], int]
@@ -148,12 +149,16 @@ def _parsed(file: str) -> _Parsed:
             nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             nodes = []
+        classes: dict[ast.AST, str] = {}
+        for node in nodes:  # outer ones first
+            if isinstance(node, ast.ClassDef):
+                classes |= dict.fromkeys(node.body, f"{classes.get(node, '')}{node.name}.")
         if len(_parsed_files) >= _MOST_PARSED:
             _parsed_files.pop(next(iter(_parsed_files)), None)
         known = _parsed_files[file] = _Parsed(
             lines,
             [
-                (n.name, min([n.lineno, *(d.lineno for d in n.decorator_list)]), n.end_lineno or n.lineno)
+                (classes.get(n, "") + n.name, min([n.lineno, *(d.lineno for d in n.decorator_list)]), n.end_lineno or n.lineno)
                 for n in nodes
                 if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
             ],
@@ -166,20 +171,26 @@ def _parsed(file: str) -> _Parsed:
     return known
 
 
+def function_at(file: str, line: int) -> tuple[str, int, int] | None:
+    """Name, first and last line of the innermost function or class around a line, by the source; None where unknown.
+
+    A method bears its class's name: `Block.forward`.
+    """
+    around = [found for found in _parsed(file).functions if found[1] <= line <= found[2]]
+    return min(around, key=lambda found: (found[2] - found[1], found[1]), default=None)
+
+
 def function_extent(file: str, line: int) -> tuple[int, int] | None:
     """First and last line of the innermost function or class around a line, by the source; None where unknown."""
-    around = [(end - start, start, end) for _, start, end in _parsed(file).functions if start <= line <= end]
-    if not around:
-        return None
-    _, start, end = min(around)
-    return start, end
+    found = function_at(file, line)
+    return found[1:] if found is not None else None
 
 
 def is_changed(file: str, function: str, line: int) -> bool:
     """Whether the file on disk is not what was loaded: no such function starts at this line."""
     if not file.endswith(".py") or not function.isidentifier() or not os.path.isfile(file):
         return False
-    return not any(name == function and start == line for name, start, _ in _parsed(file).functions)
+    return not any(name.rpartition(".")[2] == function and start == line for name, start, _ in _parsed(file).functions)
 
 
 def expressions_end(file: str, line: int, column: int | None, end_column: int | None) -> int | None:
@@ -188,16 +199,6 @@ def expressions_end(file: str, line: int, column: int | None, end_column: int | 
         return None
     below = _parsed(file).ends.get((line, column, end_column))
     return below or (line if column < end_column else None)
-
-
-def label(file: str, cell: int | None) -> str:
-    """Short name of a file or cell, as shown: `In[3]`, `model.py`."""
-    if cell is not None:
-        return f"In[{cell}]"
-    marimo = re.match(r"__marimo__cell_(\w+?)_?\.py$", os.path.basename(file))
-    if marimo:
-        return f"cell {marimo[1]}"
-    return "cell" if re.search(r"ipykernel_\d+[/\\]|^<ipython-input", file) else os.path.basename(file) or file
 
 
 def sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> list[Source]:
@@ -215,7 +216,7 @@ def sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> li
                 file=file,
                 label=label(file, cell),
                 cell=cell,
-                excerpts=[{"line": first, "text": "".join(lines[first - 1 : last]).rstrip("\n")} for first, last in wanted],
+                excerpts=[Excerpt(line=first, text="".join(lines[first - 1 : last]).rstrip("\n")) for first, last in wanted],
             )
         )
     return found

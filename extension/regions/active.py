@@ -26,12 +26,22 @@ from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell, own_statements
 from dynascope.compiler.driver.regions import Region, parse_regions, region
-from dynascope.compiler.recording.recording import RUNS_OWN, Recording
+from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.places import label
 from dynascope.compiler.torch_private import internals, marks
-from dynascope.regions.lines import EAGER, TRACED, Eager, Functions, Place, installed, own_lines, rewritten, yields
+from dynascope.regions.lines import (
+    EAGER,
+    TRACED,
+    Eager,
+    Functions,
+    Place,
+    installed,
+    origin_of,
+    own_lines,
+    rewritten,
+    yields,
+)
 from dynascope.selection.named import resolve
 
 _ABSENT = object()
@@ -60,8 +70,8 @@ class ActiveRegions:
         self._elsewhere: dict[tuple[str, int], Region] = {}
         #: names of patched functions
         self._named: dict[str, Region] = {}
-        #: what has to be traced for a function's region to have an effect: (file, name)
-        self._wanted: list[tuple[Region, str, str]] = []
+        #: a function's region, and the name of the function that has to be traced for it to have an effect
+        self._wanted: list[tuple[Region, str]] = []
         #: the plain code of everything in the cell that was compiled with a region in it
         self._plain: dict[tuple[str, int], CodeType] = {}
         for found in self.regions:
@@ -100,7 +110,7 @@ class ActiveRegions:
             _, node = nodes[0]
             if isinstance(node, Functions) and yields(node):
                 raise UsageError(f"{found}: it is a generator or async: a region cannot be set inside it")
-            self._wanted.append((found, self.cell.file, node.name))
+            self._wanted.append((found, node.name))
             self.places.append(Place(found, node.lineno, node.end_lineno or node.lineno, function=node.name))
             return
         try:
@@ -138,7 +148,7 @@ class ActiveRegions:
             made = self._with_region(found, function)
             if made is not None:
                 self._functions.append((function, function.__code__, made))
-                self._wanted.append((found, function.__code__.co_filename, function.__code__.co_name))
+                self._wanted.append((found, function.__code__.co_name))
                 return
         if not callable(value):
             raise UsageError(f"{found}: it is a {type(value).__name__}, not a function, method or nn.Module")
@@ -255,18 +265,19 @@ class ActiveRegions:
     def annotate(self, report: Report) -> None:
         """Name the regions in the report as the user wrote them, and say which had no effect."""
         fullgraph = self.settings.fullgraph
-        names = {f"{label(self.cell.file, self.cell.number)}:{line}": p.region for p in self.places for line in p.lines}
-        cells = {f.file: f.cell for f in report.frames} | {b.file: b.cell for b in report.breaks}
-        names |= {f"{label(file, cells.get(file))}:{line}": found for (file, line), found in self._elsewhere.items()}
-        names |= self._named
+        blocks = self._elsewhere | {(self.cell.file, line): p.region for p in self.places for line in p.lines}
         for source in report.sources:
             if source.file == self.cell.file and not fullgraph:
-                source.regions = [p.told() for p in self.places]
+                source.regions = [p.lines_of() for p in self.places]
         for broken in report.breaks:
-            found = names.get(broken.region or "")
+            at = broken.region
+            if at.kind == "with" and at.file is not None and at.line is not None:
+                found = blocks.get((at.file, at.line))
+            else:
+                found = self._named.get(at.name or "") if at.kind == "decorator" else None
             if found is not None:
-                broken.region = str(found)
-            elif broken.region in (None, *RUNS_OWN):  # no `with` was traced
+                broken.region = origin_of(found)
+            elif not at.is_region:  # no `with` was traced
                 self._tell_call(report, broken)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         if fullgraph:
@@ -274,10 +285,11 @@ class ActiveRegions:
             return
         if report.error is not None:
             return  # what was traced until then is not all there would have been
-        traced = {(f.file, f.name) for f in report.frames} | {(f.file, f.code_name) for f in report.frames}
-        traced |= {(str(i.get("file")), str(i.get("name"))) for f in report.frames for i in f.inlined}
-        for found, file, name in self._wanted:
-            if (file, name) not in traced and not any(n == name for _, n in traced):
+        traced = {name for f in report.frames for name in (f.name, f.code_name)}
+        traced |= {str(i.name).rpartition(".")[2] for f in report.frames for i in f.inlined}
+        traced |= {entry.function for b in report.breaks for entry in b.stack}
+        for found, name in self._wanted:
+            if name not in traced:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _tell_call(self, report: Report, broken: Break) -> None:
@@ -285,7 +297,7 @@ class ActiveRegions:
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
         if found is not None:
-            broken.region = str(found)
+            broken.region = origin_of(found)
             broken.allowed = not found.flag and not broken.fullgraph
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from dynascope.cell.source import DEFINITIONS, blocks
 from dynascope.compiler.driver.regions import Region
 from dynascope.compiler.driver.regions import region as torch_region
+from dynascope.compiler.report import FlagOrigin, RegionLines
 from dynascope.compiler.source.places import STATEMENTS
 from dynascope.compiler.torch_private import internals
 
@@ -39,14 +40,20 @@ class Place:
         #: lines at which a `with` was put: reports name the region by them
         self.lines: set[int] = set()
 
-    def told(self) -> dict[str, Any]:
-        """As a report tells it."""
-        flag, name = self.region.flag, str(self.region)
-        return {"first": self.first, "last": self.last, "error_on_graph_break": flag, "set_by": name}
+    def lines_of(self) -> RegionLines:
+        """As a report has it."""
+        return RegionLines(
+            first=self.first, last=self.last, error_on_graph_break=self.region.flag, set_by=origin_of(self.region)
+        )
 
     def covers(self, statement: ast.stmt) -> bool:
         start, end = own_lines(statement)
         return start <= self.last and self.first <= end
+
+
+def origin_of(region: Region) -> FlagOrigin:
+    """A `--region` option, as a report names it."""
+    return FlagOrigin(kind="option", name=region.target)
 
 
 def own_lines(statement: ast.stmt) -> tuple[int, int]:

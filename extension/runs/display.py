@@ -8,6 +8,7 @@ A report that cannot be shown is one line that says so: the cell ends as it woul
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -114,9 +115,9 @@ class Display:
 
     def _bundle(self, report: Report) -> dict[str, Any]:
         if self.kind == "text":
-            from dynascope.widgets.render.text import to_text
+            from dynascope.widgets.render.text import takes_colours, to_text
 
-            return {"text/plain": to_text(report)}
+            return {"text/plain": to_text(report, colour=takes_colours(sys.stdout))}
         from dynascope.widgets.render.static_output import to_mimebundle
 
         # the structure is what a docs test compares; nothing shows it

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from browser.lab import shot_path
 from browser.view_pages import ROOT, Shown, grave_faults
 from dynascope.compiler.profile.segments import profile_of
-from dynascope.compiler.report import InputRun, Report
+from dynascope.compiler.report import FailedGuard, InputRun, Report
 from dynascope.widgets.render.page import to_html
 
 TRACE = ROOT / "tests" / "unit" / "compiler" / "profiler_traces" / "training_cpu.json"
@@ -24,11 +24,10 @@ def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
     data = json.loads(TRACE.read_text(encoding="utf-8"))
     report = Report.from_dict(data["report"])
     report.profile = profile_of([dict(zip(data["columns"], row, strict=True)) for row in data["events"]], report)
-    report.profile.first = "Fix this first: the break at record.py:48"
     report.inputs = [
-        InputRun(arguments="float32[64, 64]", words="ran from compiled code; a call takes 1.0 ms"),
-        InputRun(arguments="<img src=x onerror=alert(1)>", outcome="recompiled", frames=["f1"], compile_seconds=0.8,
-                 words="recompiled 1 frame in 0.80 s: " + "x had another size; " * 12),
+        InputRun(arguments="float32[64, 64]", seconds=1e-3),
+        InputRun(arguments="<img src=x onerror=alert(1)>", outcome="recompiled", frames=["f1"], recompiles=1,
+                 compile_seconds=0.8, failed_guards=[FailedGuard(kind="text", text="x had another size; " * 12)]),
     ]  # fmt: skip
     path = tmp_path / "page.html"
     path.write_text(to_html(report), "utf-8")

@@ -18,7 +18,8 @@ PAGE = [
     "%load_ext dynascope\nimport torch, dynascope\nx = torch.ones(size)",
     "%%compile --backend eager --error-on-graph-break --region 4=allow {options}\ndef f(x):\n    x = x + 1\n"
     "    torch._dynamo.graph_break()\n    return x * 2\nf(x)",
-    "report = dynascope.last()\nprint(size, [(b.line, b.cell, b.region, b.allowed) for b in report.breaks])",
+    "report = dynascope.last()\n"
+    "print(size, [(b.line, b.cell, b.region.kind, b.region.name, b.allowed) for b in report.breaks])",
 ]
 
 
@@ -35,7 +36,7 @@ def papermill(folder: Path, options: str) -> tuple[subprocess.CompletedProcess[s
 def test_papermill(tmp_path: Path) -> None:
     done, ran = papermill(tmp_path, "--expect unexpected=0")
     assert done.returncode == 0, done.stderr
-    assert ran.cells[-1].outputs[0].text == "5 [(4, 4, '--region 4=allow', True)]\n"  # the parameters are a cell, too
+    assert ran.cells[-1].outputs[0].text == "5 [(4, 4, 'option', '4', True)]\n"  # the parameters are a cell, too
     assert "1 graph break (1 allowed)" in ran.cells[-2].outputs[0].data["text/plain"]
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynascope.compiler.profile.break_costs import time_text
+from dynascope.compiler.report import time_text
 from dynascope.widgets.drawing.fx_fold import FxRun, fx_folds
 from dynascope.widgets.labels.words import cut, text_width
 from dynascope.widgets.layout import placement as lay

@@ -12,6 +12,7 @@ from dynascope.widgets.drawing.fold import Folded
 from dynascope.widgets.drawing.palette import graph_tone
 from dynascope.widgets.labels.advice import said
 from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
 from dynascope.widgets.layout import placement as lay
 from dynascope.widgets.wire import Shape
@@ -59,7 +60,7 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
     lines: list[str] = []
     if frame.recompile_of:
         reason = next((r for r in report.recompiles if r.frame == frame.id), None)
-        words = (reason.words or reason.reasons) if reason else []
+        words = recompile_words(reason) if reason else []
         lines.append("recompiled: " + (words[0] if words else "a guard failed"))
     if frame.kind == "resume" and frame.resume and frame.status == "compiled" and frame.resume.locals:
         lines.append("receives " + ", ".join(frame.resume.locals))

@@ -1,1 +1,5 @@
-"""Every word that a view shows: names, places, counts, advice."""
+"""Every word that a view shows.
+
+`sentences` has those of a report, `comparisons` of a diff and of expectations, `advice` of a graph break; `words` has places
+and text that is safe to show, `bands` the lines of regions, `syntax` the recorded source, parsed.
+"""

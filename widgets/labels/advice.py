@@ -1,7 +1,7 @@
-"""What to do about a graph break, in words, and the text to paste into an issue.
+"""Advice on a graph break, and the text to paste into an issue.
 
-Promises: advice is drawn only from what the report knows (the compiler's hints, the outcome, the flag in
-force); an issue text holds versions, place, code and reason, and no path of the user's beyond the file's name.
+Promises: advice uses only what the report knows (the compiler's hints, the outcome, the flag in force); the text of an issue
+holds versions, place, code and reason, and of the user's paths only file names.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from dynascope.compiler.report import Break, Frame, Report
 from dynascope.widgets.labels.words import Places, printable
 
-#: the compiler's hints that fit any break: said last
+#: the compiler's hints that fit any break: shown last
 _GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
     "It may be possible to write Dynamo",
 )  # fmt: skip
 _EMPTY = re.compile(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b| \((?:reason: None|has_kwargs False)\)")
-#: words of the compiler's titles that say nothing of their own
+#: words that carry no meaning in the compiler's titles
 _PLAIN = frozenset(
     [
         "a",
@@ -52,16 +52,16 @@ def advice(b: Break) -> list[str]:
         )
     if b.outcome == "raised":
         steps.append(
-            "fullgraph allows no graph break at all: mend it, or compile without fullgraph."
+            "fullgraph allows no graph break at all: fix it, or compile without fullgraph."
             if b.fullgraph
-            else "error_on_graph_break is on here: mend it, or allow this place in a region."
+            else "error_on_graph_break is on here: fix it, or allow this place in a region."
         )
     elif b.allowed:
-        steps.insert(0, "Nothing has to be done: it stands in a region that allows graph breaks, so it counts as expected.")
+        steps.insert(0, "Nothing to do: it is in a region that allows graph breaks, so it counts as expected.")
     else:
         steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
     if len(b.hits) > 1:
-        steps.append(f"It is one place, met by {len(b.hits)} frames: mend it once, and all of these go.")
+        steps.append(f"It is one place, reached by {len(b.hits)} frames: one fix removes it from all of them.")
     steps += sorted((h for h in hints if h.startswith(_GENERAL)), key=lambda h: h.startswith("Please report"))
     return list(dict.fromkeys(steps))
 
@@ -74,7 +74,7 @@ def reasons(b: Break) -> list[str]:
 
 
 def _says(text: str, title: str) -> bool:
-    """Whether `text` says what `title` says: most of its words."""
+    """Whether `text` repeats `title`: it has most of its words."""
     words = set(_words(title)) - _PLAIN
     return title in text or (len(words) > 1 and len(words & set(_words(text))) >= 0.7 * len(words))
 
@@ -83,16 +83,11 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", text.lower())
 
 
-def region_of(b: Break) -> str:
-    """The region that a break stands in, as the report names it; empty where the run's own flag was in force."""
-    return printable(b.region or "", 200) if b.region not in (None, "default", "this run") else ""
-
-
 def cause_of(report: Report, frame: Frame) -> Break | None:
-    """The break that made this frame be skipped or fail.
+    """The break because of which this frame was skipped or failed.
 
-    A resume function's `break_` is the break that it follows: what stopped the function itself is among the breaks
-    that it ran into.
+    A resume function's `break_` is the break that it follows; what stopped the function itself is among the breaks that it
+    ran into.
     """
     if frame.kind != "resume":
         return next((b for b in report.breaks if b.id == frame.break_), None)
@@ -110,7 +105,7 @@ def eager_because_of(report: Report, b: Break) -> list[Frame]:
 
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:
-    """Whether a break that skips skips no whole frame: what comes before it is compiled, what comes after runs eagerly."""
+    """Whether a break skips only the rest of its frames: what comes before it is compiled, what comes after runs eagerly."""
     if b.outcome != "skipped":
         return False
     met = {h.frame for h in b.hits if h.outcome == "skipped"}
@@ -119,30 +114,27 @@ def only_rest_is_eager(report: Report, b: Break) -> bool:
 
 
 def outcome_words(report: Report, b: Break) -> str:
-    """What came of a break, in two or three words; the worst of its hits."""
+    """The outcome of a break in two or three words; the worst of its hits."""
     if only_rest_is_eager(report, b):
         return "rest runs eagerly"
     return {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}[b.outcome]
 
 
 def said(text: str, limit: int) -> str:
-    """What the compiler said, without addresses of objects (they differ from run to run) and what says nothing."""
+    """A text of the compiler's without addresses of objects, which differ from run to run, and without empty phrases."""
     return printable(_EMPTY.sub("", text[: 2 * limit + 1000]), limit)
 
 
 def set_by(region: str) -> str:
-    """`region In[3]:4`; as it was written where it is an option, `--region g=allow`."""
+    """`region In[3]:4`; an option as it was written, `--region g=allow`."""
     return region if region.startswith("--") else f"region {region}"
 
 
-def flag_words(value: bool | None, region: str | None) -> str:
-    """`False (default)`, `True (region In[3]:4)`, `unknown`."""
-    if value is None and region is None:
-        return "unknown"
-    who = {None: "", "default": " (default)", "this run": " (this run)"}.get(region)
-    if region is not None and who is None:
-        who = f" ({set_by(region)})"
-    return f"{'unknown' if value is None else value}{who}"
+def flag_words(b: Break, region: str) -> str:
+    """The flag at a break and who set it: `False (default)`, `True (region In[3]:4)`, `unknown`; `region`: its name."""
+    who = {"default": "default", "run": "this run"}.get(b.region.kind, set_by(region) if region else "")
+    value = "unknown" if b.error_on_graph_break is None else str(b.error_on_graph_break)
+    return f"{value} ({who})" if who else value
 
 
 def issue_text(report: Report, b: Break, places: Places) -> str:

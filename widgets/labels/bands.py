@@ -1,7 +1,7 @@
-"""How far a region with its own `error_on_graph_break` reaches in the source, where the report tells.
+"""The lines of the source in which a region's own `error_on_graph_break` is in force.
 
-Promises: a `with` block, a function or lines that a region was seen in, read from the recorded source; what cannot be told
-for certain is left out; pure, and quick where no region is in the report.
+Promises: a region is a `with` block, a function or lines, read from the recorded source; what is uncertain is left out; pure,
+and quick where the report has no region.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ import ast
 import re
 from dataclasses import dataclass
 
-from dynascope.compiler.report import Break, Report
-from dynascope.widgets.labels.advice import region_of
+from dynascope.compiler.report import Break, FlagOrigin, Report
 from dynascope.widgets.labels.syntax import FUNCTIONS, WITHS, first_line, statements
 from dynascope.widgets.labels.words import Places, printable
 
-_LINES = re.compile(r"^--region (\d+)(?:-(\d+))?=")
-_NAME = re.compile(r"^--region ([\w.]+)=")
-_PLACE = re.compile(r"^(.+):(\d+)$")
+_LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 
 
 @dataclass(frozen=True)
@@ -31,25 +28,35 @@ class Band:
     who: str
 
     def words(self) -> str:
-        """What is said of it."""
+        """`region: error_on_graph_break=False, set by In[3]:4`."""
         return f"region: error_on_graph_break={self.flag}, {self.who}"
 
 
 def region_name(b: Break, places: Places) -> str:
-    """Who set the flag at a break; a `with` by its own line, also where a resume function entered it again further down."""
-    name = region_of(b)
-    match = _PLACE.match(name)
-    found = _with(places, places.file_of(match[1]), int(match[2])) if match else None
-    return f"{match[1]}:{found[0]}" if match and found else name
+    """The region that set the flag at a break: `In[3]:4`, `block`, `--region g=allow`; empty where none did.
+
+    A `with` block is named by its own line, also where a resume function entered it again further down.
+    """
+    return _name(b.region, b.error_on_graph_break, places)
+
+
+def _name(origin: FlagOrigin, flag: bool | None, places: Places) -> str:
+    if origin.kind == "option":
+        value = "" if flag is None else "=error" if flag else "=allow"
+        return printable(f"--region {origin.name}{value}", 200)
+    if origin.kind == "with" and origin.file is not None:
+        found = _with(places, origin.file, origin.line) if origin.line is not None else None
+        return places.at(origin.file, found[0] if found else origin.line, origin.cell)
+    return printable(origin.name or "", 200) if origin.kind == "decorator" else ""
 
 
 def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
     """The innermost band of each line (file, line) that is in one."""
     found = [band for b in report.breaks if (band := _of_break(places, b))]
     for source in report.sources:
-        for told in source.regions:
-            who = f"set by {told['set_by']}"
-            found.append(Band(source.file, told["first"], told["last"], bool(told["error_on_graph_break"]), printable(who)))
+        for lines in source.regions:
+            flag = lines.error_on_graph_break
+            found.append(Band(source.file, lines.first, lines.last, flag, f"set by {_name(lines.set_by, flag, places)}"))
     usual = bool(report.settings.get("error_on_graph_break"))
     for f in report.frames:
         if f.kind == "function" and f.error_on_graph_break not in (None, usual):
@@ -64,20 +71,19 @@ def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
 
 def _of_break(places: Places, b: Break) -> Band | None:
     """The region that a break stands in."""
-    name, file = region_name(b, places), b.file
-    if not name or b.error_on_graph_break is None:
+    origin, file = b.region, b.file
+    if not origin.is_region or b.error_on_graph_break is None:
         return None
-    lines: tuple[int, int] | None
-    if match := _LINES.match(name):
+    name = origin.name or ""
+    lines: tuple[int, int] | None = None
+    if origin.kind == "with" and origin.file is not None and origin.line is not None:
+        file = origin.file
+        lines = _with(places, file, origin.line)
+    elif origin.kind == "option" and (match := _LINES.match(name)):
         lines = int(match[1]), int(match[2] or match[1])
-    elif match := _NAME.match(name):
-        lines = _function(places, file, match[1].rpartition(".")[2])
-    elif match := _PLACE.match(name):
-        file = places.file_of(match[1])
-        lines = _with(places, file, int(match[2]))
-    else:
-        lines = _function(places, file, name, decorated=True)
-    return Band(file, *lines, b.error_on_graph_break, printable(f"set by {name}")) if lines else None
+    elif name:
+        lines = _function(places, file, name.rpartition(".")[2], decorated=origin.kind == "decorator")
+    return Band(file, *lines, b.error_on_graph_break, f"set by {region_name(b, places)}") if lines else None
 
 
 def _function(places: Places, file: str, name: str, *, decorated: bool = False) -> tuple[int, int] | None:

@@ -1,6 +1,6 @@
-"""The recorded source, parsed: its functions, classes and `with` blocks; of what is no Python, none.
+"""Functions, classes and `with` blocks of the recorded source; none where it is not valid Python.
 
-Promises: only what the text of an excerpt holds is told; each excerpt is parsed once, however many reports show it.
+Promises: nothing but the text of the excerpts is read; each excerpt is parsed once, however many reports show it.
 """
 
 from __future__ import annotations

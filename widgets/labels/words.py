@@ -1,4 +1,4 @@
-"""Text that is safe and fits: printable characters, names cut in the middle, places, counts.
+"""Text that is safe and fits: printable characters, names cut in the middle, places.
 
 Promises: `printable` keeps the number of characters, so columns stay right, and what it returns is
 legal in XML and cannot turn the reading direction; `cut` never returns a text wider than asked for.
@@ -151,11 +151,6 @@ class Places:
             return f"In[{cell}]"
         return printable(re.split(r"[\\/]", file)[-1] or file or "?", 200)
 
-    def file_of(self, label: str) -> str:
-        """The one file or cell of this short name; empty where there is none, or several."""
-        found = [s.file for s in self._sources.values() if self.label(s.file, s.cell) == label]
-        return found[0] if len(found) == 1 else ""
-
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
         """`In[3]:4:5`; the column is shown 1-based, as editors do."""
         text = self.label(file, cell)
@@ -192,7 +187,7 @@ class Places:
         return self.at(frame.file, frame.line, frame.cell)
 
     def function(self, name: str, file: str, line: int | None) -> str:
-        """`Attention.forward` where the source tells whose method the function around a line is, else its name alone."""
+        """`Attention.forward` where the source shows the class of the method around a line, else the name alone."""
         if file not in self._methods:
             self._methods[file] = methods(self.lines(file))
         at = line or 0
@@ -210,13 +205,12 @@ class Places:
             known: dict[int, str] = {}
             source = self._sources.get(file)
             for excerpt in source.excerpts if source else []:
-                for offset, text in enumerate(str(excerpt.get("text", "")).splitlines()):
-                    known[int(excerpt.get("line", 1)) + offset] = text
+                known.update(enumerate(excerpt.text.splitlines(), excerpt.line))
             self._lines[file] = known
         return self._lines[file]
 
     def end_of(self, frame: Frame) -> int:
-        """The last line of a frame's code; where the report does not know it, the indentation tells."""
+        """The last line of a frame's code; where the report does not know it, as the indentation shows."""
         if frame.end_line is not None:
             return max(frame.line, frame.end_line)
         lines = self.lines(frame.file)

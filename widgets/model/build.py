@@ -7,16 +7,17 @@ cannot be drawn is left empty, and a note says so.
 
 from __future__ import annotations
 
-from dynascope.compiler.report import Break, Report, headline, plural
+from dynascope.compiler.report import Break, Report, plural
 from dynascope.widgets.drawing.shapes import break_code
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.guarded import Parts, guarded
 from dynascope.widgets.labels.advice import outcome_words
+from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.details import break_target, details, not_drawn
 from dynascope.widgets.model.fold_details import fold_details
 from dynascope.widgets.model.lens import lens
-from dynascope.widgets.model.timeline import cost_text, timeline
+from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Detail, Picture, Row, ViewModel
 
 #: of this model; the browser's side refuses another one
@@ -31,13 +32,13 @@ def view_model(report: Report) -> ViewModel:
 
 def _model(report: Report) -> ViewModel:
     places, parts = Places(report), Parts()
-    head = parts.draw("The headline", lambda: headline(report), _unnamed(report))
+    head = parts.draw("The headline", lambda: headline(report), name(report))
     split = parts.draw("The split graph", lambda: split_picture(report, places), _no_picture())
     told = guarded("The details", lambda: details(report, places), _only)
     folds: dict[str, Detail] = {}
     told |= parts.draw("The details of what is folded", lambda: fold_details(report, places, split), folds)
     model: ViewModel = {
-        "schema": MODEL_SCHEMA, "headline": printable(head, 2000), "name": printable(_unnamed(report), 2000),
+        "schema": MODEL_SCHEMA, "headline": printable(head, 2000), "name": printable(name(report), 2000),
         "counts": _counts(report, printable(head)),
         "chips": parts.draw("The facts beside the headline", lambda: _chips(report, places), []),
         "first": parts.draw("What matters most", lambda: first_id(report), ""), "split": split,
@@ -102,18 +103,14 @@ def break_rows(report: Report, places: Places) -> list[Row]:
     } for b in sorted_breaks(report)]  # fmt: skip
     for row in rows:
         if row["id"] in costs:
-            row["cost"] = cost_text(costs[row["id"]])
+            row["cost"] = cost_words(costs[row["id"]])
     return rows
 
 
 def _counts(report: Report, line: str) -> list[list[str]]:
     """The headline after the name, as [number, words] pairs; what is no count has an empty number."""
-    parts = line[len(printable(_unnamed(report))) :].removeprefix(": ").split(" · ")
+    parts = line[len(printable(name(report))) :].removeprefix(": ").split(" · ")
     return [part.split(" ", 1) if part[:1].isdigit() else ["", part] for part in parts if part]
-
-
-def _unnamed(report: Report) -> str:
-    return ", ".join(report.compiled) or "nothing compiled"
 
 
 def _chips(report: Report, places: Places) -> list[Chip]:
@@ -148,7 +145,7 @@ def _chips(report: Report, places: Places) -> list[Chip]:
     for r in report.recompiles[:2]:
         frame = next((f for f in report.frames if f.id == r.frame), None)
         if frame is not None:
-            why = (r.words or r.reasons or ["a guard failed"])[0]
+            why = (recompile_words(r) or ["a guard failed"])[0]
             chips.append(
                 {
                     "text": shorten(f"recompiled: {places.name(frame)}", 60),

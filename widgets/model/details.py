@@ -25,6 +25,7 @@ from dynascope.widgets.labels.advice import (
     said,
 )
 from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.sentences import cost_method, recompile_words
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.fx_graph import fx_body, value_text
 from dynascope.widgets.model.graph_run import run_part
@@ -85,7 +86,7 @@ class _Details:
         parts: list[Part] = [_prose("reason", "Reason", self._why(b), advice(b))]
         if b.id in self.costs:
             facts += cost_facts(self.costs[b.id])
-            parts.append(_prose("cost", "Cost", [printable(self.costs[b.id].how + ".", 2000)], []))
+            parts.append(_prose("cost", "Cost", [printable(cost_method(self.costs[b.id]) + ".", 2000)], []))
         if len(b.hits) > 1:
             parts.append({"key": "hits", "name": f"Frames ({len(b.hits)})", "kind": "list", "body": self._hit_rows(b)})
         if b.stack:
@@ -113,7 +114,7 @@ class _Details:
         facts += [["goes on in", self._frame_words(self.frames[r]), r] for r in list(resumes)[:6]]
         facts += [["runs eagerly", self._frame_words(f), f.id] for f in eager_because_of(self.report, b)[:6]]
         facts.append(["seen from", plural(len(b.hits), "frame"), ""])
-        flag = flag_words(b.error_on_graph_break, region_name(b, self.places) or b.region)
+        flag = flag_words(b, region_name(b, self.places))
         facts.append(["error_on_graph_break", printable(flag, 200), ""])
         if b.fullgraph is not None:
             facts.append(["fullgraph", str(b.fullgraph), ""])
@@ -204,7 +205,7 @@ class _Details:
         parts: list[Part] = []
         again = self.recompiles.get(f.id, [])
         if again:
-            words = [w for r in again for w in (r.words or r.reasons)]
+            words = [w for r in again for w in recompile_words(r)]
             reasons = [printable(x, 2000) for r in again for x in r.reasons]
             parts.append(
                 _prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons if words != reasons else [])
@@ -223,10 +224,7 @@ class _Details:
         if f.guards:
             parts.append(_code("guards", f"Guards ({len(f.guards)})", "\n".join(f.guards), "python"))
         if f.inlined:
-            rows = [
-                [shorten(str(i.get("name", "?")), 120), self.places.at(str(i.get("file", "")), i.get("line")), "", ""]
-                for i in f.inlined[:500]
-            ]
+            rows = [[shorten(i.name or "?", 120), self.places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined[:500]]
             parts.append({"key": "inlined", "name": f"Traced into ({len(f.inlined)})", "kind": "list", "body": rows})
         if f.bytecode:
             parts.append(_code("bytecode", "Bytecode", f.bytecode, "text"))
@@ -312,7 +310,7 @@ class _Details:
             parts.append(_part("graph", "Graph", lambda: _drawing(g, self.places)))
         if g.ops and g.code:
             parts.append(_part("run", "Run alone", lambda: run_part(self.report, g)))
-        splits = "\n\n".join(f"# {split.get('name', '')}\n{split.get('code', '')}" for split in g.splits)
+        splits = "\n\n".join(f"# {split.name}\n{split.code}" for split in g.splits)
         for key, name, text in (
             ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),
             ("aotb", "AOT backward", g.aot_backward), ("backend", "Backend code", g.backend_code),

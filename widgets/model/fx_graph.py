@@ -31,7 +31,7 @@ def fx_body(graph: Graph, places: Places) -> FxBody:
         if node.name in told:
             row["heat"], row["time"] = told[node.name]
             row["full"] += f"  ·  alone, eager: {row['time']}"
-    taken = {str(op["node"]): float(op["seconds"]) for op in graph.run.ops} if graph.run else {}
+    taken = {op.node: op.seconds for op in graph.run.ops} if graph.run else {}
     drawing = FxDrawing(nodes, [n.module for n in graph.nodes], [taken.get(n.name, 0.0) for n in graph.nodes])
     return {"nodes": nodes, "picture": drawing.picture()}
 

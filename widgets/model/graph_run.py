@@ -6,8 +6,8 @@ what was not measured is left out or said to be unknown.
 
 from __future__ import annotations
 
-from dynascope.compiler.profile.break_costs import time_text
-from dynascope.compiler.report import Graph, GraphRun, Report
+from dynascope.compiler.report import Graph, GraphRun, Report, time_text
+from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import Bar, BarGroup, Part, RunBody
 
@@ -25,38 +25,19 @@ def run_part(report: Report, graph: Graph) -> Part:
     code = printable(f'{name}.run_graph("{graph.id}")', 200)
     body: RunBody = {"graph": graph.id, "text": [_BEFORE], "groups": [], "code": code}
     if graph.run is not None:
-        body["text"] = [printable(run_words(graph.run), 500) + "."]
+        body["text"] = [printable(graph_run_words(graph.run), 500) + "."]
         body["text"] += [printable(note[:1].upper() + note[1:], 500) + "." for note in graph.run.notes]
         body["groups"] = _groups(graph.run, graph)
     return {"key": "run", "name": "Run alone", "kind": "run", "body": body}
-
-
-def run_words(run: GraphRun) -> str:
-    """`on CPU, 2 threads: eager 0.52 ms, inductor 93 µs a call, 5.6 times as fast`."""
-    words = f"On {run.device_name}: eager {time_text(run.eager_seconds)}"
-    if run.compiled_seconds is None:
-        return f"{words} a call; {run.backend} could not compile it"
-    words += f", {run.backend} {time_text(run.compiled_seconds)} a call"
-    if run.speed_up is None:
-        return words
-    # a difference below that of two calls of the same kind is none
-    if _overlap(run.eager_spread, run.compiled_spread):
-        return f"{words}, no clear difference"
-    times = run.speed_up if run.speed_up >= 1 else 1 / run.speed_up
-    return f"{words}, {times:.{1 if times < 10 else 0}f} times as {'fast' if run.speed_up >= 1 else 'slow'}"
-
-
-def _overlap(one: list[float], other: list[float]) -> bool:
-    return len(one) == len(other) == 2 and one[0] <= other[1] and other[0] <= one[1]
 
 
 def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
     """For each operation its heat in per cent, and its time in words: `12 µs · 34 %`."""
     if run is None or not run.ops:
         return {}
-    most, total = max(op["seconds"] for op in run.ops), sum(op["seconds"] for op in run.ops)
+    most, total = max(op.seconds for op in run.ops), sum(op.seconds for op in run.ops)
     return {
-        str(op["node"]): (round(100 * op["seconds"] / most), f"{time_text(op['seconds'])} · {_per_cent(op['seconds'] / total)}")
+        op.node: (round(100 * op.seconds / most), f"{time_text(op.seconds)} · {_per_cent(op.seconds / total)}")
         for op in run.ops
         if total > 0
     }

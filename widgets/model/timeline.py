@@ -10,10 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from dynascope.compiler.profile.break_costs import time_text
-from dynascope.compiler.profile.input_words import summed_up
-from dynascope.compiler.report import BreakCost, Profile, Report, Segment
+from dynascope.compiler.report import BreakCost, Profile, Report, Segment, time_text
 from dynascope.widgets.drawing.palette import graph_tone
+from dynascope.widgets.labels.sentences import cost_words, first_to_fix, input_words, inputs_summary, verdict_words
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 
@@ -48,37 +47,29 @@ def timeline(report: Report, places: Places) -> TimeLine | None:
         "spread": " to ".join(time_text(v) for v in profile.spread),
         "median": time_text(profile.median_seconds), "lanes": [shorten(lane, 60) for lane in profile.lanes],
         "segments": _segments(profile, drawn, report), "shares": _shares(profile),
-        "verdict": printable(profile.verdict.words, 1000), "first": printable(profile.first, 1000),
+        "verdict": printable(verdict_words(profile), 1000), "first": printable(first_to_fix(profile, report), 1000),
         "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),
         "devices": printable(", ".join(profile.devices), 300),
-        "inputs": _inputs(report), "inputs_told": summed_up(report.inputs) if report.inputs else "",
+        "inputs": _inputs(report), "inputs_told": inputs_summary(report.inputs) if report.inputs else "",
     }  # fmt: skip
 
 
 def _inputs(report: Report) -> list[InputRow]:
     return [
         {
-            "arguments": shorten(run.arguments, 120), "outcome": run.outcome, "words": printable(run.words, 600),
+            "arguments": shorten(run.arguments, 120), "outcome": run.outcome, "words": printable(input_words(run), 600),
             "id": next(iter(run.frames), ""),
         }
         for run in report.inputs or ()
     ]  # fmt: skip
 
 
-def cost_text(cost: BreakCost) -> str:
-    """`costs 1.2 ms a call, 34 %`; what is unknown is said to be."""
-    if cost.seconds is None:
-        return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
-    share = f", {100 * cost.share:.0f} %" if cost.share is not None else ""
-    return f"costs {time_text(cost.seconds)} a call{share}"
-
-
 def cost_facts(cost: BreakCost) -> list[list[str]]:
     """What the detail of a break tells of its cost."""
-    facts = [["run time", cost_text(cost), ""]]
+    facts = [["run time", cost_words(cost), ""]]
     if cost.times > 1:
         facts.append(["met", f"{cost.times:g} times a call", ""])
-    for name, value in cost.parts.items():
+    for name, value in vars(cost.parts).items() if cost.parts else ():
         if value > 0:
             facts.append([f"  {name}", time_text(value), ""])
     if cost.ops_seconds > 0:
@@ -137,7 +128,7 @@ def _segment(s: Segment, told: str, drawn: float, lanes: dict[str, int], graphs:
     if s.median is not None and s.spread:
         full += f" (median {time_text(s.median)}, half of the calls {' to '.join(time_text(v) for v in s.spread)})"
     if s.ops:
-        full += "; ops: " + ", ".join(f"{o['name']} {time_text(o['seconds'])}" for o in s.ops[:5])
+        full += "; ops: " + ", ".join(f"{o.name} {time_text(o.seconds)}" for o in s.ops[:5])
     found: TimeSegment = {
         "kind": s.kind, "lane": lanes[s.lane], "x": _part(s.start, drawn), "w": _part(s.duration, drawn),
         "label": shorten(s.label, 60), "full": printable(full, 600), "id": s.graph or s.break_ or s.frame or "",

@@ -13,9 +13,9 @@ from html import escape
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.split_graph import short_picture
 from dynascope.widgets.guarded import guarded
+from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.build import view_model
-from dynascope.widgets.model.graph_run import run_words
 from dynascope.widgets.render.picture import svg
 from dynascope.widgets.render.text import to_text
 from dynascope.widgets.wire import ViewModel
@@ -82,7 +82,7 @@ def _image(report: Report, model: ViewModel) -> str:
 def _alone(report: Report) -> str:
     """A line for each graph that was run on its own."""
     runs = [(n, g.run) for n, g in enumerate(report.graphs) if g.run is not None]
-    return "".join(_note(f"graph {n} alone. {run_words(run)}") for n, run in runs)
+    return "".join(_note(f"graph {n} alone. {graph_run_words(run)}") for n, run in runs)
 
 
 def _counts(model: ViewModel) -> str:

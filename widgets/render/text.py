@@ -1,8 +1,7 @@
-"""The report for a terminal: what matters, first, in few lines.
+"""The report as text: what matters first, in few lines; with colours for a terminal that asks for them.
 
-Promises: plain text where the output is no terminal (or `NO_COLOR` is set); no control character of the
-report's own gets through; a break takes at most ten lines, and only the first `MOST` breaks are told whole; what cannot
-be written is said in a line, and the rest stands.
+Promises: no control character of the report's own gets through; a break takes at most ten lines, and only the first `MOST`
+breaks are shown whole; what cannot be written is said in a line, and the rest stands.
 """
 
 from __future__ import annotations
@@ -10,20 +9,26 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import textwrap
 from collections.abc import Callable
 from functools import partial
+from typing import TextIO
 
-from dynascope.compiler.profile.input_words import summed_up
-from dynascope.compiler.report import Break, Report, headline
+from dynascope.compiler.report import Break, Report
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import advice, cause_of, eager_because_of, only_rest_is_eager, reasons, said, set_by
 from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.sentences import (
+    cost_words,
+    graph_run_words,
+    headline,
+    input_words,
+    inputs_summary,
+    recompile_words,
+)
 from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
 from dynascope.widgets.model.build import sorted_breaks
-from dynascope.widgets.model.graph_run import run_words
-from dynascope.widgets.model.timeline import cost_text, timeline
+from dynascope.widgets.model.timeline import timeline
 
 MOST = 12
 _CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -31,13 +36,19 @@ _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 _OUTCOMES = {"resumed": "resumed", "skipped": "the whole frame runs eagerly", "raised": "stopped here"}
 
 
-def to_text(report: Report, colour: bool | None = None, width: int | None = None) -> str:
-    """`report` as text for a terminal.
+def takes_colours(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that takes colours (`NO_COLOR` is not set)."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
-    `colour`: None asks whether stdout is a terminal that wants colours.  `width`: columns; None asks the terminal.
+
+def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:
+    """`report` as text.
+
+    Args:
+        report: what is shown.
+        colour: with a terminal's escape sequences; a saved file and `str(report)` are plain.
+        width: in columns; None: of the terminal, at most 110.
     """
-    if colour is None:
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     if width is None:
         width = min(110, shutil.get_terminal_size((100, 24)).columns)
     columns = max(48, width)
@@ -61,7 +72,7 @@ class _Terminal:
     def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
         """`text` in at most `most` lines; of a longer one the sentences that fit, cut where these fill less than half of it."""
         sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
-        under = indent or "  "  # what goes on below a line at the margin
+        under = indent or "  "  # the later lines of a text at the margin
         wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
         for count in range(len(sentences), 0, -1):
             whole = count == len(sentences)
@@ -112,7 +123,7 @@ class _Terminal:
         out += self.wrap(shares, "    ") + (self.wrap(line["verdict"], "    ", 3) if line["verdict"] else [])
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
         for cost in profile.breaks[:MOST]:
-            out += self.wrap(f"{at[cost.break_]} {cost_text(cost)}", "    ")
+            out += self.wrap(f"{at[cost.break_]} {cost_words(cost)}", "    ")
         return out + (self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else [])
 
     def inputs(self) -> list[str]:
@@ -120,9 +131,9 @@ class _Terminal:
         runs = self.report.inputs
         if not runs:
             return []
-        out = ["", self.paint(summed_up(runs), "bold")]
+        out = ["", self.paint(inputs_summary(runs), "bold")]
         for number, run in enumerate(runs[: 2 * MOST], 1):
-            out += self.wrap(f"{number}. {run.arguments}: {run.words}", "    ", 3)
+            out += self.wrap(f"{number}. {run.arguments}: {input_words(run)}", "    ", 3)
         return out + ([f"    … and {len(runs) - 2 * MOST} more"] if len(runs) > 2 * MOST else [])
 
     def graphs_alone(self) -> list[str]:
@@ -130,7 +141,7 @@ class _Terminal:
         out: list[str] = []
         for number, graph in enumerate(self.report.graphs):
             if graph.run is not None:
-                out += self.wrap(f"▦ graph {number} alone. {run_words(graph.run)}", "", 3)
+                out += self.wrap(f"▦ graph {number} alone. {graph_run_words(graph.run)}", "", 3)
         return ["", *out] if out else []
 
     def error(self) -> list[str]:
@@ -152,11 +163,11 @@ class _Terminal:
         colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
         function = f" in {shorten(self.places.function(b.function, b.file, b.line), 60)}" if b.function else ""
         out = ["", self.paint("✂ graph break", colour, "bold") + f" at {self.paint(place, 'bold')}{function}"]
-        told = f"({outcome}{hits})"
-        if len(f"✂ graph break at {place}{function} {told}") <= self.width:
-            out[1] += " " + self.paint(told, "soft")
+        ending = f"({outcome}{hits})"
+        if len(f"✂ graph break at {place}{function} {ending}") <= self.width:
+            out[1] += " " + self.paint(ending, "soft")
         else:
-            out += self.paint_all(self.wrap(told, "    "), "soft")
+            out += self.paint_all(self.wrap(ending, "    "), "soft")
         out += self.source(b, colour)
         why = [said(t, 2000).strip() for t in reasons(b)]
         out += self.wrap(" ".join(t if t.endswith((".", ":", "!")) else f"{t}." for t in why), "    ")
@@ -167,7 +178,7 @@ class _Terminal:
         return out
 
     def outcome(self, b: Break) -> str:
-        """What came of a break; the frames that run eagerly by name, where they are others than its own."""
+        """The outcome of a break; frames that run eagerly are named where they are not its own."""
         eager = [self.places.name(f) for f in eager_because_of(self.report, b)]
         if only_rest_is_eager(self.report, b):
             return "the rest of the frame runs eagerly"
@@ -212,7 +223,7 @@ class _Terminal:
         out: list[str] = []
         for r in self.report.recompiles[:MOST]:
             f = self.frames.get(r.frame)
-            reason = next(iter(r.words or r.reasons), "a guard failed")
+            reason = next(iter(recompile_words(r)), "a guard failed")
             out += self.wrap(f"↻ recompile of {self.places.name(f) if f else r.frame}: {reason}", "")
         return ["", *self.paint_all(out, "cyan")] if out else []
 

@@ -24,7 +24,7 @@ def fresh_torch() -> None:
 def checked(function: Callable[..., Any], *args: Any, backend: Any = "eager") -> dict[str, Any]:
     report = explain(function, backend=backend, check=True)(*args)
     assert report.check is not None
-    return {**report.check, "words": next(note for note in report.notes if note.startswith("check: "))}
+    return {**vars(report.check), "words": next(note for note in report.notes if note.startswith("check: "))}
 
 
 @dataclasses.dataclass

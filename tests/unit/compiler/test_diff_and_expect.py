@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
+from typing import Any
+
 import pytest
 import torch
 
@@ -51,6 +54,62 @@ def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
     refused = Report(breaks=[found(2, "print(x)", "raised")])
     assert allowed.diff(before).lines == ["now allowed: In[1]:2 print(x) (before: resumed)"]
     assert refused.diff(before).lines == ["now raised: In[1]:2 print(x) (before: resumed)"]
+
+
+STOPPED = """import torch
+
+def f(x, first, third):
+    if first:
+        torch._dynamo.graph_break()
+    x = x + 1
+    print("second")
+    x = x * 2
+    if third:
+        torch._dynamo.graph_break()
+    return x
+"""
+
+
+def stopped_run(text: str, **settings: Any) -> Report:
+    """The report of `f(x, True, True)` with this text."""
+    torch._dynamo.reset()
+    file = "<stopped run>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), space)
+    return explain(space["f"], backend="eager", **settings)(torch.ones(2), True, True)
+
+
+def test_breaks_that_a_stopped_run_did_not_reach_are_not_fixed() -> None:
+    before = stopped_run(STOPPED)
+    assert len(before.breaks) == 3
+    stopped = stopped_run(STOPPED, error_on_graph_break=True)
+    assert stopped.error is not None
+    difference = stopped.diff(before)
+    assert (difference.fixed, [b.line for b in difference.not_reached]) == ([], [7, 10])
+    assert difference.summary.startswith("2 not reached")
+    assert "not reached: <stopped run>:10 torch._dynamo.graph_break()" in difference.lines
+    assert difference.to_dict()["not_reached"][0] == '<stopped run>:7 print("second")'
+
+
+def test_what_a_stopped_run_shows_to_be_fixed_is_fixed() -> None:
+    """The first break is edited away; the run then stops at the second one, before the third."""
+    before = stopped_run(STOPPED)
+    edited = STOPPED.replace("torch._dynamo.graph_break()", "x = x - 1", 1)
+    now = stopped_run(edited, error_on_graph_break=True)
+    difference = now.diff(before)
+    assert now.breaks[-1].outcome == "raised"
+    assert ([b.line for b in difference.fixed], [b.line for b in difference.not_reached]) == ([5], [10])
+    whole = stopped_run(edited.replace('print("second")', "pass"))
+    assert len(whole.diff(before).fixed) == 2
+    assert whole.diff(before).not_reached == []
+
+
+def test_a_line_that_is_gone_from_the_source_is_fixed_also_in_a_stopped_run() -> None:
+    stopped = stopped_run(STOPPED.replace('    print("second")\n', ""), error_on_graph_break=True)
+    difference = stopped.diff(stopped_run(STOPPED))
+    assert [b.source.strip() for b in difference.fixed] == ['print("second")']
+    assert [b.line for b in difference.not_reached] == [10]
 
 
 def test_merged_and_split_graphs_and_the_times() -> None:

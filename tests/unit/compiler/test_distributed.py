@@ -60,10 +60,10 @@ def ddp_report() -> Report:
 def test_graphs_that_ddp_splits_are_told_with_their_parts(process_group: None) -> None:
     report = ddp_report()
     graph = next(g for g in report.graphs if g.splits)
-    assert [split["name"] for split in graph.splits] == [f"submod_{i}" for i in range(4)]
+    assert [split.name for split in graph.splits] == [f"submod_{i}" for i in range(4)]
     assert graph.notes == ["DDP's optimizer split this graph into 4, one for each bucket of gradients"]
     assert graph.code.count("torch._C._nn.linear(") == 4
-    assert [split["code"].count("torch._C._nn.linear(") for split in graph.splits] == [1, 1, 1, 1]
+    assert [split.code.count("torch._C._nn.linear(") for split in graph.splits] == [1, 1, 1, 1]
     assert (graph.aot_forward or "").count("class GraphModule") == 4
     assert graph.backward == "compiled"
     parts = {part["name"] for part in view_model(report)["details"][graph.id]["parts"]}

@@ -171,7 +171,7 @@ def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any) -> None:
                 benchmark.run_graph(graph, None, "eager", 1)
             continue
         run = benchmark.run_graph(graph, None, "eager", 1)
-        assert [op["node"] for op in run.ops] == [n.name for n in graph.nodes if n.op.startswith("call_")]
+        assert [op.node for op in run.ops] == [n.name for n in graph.nodes if n.op.startswith("call_")]
         assert run.notes == [
             f"operators from outside torch ran again, with all that they do beside their result: {n.target}"
             for n in graph.nodes
@@ -194,7 +194,7 @@ def test_the_figures_of_a_run() -> None:
     assert run.speed_up == run.eager_seconds / run.compiled_seconds
     assert run.eager_spread[0] <= run.eager_seconds <= run.eager_spread[1]
     assert len(run.ops) == report.graphs[0].ops == 3
-    assert all(op["seconds"] > 0 for op in run.ops)
+    assert all(op.seconds > 0 for op in run.ops)
     again = Report.from_dict(json.loads(json.dumps(report.to_dict())))
     assert again.graphs[0].run == run
 
@@ -825,7 +825,7 @@ def test_a_device_that_is_not_here_is_named_and_another_can_be_asked_for() -> No
             benchmark.run_graph(graph, None, "eager", 1)
     run = benchmark.run_graph(graph, "cpu", "eager", 1)
     assert run.notes == ["recorded on cuda:0, run on cpu"]
-    assert [op["node"] for op in run.ops] == ["y", "z", "w", "_enter_autocast", "v", "_exit_autocast"]
+    assert [op.node for op in run.ops] == ["y", "z", "w", "_enter_autocast", "v", "_exit_autocast"]
 
 
 def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None:

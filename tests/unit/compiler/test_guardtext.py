@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.compiler.assembly.guard_text import reason_words
+from dynascope.compiler.assembly.guard_text import failed_guard
+from dynascope.widgets.labels.sentences import guard_words
 
 
 @pytest.mark.parametrize(
@@ -26,9 +27,9 @@ from dynascope.compiler.assembly.guard_text import reason_words
         ("1/0: ___stack0 == 3.0     # return x*n", "stack[0] was 3.0 when it was compiled, and is not now"),
         (
             "0/0: Unexpected recompilation: runtime guards failed even though they passed during",
-            "no reason found: when Dynamo looked for it, everything held again (threads that compile at once do this)",
+            "no reason found: all guards held when Dynamo looked for it (threads that compile at once cause this)",
         ),
     ],
 )
 def test_reasons_in_words(reason: str, words: str) -> None:
-    assert reason_words(reason) == words
+    assert guard_words(failed_guard(reason)) == words

@@ -10,11 +10,10 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.profile.input_words import summed_up
 from dynascope.compiler.profile.inputs import arguments_of, described, try_inputs
 from dynascope.compiler.profile.measure import INTERRUPTED
-from dynascope.compiler.report import Report
-from dynascope.compiler.report.schema import InputRun
+from dynascope.compiler.report import InputRun, Report
+from dynascope.widgets.labels.sentences import guard_words, input_words, inputs_summary
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +38,8 @@ def test_each_input_tells_whether_it_recompiles_and_why() -> None:
     # the second size makes Dynamo trace with dynamic ones, which then hold for the third
     assert [r.graphs for r in report.inputs] == [["g0"], ["g1"], ["g1"], ["g2"], ["g3"]]
     assert [r.frames for r in report.inputs] == [[], ["f1"], [], ["f2"], ["f3"]]
-    assert report.inputs[1].reasons == ["x had another size in dimension 0: 2 before, 4 now"]
-    assert "dtype" in report.inputs[4].reasons[0]
+    assert [guard_words(g) for g in report.inputs[1].failed_guards] == ["x had another size in dimension 0: 2 before, 4 now"]
+    assert report.inputs[4].failed_guards[0].kind == "dtype"
     assert [r.frame for r in report.recompiles] == ["f1", "f2", "f3"]
     for run in report.inputs:
         assert run.seconds is not None
@@ -57,8 +56,8 @@ def test_an_input_at_the_recompile_limit_runs_eagerly() -> None:
         report = given(torch.ones(3, 3), torch.ones(4, 3), torch.ones(4, 3), dynamic=False)
     assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["recompiled", "eager", "eager"]
-    assert report.inputs[1].words.startswith("runs eagerly: ")
-    assert "recompile limit" in report.inputs[1].words.replace("_", " ")
+    assert input_words(report.inputs[1]).startswith("runs eagerly: ")
+    assert "recompile limit" in input_words(report.inputs[1]).replace("_", " ")
 
 
 def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
@@ -71,8 +70,8 @@ def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
     report = explain(picky, backend="eager", profile=1, inputs=given)(torch.ones(2))
     assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["failed", "failed", "failed", "reused", "recompiled"]
-    assert report.inputs[0].words == "not measured: ValueError: four is too many"
-    assert report.inputs[3].words.startswith("ran from compiled code; a call takes")
+    assert input_words(report.inputs[0]) == "not measured: ValueError: four is too many"
+    assert input_words(report.inputs[3]).startswith("ran from compiled code; a call takes")
     assert (report.error, report.breaks) == (None, [])
     assert [f.status for f in report.frames if f.status != "ignored"] == ["compiled", "compiled"]
 
@@ -89,7 +88,7 @@ def test_an_input_that_only_the_compiler_refuses_is_told() -> None:
     report = explain(f, backend=refused, profile=1, inputs=[torch.ones(2, 2), torch.ones(2)])(torch.ones(2))
     assert report.inputs is not None
     assert [r.outcome for r in report.inputs] == ["failed", "reused"]
-    assert "no doubles" in report.inputs[0].words
+    assert "no doubles" in input_words(report.inputs[0])
     assert report.error is None
 
 
@@ -138,5 +137,5 @@ def test_in_words() -> None:
         InputRun(arguments="b", outcome="recompiled", compile_seconds=0.5),
         InputRun(arguments="c", outcome="eager"),
     ]
-    assert summed_up(runs) == "3 inputs: 1 makes the compiler work again (0.50 s), 1 runs eagerly"
-    assert summed_up(runs[:1]) == "1 input: none makes the compiler work again"
+    assert inputs_summary(runs) == "3 inputs: 1 makes the compiler work again (0.50 s), 1 runs eagerly"
+    assert inputs_summary(runs[:1]) == "1 input: none makes the compiler work again"

@@ -13,12 +13,12 @@ import torch
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.profile import measure as profiles
-from dynascope.compiler.profile.break_costs import first_to_fix
 from dynascope.compiler.replay.clone import Copies, NotRepeatable
 from dynascope.compiler.replay.replay import Repeat
 from dynascope.compiler.replay.snapshot import World
 from dynascope.compiler.report import Break, BreakCost, Profile, Report
 from dynascope.compiler.torch_private import internals
+from dynascope.widgets.labels.sentences import first_to_fix, verdict_words
 
 LOG: list[int] = []
 COUNT = 0
@@ -214,7 +214,7 @@ def test_what_check_puts_around_a_call_is_not_measured() -> None:
 def test_a_verdict_in_words() -> None:
     report = explain(lambda x: (x @ x).relu(), backend="eager", profile=3)(torch.ones(8, 8))
     assert report.profile is not None
-    assert report.profile.verdict.words.startswith("Compiled it takes")
+    assert verdict_words(report.profile).startswith("Compiled it takes")
     assert report.profile.devices[0].startswith("CPU")
 
 

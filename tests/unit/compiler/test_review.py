@@ -164,8 +164,8 @@ def test_check_from_python_tells_right_from_wrong() -> None:
     bad = explain(f, backend=wrong, check=True)(torch.ones(2))
     assert good.check is not None
     assert bad.check is not None
-    assert good.check["agrees"] is True
-    assert bad.check["agrees"] is False
+    assert good.check.agrees is True
+    assert bad.check.agrees is False
 
 
 def grows(x: torch.Tensor) -> torch.Tensor:

@@ -19,6 +19,7 @@ from dynascope.compiler.assembly.compile_records import Draft
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Frame, Report
+from dynascope.widgets.labels.sentences import recompile_words
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +85,7 @@ def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
         report = seen(call)
     assert (report.summary.graphs, report.summary.recompiles, report.summary.skipped) == (3, 2, 1)
     assert "recompile limit" in (report.frames[-1].reason or "").lower().replace("_", " ")
-    assert report.recompiles[0].words == ["scale.by was 0.5 when it was compiled, and is not now"]
+    assert recompile_words(report.recompiles[0]) == ["scale.by was 0.5 when it was compiled, and is not now"]
 
 
 @pytest.mark.parametrize("config", [{}, {"fail_on_recompile_limit_hit": True}])
@@ -112,7 +113,7 @@ def test_a_recompile_that_ends_in_a_skip_is_one_with_its_reasons() -> None:
     compiled = torch.compile(f, backend="eager")
     report = seen(lambda: (compiled(torch.ones(2), False), compiled(torch.ones(2), True)))
     assert [(f.status, f.recompile_of) for f in report.frames] == [("compiled", None), ("skipped", "f0")]
-    assert [r.words for r in report.recompiles] == [["often was False when it was compiled, and is not now"]]
+    assert [recompile_words(r) for r in report.recompiles] == [["often was False when it was compiled, and is not now"]]
 
 
 def test_an_error_that_dynamo_lets_through_is_the_compilers() -> None:
@@ -141,7 +142,7 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
         compiled(torch.ones(2, dtype=torch.float64))
 
     report = seen(call)
-    words = [r.words for r in report.recompiles]
+    words = [recompile_words(r) for r in report.recompiles]
     assert words[0] == ["factor was 2 when it was compiled, and is not now"]
     # 2.9 and 2.11 name the argument by its number
     assert {"x had another dtype: Float before, Double now", "args[0] had another dtype: Float before, Double now"} & {

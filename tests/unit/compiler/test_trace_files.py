@@ -88,7 +88,7 @@ def shape(report: Report) -> dict[str, Any]:
             for b in report.breaks
         ],
         "guards": [(f.guards, f.guard_count) for f in frames],
-        "recompiles": [(r.reasons, r.words) for r in report.recompiles],
+        "recompiles": [(r.reasons, r.failed_guards) for r in report.recompiles],
     }
 
 
@@ -292,6 +292,7 @@ def _retyped(line: bytes, chance: random.Random) -> bytes:
         ("report.json", "{", "no saved report"),
         ("old.json", '{"schema": 99}', "schema 99"),
         ("list.json", "[]", "not a dynascope report"),
+        ("frames.json", '{"schema": 1, "frames": "xy"}', "frames: expected a list, got a string"),
         ("deep.json", "[" * 100_000, "no saved report"),
     ],
 )

@@ -9,6 +9,8 @@ import pytest
 import torch
 from clicks import Clicks, clicks
 
+from dynascope.compiler.report import FlagOrigin
+
 INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
 OUTER = ["def outer(x):", "    return inner(x)"]
 FN = ["def fn(x):", "    x = x + 4", "    y = outer(x)", "    return y * 2", "fn(x)"]
@@ -45,7 +47,7 @@ def test_third_party_code_by_patching(shell: Any, tmp_path: Any, monkeypatch: An
         assert shell(f"%compile --error-on-graph-break {call}").error is not None
         report = shell.report(f"%compile --error-on-graph-break --region {target}=allow {call}")
         assert report.summary.unexpected == 0, target
-        assert report.breaks[0].region == f"--region {target}=allow"
+        assert report.breaks[0].region == FlagOrigin(kind="option", name=target)
         assert all(a is b for a, b in zip(before, objects(), strict=True))
         assert list(vars(shell.ns["block"])) == keys
         assert shell(f"%compile --error-on-graph-break {call}").error is not None  # and it is gone again
@@ -87,6 +89,15 @@ def test_a_region_that_nothing_reached_says_so(shell: Any) -> None:
     assert "--region inner=error had no effect: inner was not traced in this run." in report.notes
 
 
+def test_a_region_in_an_inlined_function_had_its_effect(shell: Any) -> None:
+    cell = ["def inner(x):", "    return x * 3", "class Net(torch.nn.Module):", "    def forward(self, x):",
+            "        return inner(x) + 1", "net = Net()", "def f(x): return net(x)", "f(x)"]  # fmt: skip
+    for target in ("inner", "Net.forward"):
+        report = shell.report(f"%%compile -f f --region {target}=error", *cell)
+        assert {"inner", "Net.forward"} <= {i.name for f in report.frames for i in f.inlined}
+        assert not [note for note in report.notes if "had no effect" in note], target
+
+
 def test_regions_keep_lines_names_and_values(shell: Any) -> None:
     cell = [
         "y = x + 1",
@@ -109,8 +120,8 @@ def test_the_lines_of_regions_are_in_the_report_also_where_nothing_breaks(shell:
     flags = "--region 3=allow --region outer=error"
     report = shell.report("\n".join([f"%%compile {flags}", *CELL, "None"]).replace("torch._dynamo.graph_break()", "x = x * 3"))
     assert report.breaks == []
-    assert [(r["first"], r["last"], r["error_on_graph_break"], r["set_by"]) for r in report.sources[0].regions] == [
-        (6, 7, True, "--region outer=error"), (3, 3, False, "--region 3=allow"),
+    assert [(r.first, r.last, r.error_on_graph_break, r.set_by.name) for r in report.sources[0].regions] == [
+        (6, 7, True, "outer"), (3, 3, False, "3"),
     ]  # fmt: skip
     silent = shell.report(
         "\n".join([f"%%compile --fullgraph {flags}", *CELL, "None"]).replace("torch._dynamo.graph_break()", "")
@@ -291,27 +302,27 @@ def test_compiled_code_of_a_run_goes_when_it_is_over(shell: Any) -> None:
 def test_check_agrees_and_leaves_no_trace(shell: Any) -> None:
     shell("w = torch.ones(3, requires_grad=True)", "calls = []")
     report = shell.report("%%compile --check", "def f(x, w):", "    x.add_(1)", "    return (x * w).sum()", "f(x, w)")
-    assert report.check["agrees"] is True, report.check
-    assert report.check["compared"] == {"values": 1, "effects": 2, "gradients": 1}
+    assert report.check.agrees is True, report.check
+    assert report.check.compared == {"values": 1, "effects": 2, "gradients": 1}
     assert torch.equal(shell.ns["x"], torch.full((3,), 2.0))
     assert shell.ns["w"].grad is None
     assert any(note.startswith("check: compiled and eager agree") for note in report.notes)
     assert type(report).from_dict(report.to_dict()).check == report.check
-    assert shell.report("%%compile --check", "y = x + 1", "y * 2").check["agrees"] is True
+    assert shell.report("%%compile --check", "y = x + 1", "y * 2").check.agrees is True
 
 
 def test_check_compares_gradients_wherever_parameters_are_reached(shell: Any) -> None:
     shell("net = torch.nn.Linear(3, 1)", "holder = type('H', (), {})()", "holder.deep = {'net': torch.nn.Linear(3, 1)}",
           "def make(scale):", "    def inside(x): return net(x * scale) + holder.deep['net'](x)", "    return inside",
           "scale = torch.ones(3, requires_grad=True)", "g = make(scale)")  # fmt: skip
-    assert shell.report("%%compile --check -f g", "y = g(x)").check["compared"]["gradients"] == 5  # two linears and scale
+    assert shell.report("%%compile --check -f g", "y = g(x)").check.compared["gradients"] == 5  # two linears and scale
     report = shell.report("%%compile --check", "def f(x): return net(x).sum()", "f(x)")
-    assert (report.check["agrees"], report.check["compared"]["gradients"]) == (True, 2)
-    assert shell.report("%%compile --check", "y = net(x)", "z = y * 2").check["compared"]["gradients"] == 0  # no value
-    assert shell.report("%%compile --check", "y = net(x)", "y * 2").check["compared"]["gradients"] == 2
+    assert (report.check.agrees, report.check.compared["gradients"]) == (True, 2)
+    assert shell.report("%%compile --check", "y = net(x)", "z = y * 2").check.compared["gradients"] == 0  # no value
+    assert shell.report("%%compile --check", "y = net(x)", "y * 2").check.compared["gradients"] == 2
     report = shell.report("%%compile --check", "def step(x):", "    loss = net(x).sum()", "    loss.backward()",
                           "    return loss", "step(x)")  # fmt: skip
-    assert (report.check["agrees"], report.check["compared"]["gradients"]) == (True, 2)  # those that it left in .grad
+    assert (report.check.agrees, report.check.compared["gradients"]) == (True, 2)  # those that it left in .grad
     assert torch.equal(shell.ns["net"].bias.grad, torch.ones(1))
 
 
@@ -331,8 +342,8 @@ def test_check_finds_wrong_gradients_of_a_global_module(shell: Any) -> None:
     torch._dynamo.register_backend(wrong, name="wrong_gradients")
     shell("net = torch.nn.Linear(3, 1)")
     report = shell.report("%%compile --check --backend wrong_gradients", "def f(x): return net(x)", "f(x)")
-    assert report.check["agrees"] is False
-    assert [d.partition(" (")[0] for d in report.check["differences"]] == ["gradient of net.weight", "gradient of net.bias"]
+    assert report.check.agrees is False
+    assert [d.partition(" (")[0] for d in report.check.differences] == ["gradient of net.weight", "gradient of net.bias"]
 
 
 def test_check_finds_a_backend_that_computes_wrongly(shell: Any) -> None:
@@ -341,8 +352,8 @@ def test_check_finds_a_backend_that_computes_wrongly(shell: Any) -> None:
 
     torch._dynamo.register_backend(wrong, name="wrong_on_purpose")
     report = shell.report("%%compile --check --backend wrong_on_purpose", "def f(x): return x * 2", "f(x)")
-    assert report.check["agrees"] is False
-    assert "the value (values)" in report.check["differences"][0]
+    assert report.check.agrees is False
+    assert "the value (values)" in report.check.differences[0]
 
 
 # -- among other tools -----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import torch
 from clicks import Clicks, clicks
 
 import dynascope
+from dynascope.compiler.report import FlagOrigin
 
 #: with the magic as line 1 inner's break is in line 5, and fn's own, outside of every region, in line 12
 INNER = ["def inner(x):", "    x = x + 1", "    {}torch._dynamo.graph_break()", "    return x + 2"]
@@ -105,7 +106,7 @@ def test_by_the_magic(shell: Any, row: Row) -> None:
     assert (done.error is None) is (report.error is None)
     if before and not row[0]:
         inside = "inner" if row[3] is not None else "outer"
-        assert report.breaks[0].region == f"--region {inside}={before[inside]}"
+        assert report.breaks[0].region == FlagOrigin(kind="option", name=inside)
     assert [f"--region {t}={to} had no effect: fullgraph=True wins over it." in report.notes for t, to in before.items()] == [
         row[0]
     ] * len(before)

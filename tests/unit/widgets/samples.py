@@ -8,12 +8,16 @@ from typing import Any
 
 from dynascope.compiler.report import (
     Break,
+    Excerpt,
+    FailedGuard,
     Failure,
+    FlagOrigin,
     Frame,
     Graph,
     GraphRun,
     Hit,
     Node,
+    OpTime,
     Recompile,
     Report,
     Resume,
@@ -79,7 +83,7 @@ def broken(id: str, line: int, code: str, text: str, **more: Any) -> Break:
         "explanation": "User-inserted graph break. Message: None",
         "hints": ["Remove the `torch._dynamo.graph_break()` call."],
         "error_on_graph_break": False,
-        "region": "default",
+        "region": FlagOrigin(kind="default"),
         "fullgraph": False,
         "allowed": False,
         "text": "Graph break in user code at In[3]:4\n  Explanation: User-inserted graph break.\n  Hint: Remove the call.",
@@ -103,7 +107,7 @@ def broken(id: str, line: int, code: str, text: str, **more: Any) -> Break:
 def report(source: str, name: str, **more: Any) -> Report:
     """A report on a cell In[3], with a summary counted from what is given."""
     r = Report(versions=VERSIONS, settings=SETTINGS, compiled=[name], **more)
-    r.sources = [Source(file=CELL, label="In[3]", cell=3, excerpts=[{"line": 1, "text": source}])] if source else []
+    r.sources = [Source(file=CELL, label="In[3]", cell=3, excerpts=[Excerpt(line=1, text=source)])] if source else []
     drawn = [f for f in r.frames if f.status != "ignored"]
     r.summary = Summary(
         frames=len(drawn),
@@ -374,7 +378,12 @@ def recompiled() -> Report:
         ],
         graphs=[graph("g0", "f0", [("mul", "operator.mul", 2)]), graph("g1", "f1", [("mul", "operator.mul", 2)])],
         recompiles=[
-            Recompile(frame="f1", of="f0", reasons=["0/0: L['n'] == 2"], words=["n was 2 at the first compile and is 3 now"])
+            Recompile(
+                frame="f1",
+                of="f0",
+                reasons=["0/0: L['n'] == 2"],
+                failed_guards=[FailedGuard(kind="value", source="n", before="2")],
+            )
         ],
     )
 
@@ -506,7 +515,7 @@ def hostile() -> Report:
         Source(
             file=EVIL,
             label=EVIL,
-            excerpts=[{"line": 1, "text": "\n".join([evil_line] * 3 + ["    " + "x" * 100_000, evil_line, evil_line])}],
+            excerpts=[Excerpt(line=1, text="\n".join([evil_line] * 3 + ["    " + "x" * 100_000, evil_line, evil_line]))],
         )
     ]
     r.error = Failure(type=EVIL, message=long, break_="b0")
@@ -525,7 +534,7 @@ def alone_run(graph: Graph) -> GraphRun:
         device="cpu", device_name="CPU, 2 threads", backend="inductor", calls=10,
         eager_seconds=523e-6, eager_spread=[505e-6, 640e-6], compiled_seconds=93e-6, compiled_spread=[90e-6, 101e-6],
         speed_up=523 / 93, eager_peak_bytes=12 * 2**20, compiled_peak_bytes=1536,
-        ops=[{"node": name, "seconds": 4e-6 * 2**i} for i, name in enumerate(names)],
+        ops=[OpTime(node=name, seconds=4e-6 * 2**i) for i, name in enumerate(names)],
         notes=["which branch it takes depends on the made-up data"],
     )  # fmt: skip
 
@@ -547,7 +556,7 @@ def layers_alone() -> Report:
     r = layers()
     r.graphs[0].run = alone_run(r.graphs[0])
     for i, op in enumerate(r.graphs[0].run.ops):
-        op["seconds"] = 1e-6 * (1 + i % 12)
+        op.seconds = 1e-6 * (1 + i % 12)
     return r
 
 
@@ -627,13 +636,24 @@ def regions() -> Report:
     """Breaks in regions: two allowed, one an error; the error is caught by the user's code."""
     allowed: dict[str, Any] = {"allowed": True, "error_on_graph_break": False}
     hit = [Hit(frame="f0", line=8, outcome="resumed", resumes=["f1"])]
-    b0 = broken("b0", 8, "log(x)", "        log(x)", region="In[3]:7", hits=hit, **allowed)
+    b0 = broken(
+        "b0", 8, "log(x)", "        log(x)", region=FlagOrigin(kind="with", file=CELL, line=7, cell=3), hits=hit, **allowed
+    )
     hit = [Hit(frame="f1", line=9, outcome="resumed", resumes=["f3"]), Hit(frame="f2", line=2, outcome="resumed")]
     text = "    torch._dynamo.graph_break()"
-    b1 = broken("b1", 2, text.strip(), text, function="inner", region="inner", hits=hit, **allowed)
+    b1 = broken(
+        "b1", 2, text.strip(), text, function="inner", region=FlagOrigin(kind="decorator", name="inner"), hits=hit, **allowed
+    )
     hit = [Hit(frame="f3", line=11, outcome="raised")]
     b2 = broken(
-        "b2", 11, "print(x)", "        print(x)", region="In[3]:10", error_on_graph_break=True, outcome="raised", hits=hit
+        "b2",
+        11,
+        "print(x)",
+        "        print(x)",
+        region=FlagOrigin(kind="with", file=CELL, line=10, cell=3),
+        error_on_graph_break=True,
+        outcome="raised",
+        hits=hit,
     )
     resumed: dict[str, Any] = {"kind": "resume", "code_name": "torch_dynamo_resume_in_f", "end_line": 12}
     return report(

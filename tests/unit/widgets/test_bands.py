@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from samples import CELL, broken, frame, regions, report
 
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import FlagOrigin, RegionLines, Report
 from dynascope.widgets.labels.bands import bands, region_name
 from dynascope.widgets.labels.words import Places
 from dynascope.widgets.model.build import view_model
@@ -30,7 +30,19 @@ def plain(x):
 """
 
 
-def made(line: int, region: str | None, flag: bool | None = False, source: str = SOURCE, **settings: Any) -> Report:
+def block(line: int, file: str = CELL) -> FlagOrigin:
+    return FlagOrigin(kind="with", file=file, line=line, cell=3 if file == CELL else None)
+
+
+def decorator(name: str) -> FlagOrigin:
+    return FlagOrigin(kind="decorator", name=name)
+
+
+def option(target: str) -> FlagOrigin:
+    return FlagOrigin(kind="option", name=target)
+
+
+def made(line: int, region: FlagOrigin, flag: bool | None = False, source: str = SOURCE, **settings: Any) -> Report:
     text = source.splitlines()[line - 1]
     b = broken("b0", line, text.strip(), text, region=region, error_on_graph_break=flag, allowed=flag is False)
     found = report(source, "plain", breaks=[b])
@@ -45,48 +57,50 @@ def lines(r: Report) -> list[int]:
 @pytest.mark.parametrize(
     ("line", "region", "found"),
     [
-        (4, "decorated", [2, 3, 4, 5]),
-        (13, "In[3]:10", [10, 11, 12, 13]),
-        (13, "In[3]:13", [10, 11, 12, 13]),  # the resume function enters the `with` again
-        (12, "In[3]:11", [11, 12]),
-        (9, "--region 8-9=allow", [8, 9]),
-        (9, "--region 9=allow", [9]),
-        (9, "--region plain=allow", list(range(7, 15))),
-        (9, "--region module.Class.plain=allow", list(range(7, 15))),
-        (9, "plain", []),  # nothing says that it is decorated
-        (9, "In[3]:9", []),  # no `with` around it sets a region
-        (9, "gone", []),
-        (9, "model.py:3", []),
-        (9, "this run", []),
-        (9, None, []),
+        (4, decorator("decorated"), [2, 3, 4, 5]),
+        (13, block(10), [10, 11, 12, 13]),
+        (13, block(13), [10, 11, 12, 13]),  # the resume function enters the `with` again
+        (12, block(11), [11, 12]),
+        (9, option("8-9"), [8, 9]),
+        (9, option("9"), [9]),
+        (9, option("plain"), list(range(7, 15))),
+        (9, option("module.Class.plain"), list(range(7, 15))),
+        (9, decorator("plain"), []),  # nothing says that it is decorated
+        (9, block(9), []),  # no `with` around it sets a region
+        (9, decorator("gone"), []),
+        (9, block(3, "model.py"), []),
+        (9, FlagOrigin(kind="run"), []),
+        (9, FlagOrigin(), []),
     ],
 )
-def test_a_region_is_as_long_as_its_block_function_or_lines(line: int, region: str | None, found: list[int]) -> None:
+def test_a_region_is_as_long_as_its_block_function_or_lines(line: int, region: FlagOrigin, found: list[int]) -> None:
     assert sorted(lines(made(line, region))) == found
 
 
 def test_a_region_that_a_resume_function_enters_again_has_the_place_of_its_with() -> None:
-    r = made(13, "In[3]:13")
+    r = made(13, block(13))
     assert region_name(r.breaks[0], Places(r)) == "In[3]:10"
     model = view_model(r)
     assert model["split"]["boxes"][0]["lines"] == ["In[3]:10: breaks allowed"]
     assert ["error_on_graph_break", "False (region In[3]:10)", ""] in model["details"]["b0"]["facts"]
     assert "allowed by region In[3]:10" in to_text(r, colour=False, width=200)
-    elsewhere = made(13, "model.py:9")
+    elsewhere = made(13, block(9, "model.py"))
     assert region_name(elsewhere.breaks[0], Places(elsewhere)) == "model.py:9"
 
 
 def test_what_the_run_asked_for_is_a_region_also_without_a_break() -> None:
     r = report(SOURCE, "plain")
-    told = {"first": 8, "last": 9, "error_on_graph_break": False, "set_by": "--region 8-9=allow"}
-    r.sources[0].regions = [told, {**told, "last": 20, "error_on_graph_break": True, "set_by": "--region plain=error"}]
+    r.sources[0].regions = [
+        RegionLines(first=8, last=9, error_on_graph_break=False, set_by=option("8-9")),
+        RegionLines(first=8, last=20, error_on_graph_break=True, set_by=option("plain")),
+    ]
     found = bands(Report.from_dict(r.to_dict()), Places(r))
     assert [found[CELL, n].who for n in (8, 9, 10)] == ["set by --region 8-9=allow"] * 2 + ["set by --region plain=error"]
 
 
 def test_where_the_flag_is_unknown_or_the_source_is_no_python_nothing_is_told() -> None:
-    assert lines(made(13, "In[3]:10", None)) == []
-    assert lines(made(2, "In[3]:1", source="with region(error_on_graph_break=False):\n    log(x\n")) == []
+    assert lines(made(13, block(10), None)) == []
+    assert lines(made(2, block(1), source="with region(error_on_graph_break=False):\n    log(x\n")) == []
 
 
 def test_a_frame_traced_under_another_flag_than_the_runs_is_a_region() -> None:

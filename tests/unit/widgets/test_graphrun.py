@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from samples import alone, layers_alone, one_break
 
-from dynascope.compiler.report import Graph, GraphRun, Node
+from dynascope.compiler.report import Graph, GraphRun, Node, OpTime
 from dynascope.widgets import view
+from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.model.fx_graph import value_text
-from dynascope.widgets.model.graph_run import bytes_text, heat, run_words
+from dynascope.widgets.model.graph_run import bytes_text, heat
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.render.text import to_text
 
@@ -39,13 +40,13 @@ def part(report: Any, graph: str, key: str) -> Any:
     ],
 )
 def test_the_verdict_in_words(facts: dict[str, Any], words: str) -> None:
-    told = run_words(run(**facts))
+    told = graph_run_words(run(**facts))
     assert told.startswith("On CPU: eager 2.0 ms")
     assert told.endswith(words)
 
 
 def test_heat_is_in_per_cent_of_the_slowest_and_says_the_time() -> None:
-    told = heat(run(ops=[{"node": "a", "seconds": 1e-6}, {"node": "b", "seconds": 199e-6}]))
+    told = heat(run(ops=[OpTime(node="a", seconds=1e-6), OpTime(node="b", seconds=199e-6)]))
     assert told == {"a": (1, "1 µs · < 1 %"), "b": (100, "199 µs · 100 %")}
     assert heat(None) == heat(run()) == {}
 
@@ -63,7 +64,7 @@ def test_the_drawing_and_the_list_bear_the_times() -> None:
 def test_a_fold_is_as_hot_as_what_it_holds() -> None:
     report = layers_alone()
     body = part(report, "g0", "graph")
-    taken = {op["node"]: op["seconds"] for op in report.graphs[0].run.ops}  # type: ignore[union-attr]
+    taken = {op.node: op.seconds for op in report.graphs[0].run.ops}  # type: ignore[union-attr]
     folds = body["picture"]["folds"]
     sums = [sum(taken.get(n["name"], 0) for n in body["nodes"][f["first"] : f["first"] + f["count"]]) for f in folds]
     assert [f.get("heat", 0) for f in folds] == [round(100 * s / max(sums)) for s in sums]

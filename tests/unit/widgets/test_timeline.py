@@ -82,8 +82,8 @@ def test_gathered_segments_keep_their_sums() -> None:
 
 def test_each_input_is_a_row_that_leads_to_what_was_compiled_for_it(report: Report) -> None:
     report.inputs = [
-        InputRun(arguments="float32[3]", words="ran from compiled code; a call takes 1 ms"),
-        InputRun(arguments="<b>", outcome="recompiled", frames=["f1"], compile_seconds=1.0, words="recompiled 1 frame"),
+        InputRun(arguments="float32[3]", seconds=1e-3),
+        InputRun(arguments="<b>", outcome="recompiled", frames=["f1"], recompiles=1, compile_seconds=1.0),
     ]
     time = view_model(report)["time"]
     assert time is not None

@@ -1,0 +1,51 @@
+"""Numbers and places as text, the same in a report's notes (written by the compiler) and in every view."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from dynascope.compiler.report.schema import Break, Frame
+
+
+def plural(n: int, word: str) -> str:
+    """`1 graph`, `2 graphs`."""
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def seconds(value: float) -> str:
+    """`0.84 s`, `31 ms`: for compile times."""
+    return f"{value * 1000:.0f} ms" if value < 0.1 else f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
+
+
+def time_text(value: float) -> str:
+    """`480 ns`, `12 µs`, `1.2 ms`, `0.84 s`: two or three digits, for run times."""
+    if value < 1e-6:
+        return f"{value * 1e9:.0f} ns"
+    if value < 1e-3:
+        return f"{value * 1e6:.0f} µs"
+    return f"{value * 1e3:.1f} ms" if value < 0.1 else seconds(value)
+
+
+def label(file: str, cell: int | None) -> str:
+    """Short name of a file or cell, as shown: `In[3]`, `model.py`."""
+    if cell is not None:
+        return f"In[{cell}]"
+    marimo = re.match(r"__marimo__cell_(\w+?)_?\.py$", os.path.basename(file))
+    if marimo:
+        return f"cell {marimo[1]}"
+    return "cell" if re.search(r"ipykernel_\d+[/\\]|^<ipython-input", file) else os.path.basename(file) or file
+
+
+def place(found: Break) -> str:
+    """`In[3]:4`, `model.py:12`: where a graph break is."""
+    return f"{label(found.file, found.cell)}:{found.line}"
+
+
+def dynamic_words(frame: Frame) -> str:
+    """Why a frame was traced with symbolic sizes at once: a note of its report, and a cause that a diff names."""
+    names = ", ".join(frame.dynamic_before)
+    return (
+        f"{frame.name} was traced with symbolic sizes because of earlier runs: {names} had other sizes there "
+        "(automatic dynamic shapes)"
+    )

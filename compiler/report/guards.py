@@ -1,0 +1,28 @@
+"""A guard that failed, as structured facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FailedGuardKind = Literal[
+    "size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor", "type", "object", "length",
+    "not empty", "global state", "value", "range", "minimum", "none found", "expression", "text", "unknown",
+]  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class FailedGuard:
+    """Why compiled code could not be used again: what it expected, and what it got."""
+
+    #: "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is known, an expression of
+    #: the compiler's; "text": the same as a sentence (reports of schema 1)
+    kind: FailedGuardKind = "unknown"
+    #: what was guarded, as the user writes it ("x", "self.scale"); of global state: which
+    source: str | None = None
+    #: of sizes and strides
+    dimension: int | None = None
+    #: the value that was compiled for (of a range: its start), and the one that was met (of a range: its end)
+    before: str | None = None
+    now: str | None = None
+    text: str = ""

@@ -1,0 +1,18 @@
+"""The registry by which a Report reaches what is above it: views, and graphs that run again.
+
+This layer imports nothing of theirs; the package's face (`dynascope/__init__.py`) fills the registry.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+#: name (or file suffix) -> "package.module:function", imported on first use; its first argument is what is lowered
+LOWERINGS: dict[str, str] = {}
+
+
+def lower(name: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call the function registered under `name`; KeyError where there is none."""
+    module, _, function = LOWERINGS[name].partition(":")
+    return getattr(importlib.import_module(module), function)(subject, *args, **kwargs)

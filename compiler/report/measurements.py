@@ -1,0 +1,201 @@
+"""The measured parts of a Report: profile, inputs, graphs run alone, compiled against eager.
+
+`None` means *unknown* (or *does not apply*); times are seconds.  Numbers and enums only: the views make the sentences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dynascope.compiler.report.guards import FailedGuard
+
+SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
+#: how the cost of a break was computed: the time between two graphs on the CPU, the time in which a device was idle; or not
+#: at all, because its frame runs eagerly and nobody knows how fast it would be compiled
+CostMethod = Literal["gap", "device idle", "eager frame"]
+#: when compiling has paid for itself: after `payback_calls`; unknown, because the compile time is; never, because compiled
+#: code is about as fast as eager code, or slower
+Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
+InputOutcome = Literal["reused", "recompiled", "compiled", "eager", "failed"]
+
+
+@dataclass(kw_only=True)
+class OpTime:
+    """One operation of a graph that was run alone: the median of its times."""
+
+    #: name of the graph's node
+    node: str
+    seconds: float
+
+
+@dataclass(kw_only=True)
+class GraphRun:
+    """One graph run again on its own: synthetic data of the recorded shapes, eager against compiled, without gradients."""
+
+    device: str
+    device_name: str
+    backend: str
+    calls: int
+    #: of one call: median, and the middle half; eager and compiled calls alternate
+    eager_seconds: float
+    eager_spread: list[float] = field(default_factory=list)
+    #: None: the backend could not compile it (a note says why)
+    compiled_seconds: float | None = None
+    compiled_spread: list[float] = field(default_factory=list)
+    #: eager by compiled
+    speed_up: float | None = None
+    #: the most that torch's allocators held during a call, beside the inputs; None: unknown
+    eager_peak_bytes: int | None = None
+    compiled_peak_bytes: int | None = None
+    #: each operation of the eager graph, in order
+    ops: list[OpTime] = field(default_factory=list)
+    #: how far the figures can be trusted, one sentence each
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class InputRun:
+    """One of several inputs: what the compiler did because of it, and what a call with it takes.  None: unknown."""
+
+    #: `float32[7, 3], scale=2`
+    arguments: str
+    #: reused (ran from compiled code), recompiled (a guard failed), compiled (code that no input had reached), eager (nothing
+    #: compiled runs: the recompile limit, say), failed (see `error`)
+    outcome: InputOutcome = "reused"
+    #: frames that the compiler worked on because of it, and how many of them were recompiles
+    frames: list[str] = field(default_factory=list)
+    recompiles: int = 0
+    #: of each recompile, the guard that failed
+    failed_guards: list[FailedGuard] = field(default_factory=list)
+    #: why it runs eagerly, in the compiler's words
+    reasons: list[str] = field(default_factory=list)
+    compile_seconds: float = 0.0
+    #: its first call, compiling included
+    first_seconds: float | None = None
+    #: a later call: median and the middle half; and eager
+    seconds: float | None = None
+    spread: list[float] = field(default_factory=list)
+    eager_seconds: float | None = None
+    #: the graphs that a call with it runs, in order
+    graphs: list[str] = field(default_factory=list)
+    #: whether compiling for it pays; None: nothing was compiled for it, or not timed
+    payback: Payback | None = None
+    payback_calls: int | None = None
+    error: str | None = None
+
+
+@dataclass(kw_only=True)
+class EagerOp:
+    """One kind of eager op in a gap."""
+
+    name: str
+    seconds: float
+    count: int = 1
+
+
+@dataclass(kw_only=True)
+class Segment:
+    """One stretch of a call on one lane.  The segments of the first lane follow one another without a hole."""
+
+    #: graph, gap (eager code and its ops), lookup (of guards in the cache), prologue (of a graph), wait (for the device),
+    #: unaccounted; on the lane of a device: kernel or copy
+    kind: SegmentKind
+    lane: str
+    #: seconds from the start of the call, and how long it took, in the one call that is drawn
+    start: float
+    duration: float
+    #: its short name
+    label: str
+    frame: str | None = None
+    graph: str | None = None
+    #: the break without which this stretch would not be there
+    break_: str | None = None
+    #: over all calls that took the same path: median, and the middle half of them
+    median: float | None = None
+    spread: list[float] = field(default_factory=list)
+    #: of a gap: its eager ops, slowest first
+    ops: list[EagerOp] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class CostParts:
+    """What the cost of a break is made of: seconds a call, medians."""
+
+    lookups: float = 0.0
+    prologue: float = 0.0
+    python: float = 0.0
+    synchronisation: float = 0.0
+
+
+@dataclass(kw_only=True)
+class BreakCost:
+    """What one break costs a call."""
+
+    break_: str
+    #: what would be gone without the break: median over the calls; None: unknown
+    seconds: float | None
+    #: of the call's time
+    share: float | None = None
+    spread: list[float] = field(default_factory=list)
+    #: how `seconds` was computed
+    method: CostMethod = "gap"
+    #: calls that it is the median of
+    calls: int = 0
+    parts: CostParts | None = None
+    #: eager ops of the gap: they would still have to run, in a graph, how fast is unknown
+    ops_seconds: float = 0.0
+    #: where the break makes Dynamo skip a frame: how long it runs eagerly
+    eager_seconds: float | None = None
+    #: how often a call meets it
+    times: float = 0.0
+
+
+@dataclass(kw_only=True)
+class Verdict:
+    """Eager against compiled, timed without the profiler; None: unknown."""
+
+    eager_seconds: float | None = None
+    compiled_seconds: float | None = None
+    #: the compiled call without what its breaks cost
+    without_breaks_seconds: float | None = None
+    compile_seconds: float | None = None
+    #: whether compiling pays; None: not timed
+    payback: Payback | None = None
+    payback_calls: int | None = None
+
+
+@dataclass(kw_only=True)
+class Profile:
+    """Where the time of a call goes, from `calls` more calls under torch.profiler."""
+
+    calls: int
+    #: of one call under the profiler: median, and the middle half
+    median_seconds: float
+    spread: list[float] = field(default_factory=list)
+    lanes: list[str] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    #: of the call's time, median over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted, device busy
+    shares: dict[str, float] = field(default_factory=dict)
+    #: the most expensive first; unknown ones last
+    breaks: list[BreakCost] = field(default_factory=list)
+    verdict: Verdict = field(default_factory=Verdict)
+    #: names of the devices it ran on
+    devices: list[str] = field(default_factory=list)
+    #: what repeating the call could not undo, and how far the figures can be trusted
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class Check:
+    """Compiled against eager: the outcome of `--check`."""
+
+    #: None: nothing could be compared, or a difference need not mean anything
+    agrees: bool | None = None
+    #: how many tensors, arrays, numbers and strings were compared: of "values", "effects" and "gradients"
+    compared: dict[str, int] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+    #: why `agrees` is None; else empty
+    why_not: str = ""
+    #: classes of what the call returns that could not be looked into
+    not_compared: list[str] = field(default_factory=list)

@@ -1,0 +1,96 @@
+"""Reports of schema 1, as schema 2 has them.
+
+Schema 1 held sentences where schema 2 has numbers and enums, and one string for who set `error_on_graph_break`.  What a
+sentence alone knew is read from it; a recompile's sentences are kept as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+Data = dict[str, Any]
+
+_PLACE = re.compile(r"^(?P<label>.+):(?P<line>\d+)$", re.S)
+_OPTION = re.compile(r"^--region (?P<target>.+)=(?:error|allow)$", re.S)
+_CALLS = re.compile(r"Median of (\d+) calls")
+
+
+def from_schema_1(data: Data) -> Data:
+    """The same report in schema 2; `data` is changed.  What does not look like a report is left to the validation."""
+    data["schema"] = 2
+    sources = list(_dicts(data.get("sources")))
+    names = [str(s.get("label")) for s in sources]
+    labels = {name: s for name, s in zip(names, sources, strict=True) if names.count(name) == 1 and "file" in s}
+    for found in _dicts(data.get("breaks")):
+        found["region"] = _origin(found.get("region"), labels)
+    for source in sources:
+        for lines in _dicts(source.get("regions")):
+            lines["set_by"] = _origin(lines.get("set_by"), labels)
+    for recompile in _dicts(data.get("recompiles")):
+        recompile["failed_guards"] = _guards(recompile.pop("words", None))
+    for run in _dicts(data.get("inputs")):
+        _input(run)
+    if isinstance(data.get("profile"), dict):
+        _profile(data["profile"])
+    return data
+
+
+def _dicts(value: Any) -> Iterator[Data]:
+    yield from (v for v in value if isinstance(v, dict)) if isinstance(value, list) else ()
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, (int, float)) else None
+
+
+def _origin(region: Any, labels: dict[str, Data]) -> Data:
+    """`default`, `this run`, `In[3]:4`, `model.py`, `--region g=allow`, or else the name of a decorated function."""
+    if not isinstance(region, str):
+        return {}
+    if region in ("default", "this run"):
+        return {"kind": "run" if region == "this run" else "default"}
+    if option := _OPTION.match(region):
+        return {"kind": "option", "name": option["target"]}
+    at = _PLACE.match(region)
+    if at or region in labels:
+        source = labels.get(at["label"] if at else region, {"file": at["label"] if at else region})
+        return {"kind": "with", "file": source["file"], "line": int(at["line"]) if at else None, "cell": source.get("cell")}
+    return {"kind": "decorator", "name": region}
+
+
+def _guards(words: Any) -> list[Data]:
+    return [{"kind": "text", "text": w} for w in words] if isinstance(words, list) else []
+
+
+def _input(run: Data) -> None:
+    compiled = run.get("outcome") in ("recompiled", "compiled")
+    if run.get("outcome") == "recompiled":
+        run["failed_guards"] = _guards(run.pop("reasons", None))
+    if run.get("payback_calls") is not None:
+        run["payback"] = "calls"
+    elif compiled and run.get("eager_seconds") is not None:
+        run["payback"] = "no gain"
+
+
+def _profile(profile: Data) -> None:
+    for cost in _dicts(profile.get("breaks")):
+        how = str(cost.pop("how", ""))
+        calls = _CALLS.search(how)
+        cost["method"] = (
+            "eager frame" if cost.get("seconds") is None else "device idle" if how.startswith("how long the device") else "gap"
+        )
+        cost["calls"] = int(calls[1]) if calls else 0
+        cost["parts"] = cost.get("parts") or None
+    verdict = profile.get("verdict")
+    if not isinstance(verdict, dict):
+        return
+    eager, compiled = _number(verdict.get("eager_seconds")), _number(verdict.get("compiled_seconds"))
+    if eager is None or compiled is None:
+        return
+    gain = eager - compiled
+    if gain > 0.03 * eager:
+        verdict["payback"] = "compile time unknown" if verdict.get("payback_calls") is None else "calls"
+    else:
+        verdict["payback"] = "slower" if gain < -0.03 * eager else "no gain"

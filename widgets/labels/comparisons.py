@@ -1,0 +1,106 @@
+"""The sentences of a diff, and of an expectation that a report does not meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.compiler.report import Break, Diff, Report, label, place, plural, seconds
+from dynascope.compiler.report.expect import Expectation
+from dynascope.widgets.labels.sentences import recompile_words
+
+_COUNTS = {
+    "graphs": "graph", "breaks": "graph break", "resumes": "resume function", "skipped": "skipped frame",
+    "recompiles": "recompile",
+}  # fmt: skip
+_KINDS = {"fixed": "fixed", "not_reached": "not reached", "new": "new", "moved": "moved", "changed": "changed"}
+
+
+def diff_lines(diff: Diff) -> list[str]:
+    """One sentence for each change, what matters most first."""
+    found = [f"new: {_line(b)}" for b in diff.new]
+    found += [f"fixed: {_line(b)}" for b in diff.fixed]
+    found += [f"not reached: {_line(b)}" for b in diff.not_reached]
+    found += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
+    found += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
+    for name, (before, now) in diff.counts.items():
+        if name != "breaks":
+            found.append(f"{plural(now, _COUNTS[name])} (before: {before}{_why(diff, name, before, now)})")
+    return [*found, *diff.causes, *unfinished(diff)] or ["nothing changed"]
+
+
+def diff_summary(diff: Diff) -> str:
+    """What changed, in a few words: `1 fixed · 2 new`."""
+    parts = [f"{len(found)} {what}" for kind, what in _KINDS.items() if (found := getattr(diff, kind))]
+    counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()]
+    otherwise = "traced with other sizes" if diff.causes else "not finished" if diff.unfinished else "nothing changed"
+    return " · ".join(parts or counts) or otherwise
+
+
+def unfinished(diff: Diff) -> list[str]:
+    """What cannot be said because one of the runs did not finish, one sentence each."""
+    sentences = {
+        "now": "this run did not finish: a break that it does not have is not known to be fixed",
+        "before": "the earlier run did not finish: a break that it does not have is not known to be new",
+    }
+    return [sentences[which] for which in diff.unfinished]
+
+
+def diff_times(diff: Diff) -> str:
+    """Seconds of compiling, now and before."""
+    before, now = diff.compile_seconds
+    return f"compiled in {seconds(now)} (before: {seconds(before)})"
+
+
+def diff_dict(diff: Diff) -> dict[str, Any]:
+    """A diff as JSON-ready data, with its sentences."""
+    return {
+        "fixed": [_line(b) for b in diff.fixed],
+        "not_reached": [_line(b) for b in diff.not_reached],
+        "new": [_line(b) for b in diff.new],
+        "moved": [_line(now) for _, now in diff.moved],
+        "changed": [_line(now) for _, now in diff.changed],
+        "counts": {name: list(pair) for name, pair in diff.counts.items()},
+        "compile_seconds": list(diff.compile_seconds),
+        "settings": {name: list(pair) for name, pair in diff.settings.items()},
+        "causes": diff.causes,
+        "unfinished": unfinished(diff),
+        "lines": diff_lines(diff),
+        "summary": diff_summary(diff),
+        "times": diff_times(diff),
+    }
+
+
+def _why(diff: Diff, name: str, before: int, now: int) -> str:
+    """Graphs are merged by a break that is fixed, and split by a new one."""
+    if name != "graphs":
+        return ""
+    return "; merged" if now < before and diff.fixed else "; split" if now > before and diff.new else ""
+
+
+def _outcome(found: Break) -> str:
+    return "allowed" if found.allowed and found.outcome == "resumed" else found.outcome
+
+
+def _line(found: Break) -> str:
+    return f"{place(found)} {found.source.strip()}"
+
+
+def unmet(report: Report, expected: Expectation) -> str:
+    """What was expected, what was found, and where: one line for each place."""
+    name = expected.name
+    lines = [f"expected {expected}, found {expected.found(report)}"]
+    if name in ("breaks", "unexpected"):
+        lines += [f"  {_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
+    elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
+        lines += [
+            f"  {label(f.file, f.cell)}:{f.line} {f.name} ({f.reason or name})" for f in report.frames if f.status == name
+        ]
+    elif name == "resumes":
+        lines += [f"  {label(f.file, f.cell)}:{f.line} resume in {f.name}" for f in report.frames if f.kind == "resume"]
+    elif name == "recompiles":
+        lines += [f"  {report.frame(r.frame).name}: {'; '.join(recompile_words(r))}" for r in report.recompiles]
+    elif name in ("graphs", "ops"):
+        for graph in report.graphs:
+            frame = report.frame(graph.frame)
+            lines.append(f"  {graph.id} in {frame.name} at {label(frame.file, frame.cell)}:{frame.line}, {graph.ops} ops")
+    return "\n".join(lines)

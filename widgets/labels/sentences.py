@@ -1,0 +1,229 @@
+"""The sentences of a report: its headline, costs, verdict, inputs, recompiles, made from the facts that it holds.
+
+Promises: what is unknown (None) is said to be unknown or left out; plain text, not yet made safe to show (`words.printable`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynascope.compiler.report import (
+    BreakCost,
+    FailedGuard,
+    FailedGuardKind,
+    GraphRun,
+    InputRun,
+    Profile,
+    Recompile,
+    Report,
+    place,
+    plural,
+    seconds,
+    time_text,
+)
+
+_GUARDS: dict[FailedGuardKind, str] = {
+    "size": "{source} had another size in dimension {dimension}: {before} before, {now} now",
+    "dtype": "{source} had another dtype: {before} before, {now} now",
+    "rank": "{source} had another number of dimensions: {before} before, {now} now",
+    "stride": "{source} had another memory layout (stride of dimension {dimension}): {before} before, {now} now",
+    "tensor class": "{source} was another kind of tensor: {before} before, {now} now",
+    "device": "{source} was on another device",
+    "not a tensor": "{source} was no longer a tensor, but {now}",
+    "type": "{source} had another type",
+    "object": "{source} was another object (redefined or reassigned)",
+    "length": "{source} had another length than {before}",
+    "not empty": "{source} was empty when it was compiled, and is not now",
+    "value": "{source} was {before} when it was compiled, and is not now",
+    "range": "{source} was between {before} and {now} when it was compiled, and is not now",
+    "minimum": "{source} was at least {before} when it was compiled, and is not now",
+    "none found": "no reason found: all guards held when Dynamo looked for it (threads that compile at once cause this)",
+    "expression": "this no longer held: {text}",
+    "text": "{text}",
+    "unknown": "a guard failed",
+}
+_GAP = (
+    "the time from the end of the graph before the break to the start of the graph after it: lookups of guards, prologues of "
+    "the code entered after it, and the eager Python in between, without the profiler's own time. Median of {calls} calls"
+)
+_DEVICE_IDLE = (
+    "how long the device had nothing to do because of the break: between the last kernel launched before it and the first "
+    "launched after it, but no more than the processor's own time in the gap. Median of {calls} calls"
+)
+_OPS = "; tensor ops in the gap ({time} a call) are not counted, in a graph they still have to run"
+_LOST = "; what fusing the two graphs would gain is unknown and not counted"
+_EAGER_FRAME = (
+    "unknown: the break makes Dynamo skip the whole frame, which runs eagerly for {time} a call; how long it would take "
+    "compiled is not known"
+)
+
+
+def headline(report: Report) -> str:
+    """`f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.8 s`."""
+    s = report.summary
+    unknown = s.cached > 0 and s.breaks == 0  # a cache hit says nothing of breaks: never "no breaks"
+    parts = [plural(s.graphs, "graph"), "graph breaks unknown" if unknown else plural(s.breaks, "graph break")]
+    if s.breaks and s.unexpected != s.breaks:
+        parts[-1] += f" ({s.breaks - s.unexpected} allowed)"
+    parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
+    if s.recompiles:
+        parts.append(plural(s.recompiles, "recompile"))
+    if s.cached:
+        parts.append(f"{s.cached} cached")
+    if s.unfinished:
+        parts.append(f"{s.unfinished} unfinished")
+    known = not s.frames or any(f.compile_seconds is not None for f in report.frames) or not s.unfinished
+    if known and (s.frames or not s.cached):
+        parts.append(f"compiled in {seconds(s.compile_seconds)}")
+    if report.error is not None and not report.error.caught:
+        parts.append("stopped by an error")
+    costly = next((c for c in report.profile.breaks if c.seconds), None) if report.profile else None
+    if costly is not None:
+        parts.append(f"fix first: {place(report.break_(costly.break_))} ({time_text(costly.seconds or 0)} a call)")
+    return f"{name(report)}: " + " · ".join(parts)
+
+
+def name(report: Report) -> str:
+    """What was compiled: `f, Net.forward`."""
+    return ", ".join(report.compiled) or "nothing compiled"
+
+
+# -- recompiles -------------------------------------------------------------------------------------
+
+
+def guard_words(guard: FailedGuard) -> str:
+    """Why compiled code could not be used again, for a reader who knows no guards."""
+    if guard.kind == "requires_grad":
+        wanted = "required a gradient" if guard.before == "True" else "required no gradient"
+        return f"{guard.source} {wanted} before, and does{' not' if guard.before == 'True' else ''} now"
+    if guard.kind == "global state":
+        return "a global setting of torch changed" + (f": {guard.source}" if guard.source else " (grad mode, autocast, ...)")
+    return _GUARDS[guard.kind].format(**vars(guard))
+
+
+def recompile_words(recompile: Recompile) -> list[str]:
+    """One sentence for each guard that failed; the compiler's own reasons where these are not understood."""
+    return list(dict.fromkeys(map(guard_words, recompile.failed_guards))) or recompile.reasons
+
+
+# -- what a break costs -----------------------------------------------------------------------------
+
+
+def cost_words(cost: BreakCost) -> str:
+    """`costs 1.2 ms a call, 34 %`; what is unknown is said to be."""
+    if cost.seconds is None:
+        return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
+    share = f", {100 * cost.share:.0f} %" if cost.share is not None else ""
+    return f"costs {time_text(cost.seconds)} a call{share}"
+
+
+def cost_method(cost: BreakCost) -> str:
+    """How that was computed, and what it leaves out."""
+    if cost.method == "eager frame":
+        return _EAGER_FRAME.format(time=time_text(cost.eager_seconds or 0))
+    words = (_DEVICE_IDLE if cost.method == "device idle" else _GAP).format(calls=cost.calls)
+    return words + (_OPS.format(time=time_text(cost.ops_seconds)) if cost.ops_seconds > 0 else "") + _LOST
+
+
+def first_to_fix(profile: Profile, report: Report) -> str:
+    """The break whose removal gains most, as far as that is known; empty where there is none."""
+    at = {b.id: place(b) + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
+    known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
+    unknown = [c for c in profile.breaks if c.seconds is None and c.eager_seconds]
+    words = []
+    if known:
+        best = known[0]
+        share = f", {100 * best.share:.0f} % of it" if best.share is not None else ""
+        words.append(f"the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
+    if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
+        worst = unknown[0]
+        words.append(
+            f"the break at {at[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
+            "(what compiling it gains is unknown)"
+        )
+    return f"Fix this first: {'; and '.join(words)}" if words else ""
+
+
+def verdict_words(profile: Profile) -> str:
+    """Eager against compiled, and when compiling has paid for itself; empty where either was not timed."""
+    v = profile.verdict
+    if v.eager_seconds is None or v.compiled_seconds is None:
+        return ""
+    words = f"Compiled it takes {time_text(v.compiled_seconds)}, eager {time_text(v.eager_seconds)}: "
+    if v.payback == "slower":
+        words += "compiling makes it slower"
+    elif v.payback == "no gain":
+        words += "compiling changes next to nothing"
+    else:
+        words += f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast"
+    if v.payback_calls is not None:
+        words += f"; compiling pays for itself after {v.payback_calls:,} calls"
+    if v.without_breaks_seconds is not None and any(c.share is not None for c in profile.breaks):
+        words += f"; without what its breaks cost it would take at most {time_text(v.without_breaks_seconds)}"
+    return words
+
+
+# -- inputs -----------------------------------------------------------------------------------------
+
+
+def input_words(run: InputRun) -> str:
+    """What the compiler had to do for this input, what a call takes, and whether that pays."""
+    if run.outcome == "failed":
+        return f"not measured: {run.error}"
+    reasons = list(dict.fromkeys(map(guard_words, run.failed_guards))) if run.outcome == "recompiled" else run.reasons
+    why = f": {'; '.join(reasons[:2])}" if reasons else ""
+    if run.outcome == "recompiled":
+        words = f"recompiled {plural(run.recompiles, 'frame')} in {seconds(run.compile_seconds)}{why}"
+    elif run.outcome == "compiled":
+        words = f"compiled more code in {seconds(run.compile_seconds)}"
+    else:
+        words = f"runs eagerly{why}" if run.outcome == "eager" else "ran from compiled code"
+    if run.seconds is None:
+        return words
+    words += f"; a call takes {time_text(run.seconds)}"
+    if run.outcome != "eager" and run.eager_seconds is not None:
+        words += f", eager {time_text(run.eager_seconds)}"
+    if run.payback_calls is not None:
+        words += f": pays back after {run.payback_calls:,} calls"
+    elif run.payback == "compile time unknown":
+        words += ": after how many calls it pays back is unknown"
+    elif run.payback is not None:
+        words += ": never pays back"
+    return words
+
+
+def inputs_summary(runs: Sequence[InputRun]) -> str:
+    """`5 inputs: 2 make the compiler work again (1.3 s), 1 runs eagerly`."""
+    many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
+    parts = []
+    if many:
+        cost = seconds(sum(r.compile_seconds for r in many))
+        parts.append(f"{len(many)} {'makes' if len(many) == 1 else 'make'} the compiler work again ({cost})")
+    eager = sum(r.outcome == "eager" for r in runs)
+    if eager:
+        parts.append(f"{eager} {'runs' if eager == 1 else 'run'} eagerly")
+    failed = sum(r.outcome == "failed" for r in runs)
+    if failed:
+        parts.append(f"{failed} could not be measured")
+    return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none makes the compiler work again'}"
+
+
+# -- a graph run alone ------------------------------------------------------------------------------
+
+
+def graph_run_words(run: GraphRun) -> str:
+    """`On CPU, 2 threads: eager 0.52 ms, inductor 93 µs a call, 5.6 times as fast`."""
+    words = f"On {run.device_name}: eager {time_text(run.eager_seconds)}"
+    if run.compiled_seconds is None:
+        return f"{words} a call; {run.backend} could not compile it"
+    words += f", {run.backend} {time_text(run.compiled_seconds)} a call"
+    if run.speed_up is None:
+        return words
+    if _overlap(run.eager_spread, run.compiled_spread):  # a difference below that of two calls of the same kind is none
+        return f"{words}, no clear difference"
+    times = run.speed_up if run.speed_up >= 1 else 1 / run.speed_up
+    return f"{words}, {times:.{1 if times < 10 else 0}f} times as {'fast' if run.speed_up >= 1 else 'slow'}"
+
+
+def _overlap(one: list[float], other: list[float]) -> bool:
+    return len(one) == len(other) == 2 and one[0] <= other[1] and other[0] <= one[1]
