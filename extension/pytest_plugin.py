@@ -126,11 +126,11 @@ class ExpectingBlock:
 
     def __enter__(self) -> Recording:
         import dynascope
-        from dynascope.compiler.driver.retrace import fresh
+        from dynascope.compiler.driver.retrace import retracing
 
         self.entered = True
         self.recording = self._stack.enter_context(dynascope.observe())
-        self._stack.enter_context(fresh())  # else what an earlier test has compiled would not be seen
+        self._stack.enter_context(retracing())  # else what an earlier test has compiled would not be seen
         return self.recording
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

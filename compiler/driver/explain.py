@@ -17,7 +17,7 @@ from typing import Any
 
 from dynascope.compiler.accuracy import check
 from dynascope.compiler.driver.regions import region
-from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import inputs, measure
 from dynascope.compiler.recording.recording import Progress, observe
 from dynascope.compiler.report import Report
@@ -177,8 +177,8 @@ def explain(
         last, measured, tried = measure.LastCall(_warn), None, None
         watched, checked = check.LastCall(), None
         try:
-            with recording, environment(chosen), fresh() as freshen:
-                freshen(function)
+            with recording, environment(chosen), retracing() as trace_anew:
+                trace_anew(function)
                 compiled = entry(function, chosen)
                 if chosen.check:
                     compiled = watched.watch(function, compiled)

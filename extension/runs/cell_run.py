@@ -179,22 +179,22 @@ class Run:
 
     def _run(self, recording: Any) -> Any:
         from dynascope.compiler.driver.explain import entry, environment
-        from dynascope.compiler.driver.retrace import fresh
+        from dynascope.compiler.driver.retrace import retracing
 
         if not self.compiles:
-            with fresh() if self.fresh else contextlib.nullcontext():
+            with retracing() if self.fresh else contextlib.nullcontext():
                 return cells.run_statements(self.shell, self.cell)
 
         def enter(target: Any) -> Any:
             if getattr(target, "__name__", "") == CELL:
-                freshen(target)  # so that nothing of it stays behind
+                trace_anew(target)  # so that nothing of it stays behind
             made = entry(target, self.settings)
             if self.controls is not None and self.controls.places:
                 made = self._inheriting(made, entry(target, self.settings.replace(error_on_graph_break=None)))
             return made
 
         regions = self.controls(recording.events) if self.controls is not None else contextlib.nullcontext()
-        with environment(self.settings), internals.flag_kept(), regions, fresh() as freshen:
+        with environment(self.settings), internals.flag_kept(), regions, retracing() as trace_anew:
             watchers: list[Any] = []
             if self.settings.check:
                 watchers.append(check.LastCall())
@@ -209,7 +209,7 @@ class Run:
                     made = watcher.watch(target, made, namespace if is_cell else None)
                 return made
 
-            value = self._run_rule(recording, watched if watchers else enter, freshen)
+            value = self._run_rule(recording, watched if watchers else enter, trace_anew)
             if self.settings.check:
                 self.checked = interruptible(watchers[0].compare)
             if self.settings.profile is not None:
@@ -243,22 +243,22 @@ class Run:
 
         return LastCall(warn, lambda: capture_output(stdout=False, stderr=False))
 
-    def _run_rule(self, recording: Any, enter: Callable[[Any], Any], freshen: Callable[[Any], None]) -> Any:
+    def _run_rule(self, recording: Any, enter: Callable[[Any], Any], trace_anew: Callable[[Any], None]) -> Any:
         """Run the cell by the rule that fits it: `-f`, definitions, or statements."""
         if self.settings.function:
-            return self._run_targets(recording, enter, freshen)
+            return self._run_targets(recording, enter, trace_anew)
         found = definitions(self.cell, self.shell.user_ns)
         if found:
-            return self._run_entries(recording, found, enter, freshen)
+            return self._run_entries(recording, found, enter, trace_anew)
         recording.compiled.append(STATEMENTS)
         self.notes.extend(statements.notes(self.cell))
         return statements.run(self.shell, self.cell, enter)
 
-    def _run_targets(self, recording: Any, enter: Callable[[Any], Any], freshen: Callable[[Any], None]) -> Any:
+    def _run_targets(self, recording: Any, enter: Callable[[Any], Any], trace_anew: Callable[[Any], None]) -> Any:
         """Rule 1."""
         names = self.settings.function
         recording.compiled.extend(names)
-        targets = Targets(enter, freshen)
+        targets = Targets(enter, trace_anew)
 
         def look(statement: Any = None) -> None:
             for name in names:
@@ -288,7 +288,7 @@ class Run:
                 self.notes.append(f"{name} was not called in this run: call it in the cell to compile it.")
 
     def _run_entries(
-        self, recording: Any, found: list[Definition], enter: Callable[[Any], Any], freshen: Callable[[Any], None]
+        self, recording: Any, found: list[Definition], enter: Callable[[Any], Any], trace_anew: Callable[[Any], None]
     ) -> Any:
         """Rule 2."""
         names = list(dict.fromkeys(d.name for d in found if d.refused is None))
@@ -296,7 +296,7 @@ class Run:
         for definition in found:
             if definition.refused is not None:
                 self.notes.append(f"{definition.name} ran as it stands: it is {definition.refused}.")
-        entries = Entries(found, enter, freshen)
+        entries = Entries(found, enter, trace_anew)
         defined = {id(d.node): d.name for d in found}
 
         def make(tree: Any, mode: str) -> CodeType:

@@ -14,9 +14,9 @@ import torch
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.profile import measure as profiles
 from dynascope.compiler.profile.break_costs import first_to_fix
-from dynascope.compiler.replay.clone import Copies, NotRepeatable
-from dynascope.compiler.replay.replay import Repeat
-from dynascope.compiler.replay.snapshot import World
+from dynascope.compiler.replay.clone import Clones, NotRepeatable
+from dynascope.compiler.replay.replay import RecordedCall
+from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.report import Break, BreakCost, Profile, Report
 from dynascope.compiler.torch_private import internals
 
@@ -85,9 +85,9 @@ def test_parameters_that_a_step_moves_are_put_back() -> None:
         (weight * x).sum().backward()
         optimizer.step()
 
-    plain = Repeat(step, (torch.ones(3),), {})
+    plain = RecordedCall(step, (torch.ones(3),), {})
     step(torch.ones(3))
-    with plain.without_trace() as prepare:
+    with plain.replaying() as prepare:
         for _ in range(3):
             args, kwargs = prepare()
             step(*args, **kwargs)
@@ -99,7 +99,7 @@ def test_copies_keep_strides_aliasing_and_identity() -> None:
     base = torch.arange(12.0).reshape(3, 4)
     view, turned = base[1:], base.t()
     expanded = torch.ones(1, 3).expand(5, 3)
-    made = Copies()([base, {"v": view, "t": turned}, (expanded, base)])
+    made = Clones()([base, {"v": view, "t": turned}, (expanded, base)])
     assert made[0] is made[2][1]
     assert made[0] is not base
     made[0].add_(1)
@@ -114,7 +114,7 @@ def test_a_generator_cannot_be_repeated() -> None:
         yield 1
 
     with pytest.raises(NotRepeatable, match="generator"):
-        Copies()([numbers()])
+        Clones()([numbers()])
     report = explain(lambda x, g: x + 1, backend="eager", profile=2)(torch.ones(2), numbers())
     assert report.profile is None
     assert any("generator, which runs only once" in note for note in report.notes)
@@ -153,14 +153,14 @@ def test_a_call_that_asks_the_user_is_not_repeated() -> None:
     def asks(x: torch.Tensor) -> torch.Tensor:
         return x + len(input())
 
-    assert "waits for you" in (Repeat(asks, (torch.ones(1),), {}).why_not or "")
+    assert "waits for you" in (RecordedCall(asks, (torch.ones(1),), {}).refusal or "")
 
 
 def test_an_unknown_failure_of_the_repeated_call_is_told() -> None:
     def once(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("only once")
 
-    measured = profiles.measure(once, Repeat(once, (torch.ones(1),), {}), 2)
+    measured = profiles.measure(once, RecordedCall(once, (torch.ones(1),), {}), 2)
     assert measured.failed == "the call was not profiled: run again it raised ValueError: only once"
 
 

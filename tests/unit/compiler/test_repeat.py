@@ -29,8 +29,8 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.replay.clone import Copies
-from dynascope.compiler.replay.replay import Repeat
+from dynascope.compiler.replay.clone import Clones
+from dynascope.compiler.replay.replay import RecordedCall
 
 ARRAY = np.zeros(3)
 
@@ -40,12 +40,12 @@ def fresh_torch() -> None:
     torch._dynamo.reset()
 
 
-def again(function: Callable[..., Any], *args: Any) -> Repeat:
+def again(function: Callable[..., Any], *args: Any) -> RecordedCall:
     """Call once, then three times without a trace."""
-    repeat = Repeat(function, args, {})
+    repeat = RecordedCall(function, args, {})
     function(*args)
-    assert repeat.why_not is None
-    with repeat.without_trace() as prepare:
+    assert repeat.refusal is None
+    with repeat.replaying() as prepare:
         for _ in range(3):
             args, kwargs = prepare()
             function(*args, **kwargs)
@@ -73,10 +73,10 @@ def test_assigned_data_are_put_back() -> None:
         linear.weight.data = linear.weight.data + 1
         return linear(x)
 
-    repeat = Repeat(f, (torch.ones(2),), {})
+    repeat = RecordedCall(f, (torch.ones(2),), {})
     f(torch.ones(2))
     kept.append(linear.weight.data_ptr())
-    with repeat.without_trace() as prepare:
+    with repeat.replaying() as prepare:
         for _ in range(3):
             args, kwargs = prepare()
             f(*args, **kwargs)
@@ -125,7 +125,7 @@ def test_arrays_and_buffers_are_put_back() -> None:
 
 def test_copied_arrays_share_memory_as_the_originals_do() -> None:
     base = np.arange(12.0).reshape(3, 4)
-    made = Copies()([base, base[::-1, 1:], np.array([[1]], dtype=object)])
+    made = Clones()([base, base[::-1, 1:], np.array([[1]], dtype=object)])
     made[0] += 1
     assert made[1].tolist() == (base[::-1, 1:] + 1).tolist()
     assert base[0, 0] == 0
@@ -197,7 +197,7 @@ def test_hidden_state_is_told() -> None:
     def f(x: torch.Tensor) -> None:
         hidden.put(1)
 
-    assert ["_queue.SimpleQueue" in note for note in again(f, torch.ones(1)).warnings()] == [True]
+    assert ["_queue.SimpleQueue" in note for note in again(f, torch.ones(1)).side_effects] == [True]
 
 
 def test_a_connection_to_a_database_is_told_though_it_can_be_called() -> None:
@@ -206,7 +206,7 @@ def test_a_connection_to_a_database_is_told_though_it_can_be_called() -> None:
         def f(x: torch.Tensor) -> None:
             database.execute("select 1")
 
-        assert ["sqlite3.Connection" in note for note in Repeat(f, (torch.ones(1),), {}).warnings()] == [True]
+        assert ["sqlite3.Connection" in note for note in RecordedCall(f, (torch.ones(1),), {}).side_effects] == [True]
 
 
 def test_operators_and_ufuncs_have_no_hidden_state() -> None:
@@ -215,7 +215,7 @@ def test_operators_and_ufuncs_have_no_hidden_state() -> None:
     def f(x: torch.Tensor) -> Any:
         return first([log(2.0), torch.relu, len])
 
-    assert Repeat(f, (torch.ones(1),), {}).warnings() == []
+    assert RecordedCall(f, (torch.ones(1),), {}).side_effects == []
 
 
 def test_usual_objects_are_nothing_to_tell_of() -> None:
@@ -259,7 +259,7 @@ def test_objects_that_raise_when_looked_at() -> None:
     again(f, torch.ones(1))
     assert vars(hostile) == {"n": 1}
     assert loud["a"] == 2
-    assert Repeat(lambda x: x, (hostile,), {}).why_not is None
+    assert RecordedCall(lambda x: x, (hostile,), {}).refusal is None
 
 
 def test_what_cannot_be_looked_at_does_not_fail_the_call() -> None:
@@ -269,8 +269,8 @@ def test_what_cannot_be_looked_at_does_not_fail_the_call() -> None:
             raise KeyError("class")
 
     worse = Worse()
-    repeat = Repeat(lambda x: (x, worse), (torch.ones(1),), {})
-    assert repeat.why_not == "looking at what it reaches raised KeyError: 'class'"
+    repeat = RecordedCall(lambda x: (x, worse), (torch.ones(1),), {})
+    assert repeat.refusal == "looking at what it reaches raised KeyError: 'class'"
 
 
 def test_ordered_dicts_keep_their_order() -> None:
@@ -305,13 +305,13 @@ def test_lightly_puts_back_what_calls_were_seen_to_change_and_the_end_puts_back_
             second.add_(1)
             log.append(1)
 
-    repeat = Repeat(f, (False,), {})
-    with repeat.without_trace() as prepare:
+    repeat = RecordedCall(f, (False,), {})
+    with repeat.replaying() as prepare:
         prepare()
         f(late=False)
         prepare()  # looks at everything: `first` is what calls change
         f(late=True)
-        prepare(lightly=True)
+        prepare(only_changed=True)
         assert (first.item(), second.item(), log) == (0.0, 1.0, [0, 1])
     assert (first.item(), second.item(), log) == (0.0, 0.0, [0])
 
@@ -353,9 +353,9 @@ def test_copies_are_inference_tensors_where_their_originals_are() -> None:
     plain = torch.ones(3)
     with torch.inference_mode():
         of_inference = torch.ones(3)
-        made = Copies()([plain, of_inference])
+        made = Clones()([plain, of_inference])
     assert [t.is_inference() for t in made] == [False, True]
-    assert [t.is_inference() for t in Copies()([plain, of_inference])] == [False, True]
+    assert [t.is_inference() for t in Clones()([plain, of_inference])] == [False, True]
     report = explain(lambda x: x * 2, backend="eager", profile=1)(of_inference)
     assert report.profile is not None
     assert [s.graph for s in report.profile.segments if s.kind == "graph"] == ["g0"]
@@ -364,7 +364,7 @@ def test_copies_are_inference_tensors_where_their_originals_are() -> None:
 def test_an_argument_that_was_computed_can_be_changed_in_place_by_each_call() -> None:
     weight = torch.ones(3, requires_grad=True)
     hidden = (weight * 2).expand(2, 3).t()
-    copied = Copies()([hidden, hidden])
+    copied = Clones()([hidden, hidden])
     assert copied[0] is copied[1]
     assert (copied[0].is_leaf, copied[0].requires_grad, copied[0].stride()) == (False, True, hidden.stride())
     assert torch.equal(copied[0], hidden)
@@ -383,8 +383,8 @@ def test_only_the_output_of_the_repeated_calls_is_held_back(capsys: pytest.Captu
         print("another thread", flush=True)
         print("another thread", file=sys.stderr)
 
-    repeat = Repeat(f, (1,), {})
-    with repeat.without_trace() as prepare:
+    repeat = RecordedCall(f, (1,), {})
+    with repeat.replaying() as prepare:
         args, kwargs = prepare()
         f(*args, **kwargs)
         assert not sys.stdout.isatty()
@@ -451,7 +451,7 @@ def test_pythons_own_machinery_is_put_back(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_goes_out_of_the_program_is_told_before_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, silent, lines = logging.getLogger("dynascope.tests"), logging.getLogger("dynascope.silent"), queue.Queue[int]()
     monkeypatch.setattr(logging.getLogger(), "handlers", [logging.NullHandler()])
-    assert Repeat(lambda x: silent.info("x"), (torch.ones(1),), {}).warnings() == []
+    assert RecordedCall(lambda x: silent.info("x"), (torch.ones(1),), {}).side_effects == []
     monkeypatch.setattr(logging.getLogger(), "handlers", [logging.StreamHandler()])
     with open(tmp_path / "out.txt", "w") as file:
         for function, words in (
@@ -460,7 +460,7 @@ def test_what_goes_out_of_the_program_is_told_before_the_call(tmp_path: Path, mo
             (lambda x: logging.info("x"), "a logger (root)"),
             (lambda x: lines.put(x), "a queue"),
         ):
-            assert [words in sentence for sentence in Repeat(function, (torch.ones(1),), {}).warnings()] == [True]
+            assert [words in sentence for sentence in RecordedCall(function, (torch.ones(1),), {}).side_effects] == [True]
 
 
 def test_operators_of_which_python_shows_nothing_are_told() -> None:
@@ -472,7 +472,7 @@ def test_operators_of_which_python_shows_nothing_are_told() -> None:
         return torch.ops.dynascope_foreign.same(x)
 
     f(torch.ones(1))
-    assert ["torch.ops.dynascope_foreign" in note for note in Repeat(f, (torch.ones(1),), {}).warnings()] == [True]
+    assert ["torch.ops.dynascope_foreign" in note for note in RecordedCall(f, (torch.ones(1),), {}).side_effects] == [True]
     library._destroy()
 
 
@@ -546,14 +546,14 @@ def test_a_lock_that_is_given_back_is_nothing_to_tell_of_and_one_that_is_kept_en
                 pass
 
     repeat = again(harmless, torch.ones(1))
-    assert repeat.warnings() == repeat.notes == []
+    assert repeat.side_effects == repeat.notes == []
     for lock in locks:
-        repeat = Repeat(lambda x, lock=lock: lock.acquire(), (torch.ones(1),), {})
-        assert repeat.why_not is None
+        repeat = RecordedCall(lambda x, lock=lock: lock.acquire(), (torch.ones(1),), {})
+        assert repeat.refusal is None
         repeat.function(None)
-        assert "could wait for it for ever" in (repeat.why_not or "")
+        assert "could wait for it for ever" in (repeat.refusal or "")
         lock.release()
-        assert repeat.why_not is None
+        assert repeat.refusal is None
 
 
 def test_a_file_that_is_only_read_is_put_back_to_its_place(tmp_path: Path) -> None:
@@ -565,7 +565,7 @@ def test_a_file_that_is_only_read_is_put_back_to_its_place(tmp_path: Path) -> No
             binary.read(2)
 
         repeat = again(f, torch.ones(1))
-        assert repeat.warnings() == repeat.notes == []
+        assert repeat.side_effects == repeat.notes == []
         assert (text.read(), binary.read()) == ("bcdef", b"cdef")
 
 
@@ -579,7 +579,7 @@ def test_arrays_in_files_are_nothing_to_tell_of_and_those_only_read_are_not_copi
         return x + float(data[0])
 
     repeat = again(f, torch.ones(1), only_read[1:])
-    assert repeat.warnings() == repeat.notes == []
+    assert repeat.side_effects == repeat.notes == []
     assert (written[0], bare.tell(), bare[:]) == (1, 1, b"\x07\0\0\0")
-    assert Copies()(only_read[1:]).base is only_read
-    assert Copies()(written) is not written
+    assert Clones()(only_read[1:]).base is only_read
+    assert Clones()(written) is not written
