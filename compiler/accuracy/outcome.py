@@ -6,6 +6,7 @@ and those that it leaves in `.grad`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
@@ -136,7 +137,7 @@ def _names_of(target: Any) -> dict[int, str]:
         code = function.__code__
         known |= {name: function.__globals__.get(name) for name in names_used(code)}
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        known |= {name: value_or_absent(lambda cell=cell: cell.cell_contents) for name, cell in cells}
+        known |= {name: value_or_absent(functools.partial(getattr, cell, "cell_contents")) for name, cell in cells}
     found: dict[int, str] = {}
     for name, value in known.items():
         if isinstance(value, torch.Tensor):

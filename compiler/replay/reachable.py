@@ -172,6 +172,8 @@ class Reachable:
 
 
 def _attributes(value: Any) -> list[Any]:
+    if state.is_array(value):  # of one in a file this is the file, which its values are restored in
+        return []
     return list((state.attributes_of(value) or {}).values())
 
 
@@ -179,7 +181,7 @@ def _plain_referents(value: Any) -> list[Any]:
     """What Python's garbage collector knows that an object refers to."""
     if state.is_array(value):
         base = [value.base] if state.is_array(value.base) else []
-        return [*base, *(_array_items(value) if value.dtype.hasobject else ())]
+        return [*base, *(sys.modules["numpy"].asarray(value).ravel().tolist() if value.dtype.hasobject else ())]
     if isinstance(value, weakref.ReferenceType):
         return [value()]
     if isinstance(value, types.BuiltinFunctionType):
@@ -189,10 +191,6 @@ def _plain_referents(value: Any) -> list[Any]:
         return found
     # a dict below a C function is that function's own business, only what it holds is looked at
     return [inner for v in found for inner in (v.values() if type(v) is dict else [v])]
-
-
-def _array_items(array: Any) -> list[Any]:
-    return list(sys.modules["numpy"].asarray(array).ravel().tolist())
 
 
 def _compiled_from(value: Any) -> Any:

@@ -96,7 +96,7 @@ def _is_hidden(value: Any) -> bool:
         return False
     if any("__slots__" in vars(c) for c in kind.__mro__) or next(state.library_states(value), None) or state.is_array(value):
         return False
-    if callable(value) and _package(kind) in _CODE_OF_LIBRARIES:
+    if _package(kind) == "functools" or (callable(value) and _package(kind) in _CODE_OF_LIBRARIES):
         return False
     # equal by value, and with a hash: not made to be changed
     return _defined(kind, "__hash__") in (None, object.__hash__)
