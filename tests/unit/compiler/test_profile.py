@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import measure as profiles
 from dynascope.compiler.profile.break_costs import first_to_fix
 from dynascope.compiler.replay.clone import Clones
@@ -213,19 +214,20 @@ def test_only_functions_that_a_run_has_made_are_searched_for(monkeypatch: pytest
         searched.append(len(objects))
         return search(*objects)
 
-    def f(x: torch.Tensor, keep: bool) -> torch.Tensor:
+    def f(keep: bool) -> None:
         inner = lambda y: y + 1  # noqa: E731
         if keep:
             made.append(inner)
-        return inner(x) * 2
 
     monkeypatch.setattr(gc, "get_referrers", counted)
     monkeypatch.setattr(sys, "getrefcount", lambda value: 1)  # a count is no proof: Python 3.14 leaves out borrowed references
-    explain(f, backend="eager")(torch.ones(2), keep=False)
-    assert searched == []
-    explain(f, backend="eager")(torch.ones(2), keep=True)
-    assert searched == [1]
-    assert made[0].__code__ in [code for code in f.__code__.co_consts if code is made[0].__code__]
+    own = [code for code in f.__code__.co_consts if hasattr(code, "co_code")]
+    for keep in (False, True):
+        with retracing() as trace_anew:
+            trace_anew(f)
+            f(keep=keep)
+    assert searched == [1]  # one code object, once
+    assert made[0].__code__ is own[0]
 
 
 def test_what_check_puts_around_a_call_is_not_measured() -> None:
