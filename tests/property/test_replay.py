@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import random
 import sys
@@ -59,7 +60,8 @@ arguments = (torch.ones(3, 2), {"t": torch.zeros(2), "list": [], "a": np.ones(2)
 """
 
 CHANGES = (
-    "x.add_(1)", "x[0] = COUNT", "state['n'] = state.get('n', 0) + 1", "state['t'].mul_(2).add_(1)", "state['a'] += 1",
+    "x.add_(1)", "x[0] = COUNT", "state['n'] = state.get('n', 0) + 1",
+    "state.setdefault('t', torch.zeros(2)).mul_(2).add_(1)", "state['a'] += 1",
     "state['list'].append(x.sum().item())", "state.pop('t', None) if 't' in state else state.update(t=torch.ones(2))",
     "given.use(); given.tensor = given.tensor + 1", "given.tensor.add_(1)", "pair[0].mul_(2)",
     "pair[1].append(pair[0].sum())", "also.append(len(shared))", "shared.insert(0, COUNT)", "model(x)",
@@ -146,34 +148,33 @@ def unchanged_process() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 
 @contextlib.contextmanager
-def interrupted(line: int | None) -> Iterator[None]:
-    """Raise KeyboardInterrupt when so many lines of the program or of `replay` have run."""
+def interrupted(line: int) -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt when so many lines of the program or of `replay` have run; yields the number that are left."""
     left, before = [line], sys.gettrace()
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith((OURS, "<made world>")):
             return None
-        if event == "line" and left[0] is not None:
+        if event == "line":
             left[0] -= 1
             if left[0] == 0:
                 raise KeyboardInterrupt
         return trace
 
-    if line is not None:
-        sys.settrace(trace)
+    sys.settrace(trace)
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            yield
+            yield left
     finally:
         sys.settrace(before)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
 @given(
-    changes=st.lists(st.sampled_from(CHANGES), min_size=1, max_size=8),
+    changes=st.lists(st.sampled_from(CHANGES), min_size=3, max_size=14, unique=True),
     adam=st.booleans(),
     turns=st.lists(st.booleans(), min_size=1, max_size=4),
-    interrupt=st.none() | st.integers(1, 3000),
+    interrupt=st.none() | st.none() | st.integers(1, 3000),
 )
 def test_replays_leave_everything_as_the_one_call(
     changes: list[str], adam: bool, turns: list[bool], interrupt: int | None
@@ -192,7 +193,7 @@ def test_replays_leave_everything_as_the_one_call(
         before = described(world["arguments"], {})
         world["f"](*world["arguments"])
         assert everything(world) == expected
-        with interrupted(interrupt), recorded.replaying() as prepare:
+        with interrupted(interrupt) if interrupt else contextlib.nullcontext(), recorded.replaying() as prepare:
             for only_changed in turns:
                 args, kwargs = prepare(only_changed=only_changed)
                 if interrupt is None and not only_changed:
@@ -211,3 +212,19 @@ def without_versions(value: Any) -> Any:
         is_tensor = len(value) == 9 and value[0] in ("Tensor", "Parameter")
         return [without_versions(v) for i, v in enumerate(value) if not (is_tensor and i in (3, 4))]
     return value
+
+
+def test_an_interrupt_at_any_moment_leaves_everything_as_the_one_call() -> None:
+    """Also one that comes while everything is restored."""
+    world = a_world(["COUNT += 1", "x.add_(1)", "model(x)", "shared.append(COUNT)", "thing.use()"], adam=False)
+    with unchanged_process():
+        recorded = RecordedCall(world["f"], world["arguments"], {})
+        world["f"](*world["arguments"])
+        expected = everything(world)
+        for line in itertools.count(1, 37):
+            with interrupted(line) as lines_left, recorded.replaying() as prepare:
+                args, kwargs = prepare()
+                world["f"](*args, **kwargs)
+            assert everything(world) == expected, line
+            if lines_left[0] > 0:
+                break  # it was never interrupted
