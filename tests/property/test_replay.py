@@ -221,7 +221,7 @@ def test_an_interrupt_at_any_moment_leaves_everything_as_the_one_call() -> None:
         recorded = RecordedCall(world["f"], world["arguments"], {})
         world["f"](*world["arguments"])
         expected = everything(world)
-        for line in itertools.count(1, 37):
+        for line in itertools.count(1, 211):
             with interrupted(line) as lines_left, recorded.replaying() as prepare:
                 args, kwargs = prepare()
                 world["f"](*args, **kwargs)
