@@ -17,7 +17,7 @@ import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from dynascope.compiler.replay import side_effects, state
@@ -28,7 +28,7 @@ from dynascope.compiler.torch_private import custom_operators, marks, tensor_sta
 #: objects that are looked at
 MOST_OBJECTS = 200_000
 
-_LEAVES = (type(None), bool, int, float, complex, str, bytes, range, slice, ModuleType, CodeType)
+_LEAVES = (type(None), bool, int, float, complex, str, bytes, range, slice, ModuleType, CodeType, FrameType, TracebackType)
 _LIBRARY_MODULES = frozenset(("builtins", "torch", "collections", "typing", "numpy", *sys.builtin_module_names)) - {"__main__"}
 _LIBRARIES = tuple(folder + os.sep for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _SITE = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
@@ -91,7 +91,8 @@ class Reachable:
         if not self.is_complete:
             found.append("the call reaches very many objects: not all that it changes is restored")
         if self._effects:
-            found.append(f"the call can reach {side_effects.some(list(self._effects))}: what it changes there is not undone")
+            first, more = list(self._effects)[:4], ["others"] if len(self._effects) > 4 else []
+            found.append(f"the call can reach {', '.join([*first, *more])}: what it changes there is not undone")
         return found
 
     # -- one object ------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextvars
 import functools
 import io
-import itertools
 import logging
 import threading
 import types
@@ -146,8 +145,3 @@ def watched(value: Any) -> State | None:
 
 def _report(sentence: str, _: Any) -> None:
     raise NotRestored(sentence)
-
-
-def some(names: list[str]) -> str:
-    """The first few names, for a sentence."""
-    return ", ".join([*itertools.islice(names, 4), *(["others"] if len(names) > 4 else [])])

@@ -197,6 +197,16 @@ def test_a_call_that_may_use_up_an_iterator_is_not_repeated(make: Callable[[], A
     assert next(it) in (1, 2, "2")
 
 
+def test_what_a_traceback_leads_to_is_not_followed() -> None:
+    numbers = iter([1, 2])
+    caught: list[Exception] = []
+    try:
+        raise ValueError(next(numbers))
+    except ValueError as error:
+        caught.append(error)
+    assert RecordedCall(lambda x: caught, (torch.ones(1),), {}).refusal is None
+
+
 def test_hidden_state_is_reported() -> None:
     hidden = queue.SimpleQueue[int]()
 
