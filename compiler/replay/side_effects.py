@@ -10,6 +10,7 @@ import contextvars
 import functools
 import io
 import logging
+import operator
 import threading
 import types
 from typing import Any
@@ -136,7 +137,7 @@ def watched(value: Any) -> State | None:
     if type(value) is _CACHE:
         name = getattr(getattr(value, "__wrapped__", None), "__name__", "a function")
         sentence = f"the cache of {name} keeps what repeated calls have put into it"
-        return State(lambda: value.cache_info().currsize, functools.partial(_report, sentence), lambda now, kept: now <= kept)
+        return State(lambda: value.cache_info().misses, functools.partial(_report, sentence), operator.eq)
     if type(value) is contextvars.ContextVar:
         sentence = f"the context variable {value.name} keeps what repeated calls have set"
         return State(lambda: value.get(ABSENT), functools.partial(_report, sentence))

@@ -198,10 +198,13 @@ def test_a_call_that_may_use_up_an_iterator_is_not_repeated(make: Callable[[], A
 
 
 def test_what_a_traceback_leads_to_is_not_followed() -> None:
-    numbers = iter([1, 2])
-    caught: list[Exception] = []
-    try:
+    def fails() -> None:
+        numbers = iter([1, 2])
         raise ValueError(next(numbers))
+
+    caught = []
+    try:
+        fails()
     except ValueError as error:
         caught.append(error)
     assert RecordedCall(lambda x: caught, (torch.ones(1),), {}).refusal is None
@@ -532,7 +535,7 @@ def test_operators_that_are_reached_through_torch_ops_are_reported() -> None:
 
 
 def test_what_a_cache_keeps_is_reported() -> None:
-    @functools.lru_cache
+    @functools.lru_cache(1)
     def doubled(x: torch.Tensor) -> torch.Tensor:
         return x * 2
 
