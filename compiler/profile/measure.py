@@ -1,7 +1,7 @@
 """Running a call N more times under torch.profiler, and reading off what it tells.
 
 `measure()` runs: a few calls to warm up, N timed ones, N eager ones, N under `torch.profiler.profile()`; nothing of it
-is left behind (`repeat`).  `tell()` makes the Profile from what was measured and the finished report.  GPU paths are
+is left behind (`replay`).  `tell()` makes the Profile from what was measured and the finished report.  GPU paths are
 written after torch's documentation and tested on made-up events: they have not yet run on a GPU.
 """
 
