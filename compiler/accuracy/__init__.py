@@ -1,1 +1,1 @@
-"""`--check`: compares a compiled call with the eager one; `check` runs both, `compare` compares their values."""
+"""`--check`: `outcome` replays a call and collects what it gives and leaves, `compare` compares parts, `check` reports."""

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.replay import states
+from dynascope.compiler.replay import state
 
 #: how deep a value is looked into
 DEEPEST = 8
-_NUMBERS = (bool, int, float, complex, str, bytes)
+NUMBERS = (bool, int, float, complex, str, bytes)
 #: what a value may hold that says nothing of a result
 _NOTHING = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
             types.CodeType, functools.partial)  # fmt: skip
@@ -33,7 +33,7 @@ def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> It
 def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ...]) -> Iterator[Part]:
     import torch
 
-    if isinstance(value, (torch.Tensor, *_NUMBERS)) or _is_array(value):
+    if isinstance(value, (torch.Tensor, *NUMBERS)) or _is_array(value):
         yield name, value
         return
     if isinstance(value, (*_NOTHING, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
@@ -54,20 +54,20 @@ def _is_array(value: Any) -> bool:
 def _inside(name: str, value: Any) -> list[Part] | None:
     """What a container or object holds; None where Python does not show it, or not in an order."""
     if isinstance(value, dict):
-        found = [(f"{name}[{key!r}]" if isinstance(key, _NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
+        found = [(f"{name}[{key!r}]" if isinstance(key, NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
         return [*found, *_attributes(name, value)]
     base: Any = next((kind for kind in (list, tuple, deque) if isinstance(value, kind)), None)
     if base is not None:
         return [*((f"{name}[{i}]", inner) for i, inner in enumerate(base.__iter__(value))), *_attributes(name, value)]
-    is_known = dataclasses.is_dataclass(value) or states.attributes_of(value) is not None or states.slots_of(type(value))
+    is_known = dataclasses.is_dataclass(value) or state.attributes_of(value) is not None or state.slots_of(type(value))
     if not is_known or type(value).__module__.partition(".")[0] in ("torch", "dynascope", "builtins"):
         return None
     return _attributes(name, value)
 
 
 def _attributes(name: str, value: Any) -> list[Part]:
-    slots = [(f"{name}.{descriptor.__name__}", inner) for descriptor, inner in states.slot_values(value)]
-    return [*slots, *((f"{name}.{key}", inner) for key, inner in (states.attributes_of(value) or {}).items())]
+    slots = [(f"{name}.{slot}", inner) for slot, inner in state.slot_values(value)]
+    return [*slots, *((f"{name}.{key}", inner) for key, inner in (state.attributes_of(value) or {}).items())]
 
 
 def difference(found: Any, expected: Any) -> str | None:

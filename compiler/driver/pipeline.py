@@ -21,7 +21,7 @@ from dynascope.compiler.driver import compile as compiling
 from dynascope.compiler.driver.annotate import RunFacts, annotate
 from dynascope.compiler.driver.latest import remember
 from dynascope.compiler.driver.regions import RegionsInForce
-from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import inputs, measure
 from dynascope.compiler.recording.recording import Progress, Recording
 from dynascope.compiler.report import Report
@@ -92,7 +92,7 @@ class Run:
             if self._regions is not None:
                 stack.enter_context(self._regions.installed(self.recording))
             if self._retraces:
-                self._retrace = stack.enter_context(fresh())
+                self._retrace = stack.enter_context(retracing())
             self._stack = stack.pop_all()
         return self
 

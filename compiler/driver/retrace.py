@@ -1,9 +1,9 @@
-"""Every run traces afresh.
+"""Every run traces anew.
 
-Dynamo remembers, on the code object of each function: compiled code, skip marks, resume functions.  A
-second run of the same cell would silently do nothing.  `fresh()` gives the user's functions that Dynamo
-knows new code objects that do the same for the duration and puts the original ones back afterwards, so the user's
-own compiled code is a cache hit again.  Never a global reset.
+Dynamo remembers, on the code object of each function: compiled code, skip marks, resume functions.  A second run of the same
+cell would silently do nothing.  `retracing()` gives the user's functions that Dynamo knows new code objects that do the same
+for the duration and restores the original ones afterwards, so the user's own compiled code is a cache hit again.  Never a
+global reset.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import sys
 import threading
-import types
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -24,16 +23,16 @@ from dynascope.compiler.torch_private import internals, marks
 
 
 @contextlib.contextmanager
-def fresh() -> Iterator[Callable[[Any], None]]:
-    """Make what Dynamo knows of the user's functions new to it; yields a function that does so for one more.
+def retracing() -> Iterator[Callable[[Any], None]]:
+    """Make what Dynamo knows of the user's functions new to it; yields `trace_anew(target)`, which does so for one more.
 
-    The one that is yielded takes a function, a bound method, or an object whose class has a `forward`.
+    A target is a function, a bound method, or an object whose class has a `forward`.
     """
     swaps = _Swaps()
     try:
         with internals.forgotten_shapes():
-            swaps.known()
-            yield swaps.one
+            swaps.swap_known()
+            yield swaps.trace_anew
     finally:
         swaps.undo()
 
@@ -62,7 +61,7 @@ class _Swaps:
         self.done: dict[int, tuple[_Swapped, CodeType, CodeType]] = {}  # the function, its code before, its copy
         self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
 
-    def known(self) -> None:
+    def swap_known(self) -> None:
         """Swap every function that has, or contains, a code object that Dynamo knows."""
         known = {id(code): code for code in internals.known_codes() if not places.is_resume(code.co_name)}
         if not known:
@@ -74,7 +73,7 @@ class _Swaps:
                 if code.co_filename in files and _holds(code, known):
                     self.swap(candidate)
 
-    def one(self, target: Any) -> None:
+    def trace_anew(self, target: Any) -> None:
         """Swap the code of one function, method, or of an object's own methods."""
         target = internals.inner_function(target)
         function = getattr(target, "__func__", target)
@@ -107,6 +106,14 @@ class _Swaps:
         return known[1]
 
     def undo(self) -> None:
+        self._restore_codes()
+        marks.forget_resumes([copy for _, copy in self.copies.values()])
+        inner = self._inner_copies()
+        self.done.clear()
+        self.copies.clear()
+        _restore_made(inner)
+
+    def _restore_codes(self) -> None:
         with _lock:
             for key, (entry, before, copy) in self.done.items():
                 entry.ended[id(copy)] = (copy, before)
@@ -117,21 +124,25 @@ class _Swaps:
                 entry.runs -= 1
                 if entry.runs <= 0:
                     _swapped.pop(key, None)
-        marks.forget_resumes([copy for _, copy in self.copies.values()])
-        self.born()
-        self.done.clear()
-        self.copies.clear()
 
-    def born(self) -> None:
-        """Functions that the run has made, and that live on, get the code that they would have without it."""
+    def _inner_copies(self) -> list[tuple[CodeType, weakref.ref[CodeType]]]:
+        """(original, copy) of the functions that are defined in the swapped ones; the copies are not kept alive."""
         own = {id(copy) for _, _, copy in self.done.values()}
-        inner = {id(copy): original for original, copy in self.copies.values() if id(copy) not in own}
-        # held by the table of copies, the constants of the function around it, and twice by asking
-        alive = [copy for _, copy in self.copies.values() if id(copy) in inner and sys.getrefcount(copy) > 4]
-        for function in gc.get_referrers(*alive) if alive else ():  # looks at every object: only where there is one
-            if type(function) is FunctionType and id(function.__code__) in inner:
-                function.__code__ = inner[id(function.__code__)]
+        return [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) not in own]
+
+
+def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:
+    """Give functions that the run has made, and that live on, the code that they would have without it.
+
+    Once the run lets go of its copies, only such a function keeps one alive, or another run that has not ended.
+    """
+    alive = [(copy, original) for original, reference in inner if (copy := reference()) is not None]
+    originals = {id(copy): original for copy, original in alive}
+    copies = [copy for copy, _ in alive]
+    for function in gc.get_referrers(*copies) if copies else ():  # looks at every object: only where there is one
+        if type(function) is FunctionType and id(function.__code__) in originals:
+            function.__code__ = originals[id(function.__code__)]
 
 
 def _holds(code: CodeType, known: dict[int, CodeType]) -> bool:
-    return id(code) in known or any(isinstance(c, types.CodeType) and _holds(c, known) for c in code.co_consts)
+    return id(code) in known or any(isinstance(c, CodeType) and _holds(c, known) for c in code.co_consts)

@@ -22,7 +22,7 @@ from dynascope.compiler.graph_benchmark.operations import NotRunnable
 from dynascope.compiler.graph_benchmark.rebuild import RECORDED, rebuild
 from dynascope.compiler.graph_benchmark.synthetic_inputs import MadeUp, limits
 from dynascope.compiler.profile import timing
-from dynascope.compiler.replay.replay import held_back, random_state
+from dynascope.compiler.replay.process_state import held_back, random_state
 from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, plural
 from dynascope.compiler.torch_private import engines, hooks, internals, surroundings
 

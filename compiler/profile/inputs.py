@@ -19,7 +19,7 @@ from dynascope.compiler.profile.measure import INTERRUPTED, Measured, measure
 from dynascope.compiler.profile.segments import graphs_in
 from dynascope.compiler.profile.timing import middle_half
 from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.replay.replay import Repeat
+from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import FailedGuard, InputRun, Report
 from dynascope.compiler.torch_private import internals
 
@@ -49,7 +49,7 @@ def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], ca
         for value in inputs:
             args, kwargs = arguments_of(value)
             tried.append(Tried(described(args, kwargs)))
-            _try(tried[-1], Repeat(target, args, kwargs), entry, calls)
+            _try(tried[-1], RecordedCall(target, args, kwargs), entry, calls)
             if tried[-1].error == INTERRUPTED:
                 break
     except KeyboardInterrupt:
@@ -72,16 +72,16 @@ def wrong_with(inputs: Any) -> str | None:
     return None if inputs else "the list of inputs is empty"
 
 
-def _try(tried: Tried, repeat: Repeat, entry: Callable[..., Any], calls: int) -> None:
-    if repeat.why_not is not None:
-        tried.error = f"not called: {repeat.why_not}"
+def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls: int) -> None:
+    if recorded.refusal is not None:
+        tried.error = f"not called: {recorded.refusal}"
         return
     import torch
 
     recording = observe()
     try:
         # else one that fails would be run eagerly, and all after it
-        with internals.dynamo_config(suppress_errors=False), repeat.without_trace() as prepare:
+        with internals.dynamo_config(suppress_errors=False), recorded.replaying() as prepare:
             args, kwargs = prepare()
             with torch.compiler.set_stance("force_eager"):
                 entry(*args, **kwargs)
@@ -96,7 +96,7 @@ def _try(tried: Tried, repeat: Repeat, entry: Callable[..., Any], calls: int) ->
     tried.seen = recording.report
     if tried.error is None:
         with internals.dynamo_config(suppress_errors=False):
-            tried.measured = measure(entry, repeat, calls)
+            tried.measured = measure(entry, recorded, calls)
         tried.error = tried.measured.failed
 
 

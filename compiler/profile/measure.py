@@ -1,7 +1,7 @@
 """Running a call N more times under torch.profiler, and reading off what it tells.
 
 `measure()` runs: a few calls to warm up, N timed ones, N eager ones, N under `torch.profiler.profile()`; nothing of it
-is left behind (`repeat`).  `tell()` makes the Profile from what was measured and the finished report.  GPU paths are
+is left behind (`replay`).  `tell()` makes the Profile from what was measured and the finished report.  GPU paths are
 written after torch's documentation and tested on made-up events: they have not yet run on a GPU.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from dynascope.compiler.profile.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.profile.timing import device_name, middle_half, no_collection, nothing, profiled, timed, waiter
-from dynascope.compiler.replay.replay import Arguments, Prepare, Repeat, unwatched, watching
+from dynascope.compiler.replay.replay import Arguments, Prepare, RecordedCall, unwatched, watching
 from dynascope.compiler.report import Profile, Report, Verdict, plural, time_text
 from dynascope.compiler.torch_private import hooks, internals, surroundings
 
@@ -78,22 +78,22 @@ class LastCall:
     ) -> None:
         self._warn, self._quiet = warn, quiet
         self._warned: set[str] = set()
-        self._last: tuple[Callable[..., Any], Repeat] | None = None
+        self._last: tuple[Callable[..., Any], RecordedCall] | None = None
         #: what was called last, and what it was compiled to
         self._called: tuple[Any, Callable[..., Any]] | None = None
         self._raised = False
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
-        """`entry`, the compiled `target`, with its calls watched; `namespace`: as for Repeat."""
+        """`entry`, the compiled `target`, with its calls watched; `namespace`: as for RecordedCall."""
         plain = unwatched(entry)  # what `--check` has put around it is not to be measured
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            repeat = Repeat(target, args, kwargs, namespace)
-            for sentence in repeat.warnings():
+            recorded = RecordedCall(target, args, kwargs, namespace)
+            for sentence in recorded.side_effects:
                 if sentence not in self._warned:
                     self._warned.add(sentence)
                     self._warn(sentence)
-            self._last, self._raised = (plain, repeat), True
+            self._last, self._raised = (plain, recorded), True
             self._called = (target, plain) if namespace is None else None  # a cell's statements take no inputs
             result = entry(*args, **kwargs)
             self._raised = False
@@ -119,25 +119,25 @@ class LastCall:
             return run(*self._called, *args)
 
 
-def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALLS) -> Measured:
+def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
     """Run the call again: `entry` is the compiled function; it has been called, and compiled, before."""
     if calls < 1:
         raise ValueError(f"profile takes a number of calls of at least 1, not {calls}")
-    result = Measured(notes=repeat.warnings())
-    if repeat.why_not is not None:
-        result.failed = f"the call was not profiled: {repeat.why_not}"
+    result = Measured(notes=list(recorded.side_effects))
+    if recorded.refusal is not None:
+        result.failed = f"the call was not profiled: {recorded.refusal}"
         return result
     if surroundings.profiler_is_on():
         result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
         return result
     try:
-        with hooks.HOOKS.paused(), repeat.without_trace() as prepare, no_collection():
+        with hooks.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
             _measure(entry, prepare, calls, result)
     except KeyboardInterrupt:
         result.failed = INTERRUPTED
     except Exception as error:
         result.failed = f"the call was not profiled: run again it raised {type(error).__name__}: {error}"
-    result.notes.extend(repeat.notes)
+    result.notes.extend(recorded.notes)
     return result
 
 
@@ -176,15 +176,15 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
 def _turn(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, warm: int) -> list[float]:
     """Seconds of so many calls, after some to warm up."""
     for number in range(warm):
-        _timed(entry, prepare(lightly=number > 0), wait)
-    return [_timed(entry, prepare(lightly=True), wait) for _ in range(many)]
+        _timed(entry, prepare(only_changed=number > 0), wait)
+    return [_timed(entry, prepare(only_changed=True), wait) for _ in range(many)]
 
 
 def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, result: Measured) -> None:
     """So many calls under the profiler, and before them some to warm up, which are marked as such."""
     with internals.marked_graphs(_namespaces(entry), GRAPH) as result.marked, _trace() as events:
         for number in range(result.warm + many):
-            args, kwargs = prepare(lightly=number > 0)
+            args, kwargs = prepare(only_changed=number > 0)
             wait()
             with internals.profiler_mark(CALL if number >= result.warm else "dynascope warm-up"):
                 kept = entry(*args, **kwargs)

@@ -1,52 +1,90 @@
-"""Settings of the process and of the thread that a call may change: the working directory, torch's gradient mode, and the like.
-
-Put back like everything else (`world`), so that a call which changes one of them by a step (`os.chdir("runs")`) has taken
-one step in the end.
-"""
+"""State of the process and the thread that a call may change: random numbers, torch's gradient mode, settings, output."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
+import operator
 import os
+import random
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler.replay import restore
+from dynascope.compiler.replay.state import State, never
 
 _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
+def states() -> Iterator[State]:
+    """Everything that is restored."""
+    for read, write in _settings():
+        with contextlib.suppress(OSError, RuntimeError):  # the directory is gone; torch names no precision set in its newer way
+            yield State(read, write, operator.eq)
+    for read, write in _random():
+        yield State(read, write, never)
+
+
 def _settings() -> Iterator[_Setting]:
-    """(how to read it, how to set it) of each."""
     import torch
 
-    yield os.getcwd, os.chdir
-    yield sys.getrecursionlimit, sys.setrecursionlimit
     yield torch.is_grad_enabled, torch.set_grad_enabled
     yield torch.get_default_dtype, torch.set_default_dtype
     yield torch.get_num_threads, torch.set_num_threads
     yield torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode
     yield torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
+    yield os.getcwd, os.chdir
+    yield lambda: dict(os.environ), _set_environment
+    yield lambda: list(sys.path), functools.partial(operator.setitem, sys.path, slice(None))
+
+
+def _set_environment(kept: dict[str, str]) -> None:
+    for name in os.environ.keys() - kept.keys():
+        del os.environ[name]
+    os.environ.update(kept)
+
+
+def _random() -> Iterator[_Setting]:
+    """The random state of Python, NumPy and torch, on every device that was used."""
+    import torch
+
+    yield random.getstate, random.setstate
+    yield torch.get_rng_state, torch.set_rng_state
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        yield numpy.geterr, lambda kept: numpy.seterr(**kept)
+        yield numpy.random.get_state, numpy.random.set_state
+    for module in (torch.cuda, torch.xpu):
+        if module.is_available() and module.is_initialized():
+            yield module.get_rng_state_all, module.set_rng_state_all
+    if torch.backends.mps.is_available():
+        yield torch.mps.get_rng_state, torch.mps.set_rng_state
 
 
-def putters() -> list[tuple[type, Callable[[], bool]]]:
-    """For each setting, what puts it back as it is now and tells whether it had changed."""
-    found: list[tuple[type, Callable[[], bool]]] = [(list, functools.partial(restore.refill, sys.path, list(sys.path)))]
-    for read, write in _settings():
-        try:
-            kept = read()
-        except (OSError, RuntimeError):  # the directory is gone; torch names no precision that was set in its newer way
-            continue
-        found.append((type(kept), functools.partial(_put, read, write, kept)))
-    return found
+@contextlib.contextmanager
+def random_state() -> Iterator[None]:
+    """Python's, NumPy's and torch's random state (on every device that was used), restored afterwards."""
+    kept = [State(read, write, never) for read, write in _random()]
+    try:
+        yield
+    finally:
+        for found in kept:
+            found.restore()
 
 
-def _put(read: Callable[[], Any], write: Callable[[Any], Any], kept: Any) -> bool:
-    if read() == kept:
-        return False
-    write(kept)
-    return True
+class _HeldBack:
+    """A stream that keeps what one thread writes; what others write goes through, for `sys.stdout` is everybody's."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._kept = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace")
+        self._thread = threading.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kept if threading.get_ident() == self._thread else self._stream, name)
+
+
+def held_back(stream: Any) -> Any:
+    """A stream in place of this one, which drops what the calling thread writes; also where there is none (None)."""
+    return io.StringIO() if stream is None else _HeldBack(stream)

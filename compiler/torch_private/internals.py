@@ -311,19 +311,6 @@ def refused_option(options: dict[str, Any]) -> str | None:
     return None
 
 
-def put_version(tensor: Any, version: int) -> bool:
-    """Put back how often a tensor was changed in place (autograd compares it); tells whether it was another number."""
-    if tensor.is_inference() or tensor._version == version:
-        return False
-    try:
-        from torch._C._autograd import _unsafe_set_version_counter
-
-        _unsafe_set_version_counter((tensor,), (version,))
-    except (ImportError, TypeError) as error:
-        missing["versions of tensors"] = str(error)
-    return True
-
-
 def inner_function(compiled: Any) -> Any:
     """What `torch.compile` was given to make `compiled`; `compiled` itself where it is not compiled."""
     return getattr(compiled, ORIGINAL, None) or getattr(compiled, "_orig_mod", None) or compiled

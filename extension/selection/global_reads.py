@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from dynascope.cell.source import Namespace
-from dynascope.compiler.replay.snapshot import names_used
+from dynascope.compiler.replay.reachable import names_used
 
 
 class Callees:

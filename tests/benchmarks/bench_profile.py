@@ -28,10 +28,10 @@ import numpy as np
 import torch
 
 from dynascope.compiler.driver import explain
-from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import measure
 from dynascope.compiler.recording import recording
-from dynascope.compiler.replay.replay import Repeat
+from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.settings import Settings
 
 RESULTS = Path(__file__).parent / "results_profile.md"
@@ -170,14 +170,14 @@ def parts(backend: str) -> tuple[list[Row], float]:
     torch._dynamo.reset()
     settings, x = Settings(backend=stopwatch_backend(backend)), torch.rand(384, 384)
     observed = recording.observe(settings, ["known_parts"])
-    with observed, explain.environment(settings), fresh() as freshen:
-        freshen(known_parts)
+    with observed, explain.environment(settings), retracing() as trace_anew:
+        trace_anew(known_parts)
         entry = explain.entry(known_parts, settings)
-        repeat = Repeat(known_parts, (x,), {})
+        recorded = RecordedCall(known_parts, (x,), {})
         entry(x)
         for times in watch().values():
             times.clear()
-        measured = measure.measure(entry, repeat, CALLS)
+        measured = measure.measure(entry, recorded, CALLS)
     report = observed.report
     found = measure.tell(measured, report)
     assert found is not None, report.notes
@@ -320,16 +320,16 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
     observed = recording.observe(settings, [program.__name__])
     fixed = torch.compile(copied(program), backend=backend)
     measured, gains = [], []
-    with observed, explain.environment(settings), fresh() as freshen:
-        freshen(program)
+    with observed, explain.environment(settings), retracing() as trace_anew:
+        trace_anew(program)
         broken = explain.entry(program, settings)
-        repeat = Repeat(program, (x, True), {})
+        recorded = RecordedCall(program, (x, True), {})
         broken(x, True)
         gained(broken, fixed, x)  # compiles
         for _ in range(TURNS):
             gains.append(gained(broken, fixed, x))
             WATCHING[0] = True
-            measured.append(measure.measure(broken, repeat, 5))
+            measured.append(measure.measure(broken, recorded, 5))
     report = observed.report
     promised = []
     for turn in measured:
@@ -364,7 +364,7 @@ def afterwards(backend: str) -> Row:
             return statistics.median(times[20:])
 
         before.append(median())
-        measured = measure.measure(compiled, Repeat(many_layers, (x, True), {}), CALLS)
+        measured = measure.measure(compiled, RecordedCall(many_layers, (x, True), {}), CALLS)
         assert measured.failed is None, measured.failed
         after.append(median())
     ratio = statistics.median(a / b for a, b in zip(after, before, strict=True))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import random
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -12,10 +15,12 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import measure as profiles
-from dynascope.compiler.replay.clone import Copies, NotRepeatable
-from dynascope.compiler.replay.replay import Repeat
-from dynascope.compiler.replay.snapshot import World
+from dynascope.compiler.profile.break_costs import first_to_fix
+from dynascope.compiler.replay.clone import Clones
+from dynascope.compiler.replay.reachable import Reachable
+from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import Break, BreakCost, Profile, Report
 from dynascope.compiler.torch_private import internals
 from dynascope.widgets.labels.sentences import first_to_fix, verdict_words
@@ -85,9 +90,9 @@ def test_parameters_that_a_step_moves_are_put_back() -> None:
         (weight * x).sum().backward()
         optimizer.step()
 
-    plain = Repeat(step, (torch.ones(3),), {})
+    plain = RecordedCall(step, (torch.ones(3),), {})
     step(torch.ones(3))
-    with plain.without_trace() as prepare:
+    with plain.replaying() as prepare:
         for _ in range(3):
             args, kwargs = prepare()
             step(*args, **kwargs)
@@ -95,29 +100,27 @@ def test_parameters_that_a_step_moves_are_put_back() -> None:
     assert optimizer.state[weight]["momentum_buffer"].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_copies_keep_strides_aliasing_and_identity() -> None:
+def test_clones_keep_strides_aliasing_and_identity() -> None:
     base = torch.arange(12.0).reshape(3, 4)
     view, turned = base[1:], base.t()
     expanded = torch.ones(1, 3).expand(5, 3)
-    made = Copies()([base, {"v": view, "t": turned}, (expanded, base)])
-    assert made[0] is made[2][1]
+    made = Clones()((base, view, turned, (expanded, base)))
+    assert made[0] is made[3][1]
     assert made[0] is not base
     made[0].add_(1)
-    assert made[1]["v"].tolist() == (view + 1).tolist()
-    assert made[1]["t"].stride() == turned.stride()
-    assert made[2][0].stride() == (0, 1)
+    assert made[1].tolist() == (view + 1).tolist()
+    assert made[2].stride() == turned.stride()
+    assert made[3][0].stride() == (0, 1)
     assert base[0, 0] == 0
 
 
-def test_a_generator_cannot_be_repeated() -> None:
+def test_a_call_with_a_generator_is_not_replayed() -> None:
     def numbers() -> Iterator[int]:
         yield 1
 
-    with pytest.raises(NotRepeatable, match="generator"):
-        Copies()([numbers()])
     report = explain(lambda x, g: x + 1, backend="eager", profile=2)(torch.ones(2), numbers())
     assert report.profile is None
-    assert any("generator, which runs only once" in note for note in report.notes)
+    assert any("it can reach a generator, which runs only once" in note for note in report.notes)
 
 
 def test_what_no_one_can_undo_is_said_beforehand(tmp_path: Any) -> None:
@@ -153,14 +156,14 @@ def test_a_call_that_asks_the_user_is_not_repeated() -> None:
     def asks(x: torch.Tensor) -> torch.Tensor:
         return x + len(input())
 
-    assert "waits for you" in (Repeat(asks, (torch.ones(1),), {}).why_not or "")
+    assert "waits for you" in (RecordedCall(asks, (torch.ones(1),), {}).refusal or "")
 
 
 def test_an_unknown_failure_of_the_repeated_call_is_told() -> None:
     def once(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("only once")
 
-    measured = profiles.measure(once, Repeat(once, (torch.ones(1),), {}), 2)
+    measured = profiles.measure(once, RecordedCall(once, (torch.ones(1),), {}), 2)
     assert measured.failed == "the call was not profiled: run again it raised ValueError: only once"
 
 
@@ -204,6 +207,30 @@ def test_functions_that_a_run_makes_have_the_code_that_they_would_have_without_i
     assert made[1](1) == 2
 
 
+def test_only_functions_that_a_run_has_made_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, searched = [], []
+    search = gc.get_referrers
+
+    def counted(*objects: Any) -> list[Any]:
+        searched.append(len(objects))
+        return search(*objects)
+
+    def f(keep: bool) -> None:
+        inner = lambda y: y + 1  # noqa: E731
+        if keep:
+            made.append(inner)
+
+    monkeypatch.setattr(gc, "get_referrers", counted)
+    monkeypatch.setattr(sys, "getrefcount", lambda value: 1)  # a count is no proof: Python 3.14 leaves out borrowed references
+    own = [code for code in f.__code__.co_consts if hasattr(code, "co_code")]
+    for keep in (False, True):
+        with retracing() as trace_anew:
+            trace_anew(f)
+            f(keep=keep)
+    assert searched == [1]  # one code object, once
+    assert made[0].__code__ is own[0]
+
+
 def test_what_check_puts_around_a_call_is_not_measured() -> None:
     report = explain(lambda x: (x @ x).relu(), backend="eager", profile=2, check=True)(torch.ones(8, 8))
     assert report.profile is not None
@@ -218,13 +245,9 @@ def test_a_verdict_in_words() -> None:
     assert report.profile.devices[0].startswith("CPU")
 
 
-def test_the_world_does_not_walk_into_machinery() -> None:
-    import logging
-
-    logger = logging.getLogger("x")
-    world = World([[logger, torch.ones(2)]])
-    assert len(world._seen) == 3
-    assert id(logger.manager) not in world._seen
+def test_loggers_are_not_followed() -> None:
+    roots = [logging.getLogger("x"), torch.ones(2)]
+    assert [type(value) for value in Reachable([roots]).objects] == [list, torch.Tensor]
 
 
 def test_calls_that_take_very_different_times_make_rough_figures() -> None:

@@ -15,7 +15,7 @@ import torch._logging._internal
 
 from dynascope.compiler.driver.compile import compile as compile_with_flag
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.compiler.torch_private import hook_points, hooks
@@ -207,8 +207,8 @@ def test_fresh_restores_under_exceptions() -> None:
     code = broken.__code__
 
     def interrupted() -> None:
-        with fresh() as freshen:
-            freshen(broken)
+        with retracing() as trace_anew:
+            trace_anew(broken)
             assert broken.__code__ is not code
             assert broken.__code__.co_code == code.co_code
             raise KeyboardInterrupt

@@ -117,10 +117,10 @@ def test_threads_that_explain_one_function_leave_its_code() -> None:
         return gm
 
     def work(size: int) -> None:
-        from dynascope.compiler.driver.retrace import fresh
+        from dynascope.compiler.driver.retrace import retracing
 
-        with fresh() as freshen:
-            freshen(shared)
+        with retracing() as trace_anew:
+            trace_anew(shared)
             meet.wait()
             if size == 2:
                 meet.wait()

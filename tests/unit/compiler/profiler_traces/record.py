@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from dynascope.compiler.driver import explain
-from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import measure
 from dynascope.compiler.recording import recording
-from dynascope.compiler.replay.replay import Repeat
+from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.settings import Settings
 
 COLUMNS = ("name", "kind", "start", "duration", "thread", "device", "correlation", "sequence")
@@ -57,12 +57,12 @@ def training(net: Net, x: torch.Tensor) -> None:
 
 def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str, Any]:
     observed = recording.observe(settings, [function.__name__])
-    with observed, explain.environment(settings), fresh() as freshen:
-        freshen(function)
+    with observed, explain.environment(settings), retracing() as trace_anew:
+        trace_anew(function)
         entry = explain.entry(function, settings)
-        repeat = Repeat(function, args, {})
+        recorded = RecordedCall(function, args, {})
         entry(*args)
-        measured = measure.measure(entry, repeat, 3)
+        measured = measure.measure(entry, recorded, 3)
     assert measured.failed is None, measured.failed
     report = observed.report
     for graph in report.graphs:

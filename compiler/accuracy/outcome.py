@@ -1,0 +1,163 @@
+"""The outcome of one replay as data: what the call returned, what it left in its arguments and modules, and the gradients.
+
+Collected are the gradients of the tensors and parameters that ask for one, wherever the call reaches them: those of its values,
+and those that it leaves in `.grad`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from dynascope.compiler.accuracy.compare import NUMBERS, Part, parts_of
+from dynascope.compiler.replay.clone import Clones
+from dynascope.compiler.replay.reachable import Reachable, names_used
+from dynascope.compiler.replay.replay import Prepare
+from dynascope.compiler.replay.state import value_or_absent
+from dynascope.compiler.torch_private.tensor_state import version_of
+
+
+@dataclass
+class Outcome:
+    """What one call gave and left, copied."""
+
+    #: "values", "effects" and "gradients", each with a name for every part
+    parts: dict[str, list[Part]]
+    #: whether torch's random numbers were drawn
+    drew: bool
+    #: classes of values that cannot be looked into
+    opaque: list[str]
+    #: attributes of modules that are what they were before the call
+    unchanged: set[str]
+
+
+def replay(target: Any, entry: Callable[..., Any], prepare: Prepare, namespace: dict[str, Any] | None = None) -> Outcome:
+    """Run `entry`, made of `target`, once more; `namespace`: where a cell's statements bind their names."""
+    import torch
+
+    args, kwargs = prepare()
+    before = _Before(target, args, kwargs)
+    state = torch.get_rng_state()
+    result = entry(*args, **kwargs)
+    drew = not torch.equal(state, torch.get_rng_state())
+    bound: dict[str, Any] = {}
+    if namespace is not None:
+        result = result[1]
+        bound = {name: namespace[name] for name in target.__code__.co_names if name in namespace}
+    opaque: dict[str, None] = {}
+    values = list(parts_of("the value", result, opaque))
+    found = {"values": values, "effects": before.effects(bound), "gradients": before.gradients(values)}
+    parts = {what: [(name, _copied(value)) for name, value in group] for what, group in found.items()}
+    return Outcome(parts, drew, list(opaque), before.unchanged())
+
+
+def _copied(value: Any) -> Any:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return Clones()(value.detach())
+    return value if isinstance(value, NUMBERS) else value.copy()
+
+
+class _Before:
+    """What a call may change, remembered before it."""
+
+    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        import torch
+
+        reached = Reachable([target])
+        names = _names_of(target)
+        self._given = [*((f"argument {i}", value) for i, value in enumerate(args)), *kwargs.items()]
+        self._modules, self._names = reached.modules(), names
+        self._versions = {id(value): version_of(value) for _, value in self._of_modules() if isinstance(value, torch.Tensor)}
+        self._numbers = {(name, value) for name, value in self._of_modules() if isinstance(value, NUMBERS)}
+        leaves = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in reached.with_gradient()]
+        asking = [part for part in [*parts_of("argument", [*args, kwargs]), *leaves] if isinstance(part[1], torch.Tensor)]
+        first = {id(t): (name, t) for name, t in reversed(asking) if t.requires_grad}
+        self._asking = [(name, t, version_of(t), _gradient_of(t)) for name, t in reversed(first.values())]
+
+    def effects(self, bound: dict[str, Any]) -> list[Part]:
+        """What is in the arguments, in names that were bound, and in modules."""
+        given = [(name, value) for name, value in self._given if not isinstance(value, NUMBERS)]  # a number stays what it is
+        return [
+            *(part for name, value in [*given, *bound.items()] for part in parts_of(name, value)),
+            *((name, value) for name, value in self._of_modules() if not self._is_untouched(value)),
+        ]
+
+    def _is_untouched(self, value: Any) -> bool:
+        """Parameters only: a model's weights are not copied for nothing."""
+        import torch
+
+        return isinstance(value, torch.nn.Parameter) and self._versions.get(id(value)) == version_of(value)
+
+    def unchanged(self) -> set[str]:
+        """Names of numbers in modules that are what they were."""
+        return {name for name, value in self._of_modules() if isinstance(value, NUMBERS) and (name, value) in self._numbers}
+
+    def gradients(self, values: list[Part]) -> list[Part]:
+        """Those that the call has left in `.grad`, and those of its values."""
+        left = [
+            (f"gradient left in {name}", t.grad)
+            for name, t, _, before in self._asking
+            if t.is_leaf and t.grad is not None and _gradient_of(t) != before
+        ]
+        # changed in place, a tensor that was computed is another one
+        return left + _gradients(
+            values, [(name, t) for name, t, version, _ in self._asking if t.is_leaf or version_of(t) == version]
+        )
+
+    def _of_modules(self) -> Iterator[Part]:
+        """What the modules that the call reaches hold: parameters, buffers, numbers."""
+        done: set[int] = set()
+        for module in self._modules:
+            own, kind = vars(module), type(module).__name__
+            for name, value in {**own.get("_parameters", {}), **own.get("_buffers", {})}.items():
+                if value is not None and id(value) not in done:
+                    done.add(id(value))
+                    yield self._names.get(id(value), f"{kind}.{name}"), value
+            yield from ((f"{kind}.{n}", v) for n, v in own.items() if isinstance(v, NUMBERS) and not n.startswith("_"))
+
+
+def _gradient_of(tensor: Any) -> tuple[int, int | None]:
+    """Which gradient a leaf has, and in which version."""
+    gradient = tensor.grad if tensor.is_leaf else None
+    return id(gradient), None if gradient is None else version_of(gradient)
+
+
+def _names_of(target: Any) -> dict[int, str]:
+    """Names of the tensors that a module holds, or that a function's closure and globals name themselves."""
+    import torch
+
+    function = getattr(target, "__func__", target)
+    known = {"": getattr(target, "__self__", target)}
+    if isinstance(function, FunctionType):
+        code = function.__code__
+        known |= {name: function.__globals__.get(name) for name in names_used(code)}
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        known |= {name: value_or_absent(functools.partial(getattr, cell, "cell_contents")) for name, cell in cells}
+    found: dict[int, str] = {}
+    for name, value in known.items():
+        if isinstance(value, torch.Tensor):
+            found.setdefault(id(value), name)
+        elif isinstance(value, torch.nn.Module):
+            for inner, tensor in [*value.named_parameters(), *value.named_buffers()]:
+                found.setdefault(id(tensor), f"{name}.{inner}".removeprefix("."))
+    return found
+
+
+def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
+    """The gradients of the sum of all values."""
+    import torch
+
+    tensors = [t for _, t in values if isinstance(t, torch.Tensor) and t.is_floating_point()]
+    outputs = [t.float().sum() for t in tensors if t.requires_grad and t.grad_fn is not None]
+    if not outputs or not leaves:
+        return []
+    try:
+        found = torch.autograd.grad(torch.stack(outputs).sum(), [t for _, t in leaves], allow_unused=True)
+    except RuntimeError:  # the call has gone backward itself: what it left in `.grad` is compared
+        return []
+    return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, found, strict=True) if g is not None]

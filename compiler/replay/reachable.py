@@ -1,0 +1,220 @@
+"""The objects that a call can reach: from the function and its arguments through everything that they refer to.
+
+Followed are arguments, closures, defaults, the globals that the user's functions name (and those of the user's functions and
+classes among them), modules, optimizers, containers, attributes, gradients, and the leaves behind a tensor that was computed.
+Not followed: the inside of libraries' functions, and objects that are shared with others (`side_effects`).
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import logging
+import os
+import sys
+import sysconfig
+import types
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
+from typing import Any
+
+from dynascope.compiler.replay import side_effects, state
+from dynascope.compiler.replay.state import ABSENT, GlobalName
+from dynascope.compiler.source import places
+from dynascope.compiler.torch_private import custom_operators, marks, tensor_state
+
+#: objects that are looked at
+MOST_OBJECTS = 200_000
+
+_LEAVES = (type(None), bool, int, float, complex, str, bytes, range, slice, ModuleType, CodeType, FrameType, TracebackType)
+_LIBRARY_MODULES = frozenset(("builtins", "torch", "collections", "typing", "numpy", *sys.builtin_module_names)) - {"__main__"}
+_LIBRARIES = tuple(folder + os.sep for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+_SITE = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+
+
+class Reachable:
+    """What can be reached from `roots`, in `objects`; objects for which `enters` is false are left out."""
+
+    def __init__(self, roots: Iterable[Any], enters: Callable[[Any], bool] = lambda value: True) -> None:
+        #: objects that the user's program can change; others were seen, too
+        self.objects: list[Any] = []
+        self._seen: dict[int, Any] = {}
+        self._enters = enters
+        self._global_names: dict[tuple[int, str], GlobalName] = {}
+        self._nodes: dict[int, Any] = {}  # of autograd's graphs
+        self._effects: dict[str, None] = {}
+        #: names that the user's functions use
+        self.names: set[str] = set()
+        #: generators and other iterators that a call could use up
+        self.single_use: list[Any] = []
+        #: locks and files, with the state that they must have for another call
+        self.fragile: list[tuple[Any, Any]] = []
+        self.is_complete = True
+        self.add(roots)
+
+    def add(self, roots: Iterable[Any], without: Collection[int] = ()) -> None:
+        """Follow these, too; objects whose id is in `without` are left out."""
+        todo = deque(roots)
+        while todo and len(self._seen) < MOST_OBJECTS:
+            value = todo.popleft()
+            is_new = not (isinstance(value, _LEAVES) or id(value) in self._seen or id(value) in without)
+            if is_new and value is not ABSENT and self._enters(value):
+                self._seen[id(value)] = value
+                todo.extend(self._referents(value))
+        self.is_complete = self.is_complete and not todo
+
+    def names_in(self, namespace: dict[str, Any]) -> list[str]:
+        """Names of this namespace that the user's functions read or bind."""
+        return [found.name for found in self._global_names.values() if found.namespace is namespace]
+
+    def modules(self) -> list[Any]:
+        """The `torch.nn.Module`s."""
+        import torch
+
+        return [value for value in self.objects if isinstance(value, torch.nn.Module)]
+
+    def with_gradient(self) -> list[Any]:
+        """The tensors that get a gradient."""
+        import torch
+
+        return [value for value in self.objects if isinstance(value, torch.Tensor) and state.has_gradient(value)]
+
+    def side_effects(self) -> list[str]:
+        """What a call may do that is not undone, one sentence each."""
+        found = []
+        called = sorted(side_effects.OUTSIDE & self.names)
+        if called:
+            words = ", ".join(f"{name}()" for name in called)
+            found.append(f"the call uses {words}: what that does outside Python is done again by each repeated call")
+        if not self.is_complete:
+            found.append("the call reaches very many objects: not all that it changes is restored")
+        if self._effects:
+            first, more = list(self._effects)[:4], ["others"] if len(self._effects) > 4 else []
+            found.append(f"the call can reach {', '.join([*first, *more])}: what it changes there is not undone")
+        return found
+
+    # -- one object ------------------------------------------------------------------------------------------------
+
+    def _referents(self, value: Any) -> Iterable[Any]:
+        """What an object leads to; puts it among `objects`, unless it belongs to a library or is shared with others."""
+        import torch
+
+        if isinstance(value, GlobalName):
+            self.objects.append(value)
+            return [value.namespace.get(value.name)]
+        if isinstance(value, FunctionType):
+            return self._of_function(value)
+        if isinstance(value, type) and not _is_users_module(value.__module__):
+            return []
+        if side_effects.is_single_use(value):
+            self.single_use.append(value)
+            return []
+        self._note(value)
+        if side_effects.is_opaque(value):
+            return [_compiled_from(value), custom_operators.python_function(value)]
+        self.objects.append(value)
+        if isinstance(value, type):
+            return [*vars(value).values(), *value.__bases__]
+        inside = self._of_tensor(value) if isinstance(value, torch.Tensor) else _plain_referents(value)
+        return [*inside, *_attributes(value), *(held for _, held in state.slot_values(value))]
+
+    def _note(self, value: Any) -> None:
+        effect, lock = side_effects.described(value), side_effects.lock_state(value)
+        if effect is not None:
+            self._effects[effect] = None
+        if lock is not None or isinstance(value, io.IOBase):
+            self.fragile.append((value, value.closed if isinstance(value, io.IOBase) else lock))
+
+    def _of_function(self, function: FunctionType) -> Iterator[Any]:
+        yield marks.original_in(vars(function)) or vars(function).get("__wrapped__")
+        if not _is_users(function.__code__.co_filename):
+            return  # a library's closures are its own affair
+        self.objects.append(function)
+        yield from (function.__defaults__, function.__kwdefaults__, *_attributes(function), *(function.__closure__ or ()))
+        names = names_used(function.__code__)
+        self.names |= names
+        for name in sorted(names):
+            found = self._name(function.__globals__, name)
+            yield found
+            if isinstance(value := function.__globals__.get(name), ModuleType):
+                yield from self._of_module(value, names)
+
+    def _of_module(self, module: ModuleType, names: set[str]) -> Iterator[Any]:
+        """What a function that uses these names reaches through a Python module."""
+        if _is_users_module(module.__name__):
+            yield from (self._name(vars(module), name) for name in sorted(names))
+        elif module is logging and names & side_effects.LOGGING:
+            yield logging.getLogger()
+        elif module.__name__ == "torch.ops" or (module.__name__ == "torch" and "ops" in names):
+            found = [f"the operators torch.ops.{n}" for n in custom_operators.namespaces(names)]
+            self._effects.update(dict.fromkeys(found))
+
+    def _name(self, namespace: dict[str, Any], name: str) -> GlobalName:
+        return self._global_names.setdefault((id(namespace), name), GlobalName(namespace, name))
+
+    def _of_tensor(self, tensor: Any) -> list[Any]:
+        flatten = getattr(type(tensor), "__tensor_flatten__", None)
+        if flatten is not None:
+            return [vars(tensor).get(name) for name in flatten(tensor)[0]]
+        gradient = tensor.grad if state.has_gradient(tensor) else None
+        return [gradient, *tensor_state.hooks_of(tensor), *self._leaves_behind(tensor)]
+
+    def _leaves_behind(self, tensor: Any) -> Iterator[Any]:
+        """Leaves from which a tensor was computed: a backward from it changes their gradients."""
+        todo = [tensor.grad_fn]
+        while todo:
+            node = todo.pop()
+            if node is not None and id(node) not in self._nodes:
+                self._nodes[id(node)] = node
+                yield getattr(node, "variable", None)
+                todo.extend(before for before, _ in node.next_functions)
+
+
+def _attributes(value: Any) -> list[Any]:
+    if state.is_array(value):  # of one in a file this is the file, which its values are restored in
+        return []
+    return list((state.attributes_of(value) or {}).values())
+
+
+def _plain_referents(value: Any) -> list[Any]:
+    """What Python's garbage collector knows that an object refers to."""
+    if state.is_array(value):
+        base = [value.base] if state.is_array(value.base) else []
+        return [*base, *(sys.modules["numpy"].asarray(value).ravel().tolist() if value.dtype.hasobject else ())]
+    if isinstance(value, weakref.ReferenceType):
+        return [value()]
+    if isinstance(value, types.BuiltinFunctionType):
+        return [value.__self__]
+    found = gc.get_referents(value)
+    if isinstance(value, (*state.CONTAINERS, tuple, frozenset, types.CellType)):
+        return found
+    # a dict below a C function is that function's own business, only what it holds is looked at
+    return [inner for v in found for inner in (v.values() if type(v) is dict else [v])]
+
+
+def _compiled_from(value: Any) -> Any:
+    """What a compiled module was made from; None for all else."""
+    attributes = state.attributes_of(value) or {}
+    modules = attributes.get("_modules")
+    inner = modules.get("_orig_mod") if type(modules) is dict else None
+    return inner if inner is not None else marks.original_in(attributes)
+
+
+def _is_users_module(name: str) -> bool:
+    """Whether the module of this name is the user's: in no library, not part of Python."""
+    if name.partition(".")[0] in _LIBRARY_MODULES:
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is None or _is_users(file)
+
+
+def _is_users(file: str) -> bool:
+    is_library = file.startswith(_LIBRARIES) or any(folder in file for folder in _SITE)
+    return not (is_library or places.in_torch(file) or places.is_plumbing(file))
+
+
+def names_used(code: CodeType) -> set[str]:
+    """Names of globals and attributes that this code, and the functions defined in it, may use."""
+    return set(code.co_names).union(*(names_used(c) for c in code.co_consts if isinstance(c, CodeType)))

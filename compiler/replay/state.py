@@ -1,0 +1,312 @@
+"""State that a call can change: for each kind of object, how to read it and how to write it again.
+
+Looking at an object runs none of the user's code: its attributes are not asked for, its own methods are not called, and it
+counts as changed where it holds other objects, not where it holds unequal ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+import random
+import sys
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CellType
+from typing import Any, NamedTuple
+
+from dynascope.compiler.torch_private import tensor_state
+
+#: stands for a name, a slot, or the content of a cell, that is not there
+ABSENT = object()
+CONTAINERS = (OrderedDict, dict, list, set, deque)
+#: descriptors in a class that hold no state of it
+DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
+               types.MethodDescriptorType, types.ClassMethodDescriptorType)  # fmt: skip
+
+
+class NotRestored(Exception):
+    """A change that was seen and that cannot be undone; the message is a whole sentence."""
+
+
+def identical(now: Any, before: Any) -> bool:
+    """Whether two tuples hold the same objects."""
+    return len(now) == len(before) and all(map(operator.is_, now, before))
+
+
+def never(now: Any, before: Any) -> bool:
+    """For state that is written more quickly than compared."""
+    return False
+
+
+@dataclass(slots=True)
+class State:
+    """One thing that a call can change, and what it was when this was made."""
+
+    read: Callable[[], Any]
+    write: Callable[[Any], Any]
+    same: Callable[[Any, Any], bool] = operator.is_
+    #: copies what was read, where that can be changed in place
+    keep: Callable[[Any], Any] = lambda now: now
+    before: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = self.keep(self.read())
+
+    def restore(self) -> bool:
+        """Write what was there before; returns whether there was anything else."""
+        return self.set(self.before)
+
+    def set(self, value: Any) -> bool:
+        """Write this, unless it is there already."""
+        if self.same(self.read(), value):
+            return False
+        self.write(value)
+        return True
+
+
+class GlobalName(NamedTuple):
+    """A name in a namespace, bound or not."""
+
+    namespace: dict[str, Any]
+    name: str
+
+
+def states_of(value: Any) -> Iterator[State]:
+    """Everything in one object that can be restored, beside the bytes of tensors (`storage_state`)."""
+    import torch
+
+    if isinstance(value, GlobalName):
+        names = value.namespace
+        yield _optional(
+            *(functools.partial(f, names, value.name) for f in (dict.__getitem__, dict.__setitem__, dict.__delitem__))
+        )
+    elif isinstance(value, CellType):
+        yield _optional(*(functools.partial(f, value, "cell_contents") for f in (getattr, setattr, delattr)))
+    elif isinstance(value, type):
+        yield State(functools.partial(_class_values, value), functools.partial(_set_class_values, value), identical)
+    else:
+        if isinstance(value, torch.Tensor):
+            yield from _tensor_states(value)
+        elif isinstance(value, CONTAINERS):
+            yield State(functools.partial(contents_of, value), functools.partial(_refill, value), identical)
+        else:
+            yield from library_states(value)
+        if attributes_of(value) is not None:
+            yield State(lambda: contents_of(attributes_of(value)), lambda kept: _refill(attributes_of(value), kept), identical)
+        for slot in slots_of(type(value)):
+            yield _optional(*(functools.partial(f, value) for f in (slot.__get__, slot.__set__, slot.__delete__)))
+
+
+# -- Python's objects ----------------------------------------------------------------------------------------------
+
+
+def _optional(get: Callable[[], Any], put: Callable[[Any], None], delete: Callable[[], None]) -> State:
+    """A place that can be empty."""
+    return State(functools.partial(value_or_absent, get), lambda value: delete() if value is ABSENT else put(value))
+
+
+def value_or_absent(get: Callable[[], Any]) -> Any:
+    """What `get` returns; ABSENT where the name, the slot or the cell that it reads is empty."""
+    try:
+        return get()
+    except (AttributeError, KeyError, ValueError):
+        return ABSENT
+
+
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """The object's own attributes, its `__getattr__` not asked."""
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except Exception:  # most often there are none; `__dict__` may be the user's property
+        return None
+    return attributes if type(attributes) is dict else None
+
+
+def slots_of(kind: type) -> list[Any]:
+    """Descriptors of the `__slots__` of a class and those it inherits."""
+    kinds = [vars(c) for c in kind.__mro__ if "__slots__" in vars(c)]
+    return [d for own in kinds for d in list(own.values()) if isinstance(d, types.MemberDescriptorType)]
+
+
+def slot_values(value: Any) -> list[tuple[str, Any]]:
+    """(name, value) of each slot of an object that is set."""
+    found = [(d.__name__, value_or_absent(functools.partial(d.__get__, value))) for d in slots_of(type(value))]
+    return [(name, inner) for name, inner in found if inner is not ABSENT]
+
+
+def contents_of(container: Any) -> tuple[Any, ...]:
+    """The items of a container, by the methods of its built-in class; of a dict the keys and values in turn."""
+    base: Any = next(c for c in CONTAINERS if isinstance(container, c))
+    if isinstance(container, dict):
+        return tuple(part for item in base.items(container) for part in item)
+    return tuple(base.__iter__(container))
+
+
+def _refill(container: Any, contents: tuple[Any, ...]) -> None:
+    base: Any = next(c for c in CONTAINERS if isinstance(container, c))
+    base.clear(container)
+    if isinstance(container, dict):
+        for key, value in zip(contents[::2], contents[1::2], strict=True):
+            base.__setitem__(container, key, value)
+    elif isinstance(container, set):
+        set.update(container, contents)
+    else:
+        base.extend(container, contents)
+
+
+def _class_values(kind: type) -> tuple[Any, ...]:
+    """Names and values of what a class itself holds: its methods and its attributes."""
+    own = [(name, v) for name, v in list(vars(kind).items()) if not isinstance(v, DESCRIPTORS) and name != "_abc_impl"]
+    return tuple(part for name, v in own if not (name.startswith("__") and name.endswith("__")) for part in (name, v))
+
+
+def _set_class_values(kind: type, kept: tuple[Any, ...]) -> None:
+    before = dict(zip(kept[::2], kept[1::2], strict=True))
+    for name in set(_class_values(kind)[::2]) - before.keys():
+        type.__delattr__(kind, name)
+    for name, value in before.items():
+        if vars(kind).get(name, ABSENT) is not value:
+            type.__setattr__(kind, name, value)
+
+
+# -- objects of libraries ------------------------------------------------------------------------------------------
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is a NumPy array, NumPy not imported for the question."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def size_of(value: Any) -> int:
+    """Bytes that keeping an array takes."""
+    return int(value.nbytes) if is_array(value) and value.flags.writeable else 0
+
+
+def library_states(value: Any) -> Iterator[State]:
+    """The state of arrays, byte arrays and generators of random numbers, which Python does not show."""
+    import torch
+
+    if isinstance(value, bytearray):
+        yield State(lambda: value, functools.partial(operator.setitem, value, slice(None)), operator.eq, bytes)
+    elif isinstance(value, random.Random):
+        if not isinstance(value, random.SystemRandom):
+            yield State(lambda: random.Random.getstate(value), lambda kept: random.Random.setstate(value, kept), operator.eq)
+    elif isinstance(value, torch.Generator):
+        yield State(value.get_state, value.set_state, torch.equal)
+    elif "numpy" in sys.modules:
+        numpy = sys.modules["numpy"]
+        if (
+            isinstance(value, numpy.ndarray) and value.flags.writeable
+        ):  # one that is not shows another one, which is reached, too
+            copy = functools.partial(numpy.array, order="K", subok=False)
+            yield State(lambda: value.view(numpy.ndarray), functools.partial(numpy.copyto, value), _same_array, copy)
+        elif isinstance(value, numpy.random.RandomState):
+            yield State(value.get_state, value.set_state, never)
+        elif isinstance(value, (numpy.random.Generator, numpy.random.BitGenerator)):
+            bits = getattr(value, "bit_generator", value)
+            yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), never)
+
+
+def _same_array(now: Any, kept: Any) -> bool:
+    return not kept.dtype.hasobject and bool((now == kept).all())  # with a NaN in it they never are
+
+
+# -- tensors -------------------------------------------------------------------------------------------------------
+
+
+def _tensor_states(tensor: Any) -> Iterator[State]:
+    """A tensor's state beside the bytes of its storage; the version comes last, because writing the rest can change it."""
+    import torch
+
+    if hasattr(type(tensor), "__tensor_flatten__"):
+        return  # its inner tensors have it
+    if tensor.device.type != "meta":
+        data = tensor.data
+        yield State(functools.partial(_geometry, tensor), lambda _: setattr(tensor, "data", data), operator.eq)
+    if tensor.is_leaf:
+        yield State(lambda: tensor.requires_grad, lambda kept: tensor.is_leaf and tensor.requires_grad_(kept))
+    if has_gradient(tensor):
+        yield State(lambda: tensor.grad if has_gradient(tensor) else None, functools.partial(setattr, tensor, "grad"))
+    yield State(functools.partial(tensor_state.hooks_of, tensor), functools.partial(_drop_new_hooks, tensor), identical)
+    if tensor.layout is not torch.strided:
+        yield State(lambda: tensor, functools.partial(_set_values, tensor), never, lambda now: now.detach().clone())
+    version, set_version = (functools.partial(f, tensor) for f in (tensor_state.version_of, tensor_state.set_version))
+    yield State(version, set_version, operator.eq)
+    yield State(lambda: tensor.grad_fn, functools.partial(_set_history, tensor))
+
+
+def has_gradient(tensor: Any) -> bool:
+    """Whether torch keeps a gradient with this tensor."""
+    return bool(tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad))
+
+
+def _geometry(tensor: Any) -> tuple[Any, ...]:
+    """Where a tensor's values lie and how; changed by `resize_` and by assigning `tensor.data`."""
+    try:
+        return (tensor.data_ptr(), tensor.storage_offset(), tensor.size(), tensor.stride(), tensor.dtype, tensor.device)
+    except (RuntimeError, NotImplementedError):  # sparse ones and the like
+        return (tensor.size(), tensor.dtype, tensor.device)
+
+
+def _drop_new_hooks(tensor: Any, before: tuple[dict[int, Any], ...]) -> None:
+    for hooks in tensor_state.hooks_of(tensor):
+        if not any(hooks is kept for kept in before):
+            hooks.clear()
+
+
+def _set_values(tensor: Any, kept: Any) -> None:
+    import torch
+
+    with torch.no_grad():
+        tensor.copy_(kept)  # through `data` only a copy of it would get them
+
+
+def _set_history(tensor: Any, before: Any) -> None:
+    if before is None:
+        with contextlib.suppress(RuntimeError):  # a view cannot be detached in place
+            tensor.detach_()
+            return
+    raise NotRestored(
+        f"the autograd history of a tensor of shape {tuple(tensor.shape)}, which the call changes in place, is not restored"
+    )
+
+
+def storage_of(tensor: Any) -> Any:
+    """The memory where a tensor's values lie; None where they do not lie in one piece, or there are none."""
+    import torch
+
+    if hasattr(type(tensor), "__tensor_flatten__") or tensor.layout is not torch.strided or tensor.device.type == "meta":
+        return None
+    storage = tensor.untyped_storage()
+    return storage if storage.nbytes() else None
+
+
+def storage_state(storage: Any) -> State:
+    """The bytes of tensors; restored without a change of the tensors' versions."""
+    return State(lambda: storage, functools.partial(_set_bytes, storage), _same_bytes, lambda now: now.clone())
+
+
+def _set_bytes(storage: Any, kept: Any) -> None:
+    if storage.nbytes() != kept.nbytes():
+        storage.resize_(kept.nbytes())
+    storage.copy_(kept)
+
+
+def _same_bytes(storage: Any, kept: Any) -> bool:
+    import torch
+
+    return storage.nbytes() == kept.nbytes() and torch.equal(_words(storage), _words(kept))
+
+
+def _words(storage: Any) -> Any:
+    import torch
+
+    aligned = storage.nbytes() % 8 == 0 and storage.data_ptr() % 8 == 0
+    dtype, size = (torch.int64, storage.nbytes() // 8) if aligned else (torch.uint8, storage.nbytes())
+    with torch.no_grad():
+        return torch.empty(0, dtype=dtype, device=storage.device).set_(storage, 0, (size,), (1,))

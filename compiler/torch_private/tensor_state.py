@@ -1,0 +1,30 @@
+"""The state of a tensor that torch keeps under private names: its version and its hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.compiler.torch_private.marks import missing
+
+
+def version_of(tensor: Any) -> int | None:
+    """How often a tensor was changed in place, which autograd compares; None for inference tensors, which do not count."""
+    return None if tensor.is_inference() else getattr(tensor, "_version", None)
+
+
+def set_version(tensor: Any, version: int | None) -> None:
+    """Set the version that `version_of` has read before."""
+    if version is None:
+        return
+    try:
+        from torch._C._autograd import _unsafe_set_version_counter
+
+        _unsafe_set_version_counter((tensor,), (version,))
+    except (ImportError, TypeError) as error:
+        missing["versions of tensors"] = str(error)
+
+
+def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
+    """The functions that run in a tensor's backward, in the dicts where torch keeps them; none while there are no hooks."""
+    found = (getattr(tensor, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
+    return tuple(hooks for hooks in found if hooks is not None)
