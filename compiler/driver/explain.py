@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import functools
 import inspect
 import warnings
@@ -24,6 +23,7 @@ from dynascope.compiler.report import Report
 from dynascope.compiler.settings import MODES, Settings
 from dynascope.compiler.source import places
 from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.torch_private.available import check_backend, check_device
 
 
 def check_settings(settings: Settings) -> None:
@@ -34,11 +34,7 @@ def check_settings(settings: Settings) -> None:
     if conflict:
         raise ValueError(conflict)
     if isinstance(settings.backend, str):
-        known = internals.backends()
-        if settings.backend not in known:
-            close = difflib.get_close_matches(settings.backend, known, n=1)
-            cure = f"did you mean {close[0]}?" if close else "use eager, aot_eager, or one of torch.compiler.list_backends()"
-            raise ValueError(f"unknown backend {settings.backend!r}: {cure}")
+        check_backend(settings.backend)
     elif not callable(settings.backend):
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
     if (settings.mode is not None or settings.options) and settings.backend != "inductor":
@@ -50,26 +46,11 @@ def check_settings(settings: Settings) -> None:
     if refused is not None:
         raise ValueError(refused)
     if settings.device is not None:
-        _check_device(torch, settings.device)
+        check_device(settings.device)
     if settings.nested_graph_breaks and not internals.has_nested_graph_breaks():
         raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
     if settings.profile is not None and settings.profile < 1:
         raise ValueError(f"--profile takes a number of calls of at least 1, not {settings.profile}")
-
-
-def _check_device(torch: Any, name: str) -> None:
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"unknown device {name!r}: write it as torch does, for example cpu, cuda, cuda:1, mps") from None
-    if device.type in ("cpu", "meta"):
-        return
-    module = getattr(torch, device.type, None)
-    if module is None or not getattr(module, "is_available", lambda: False)():
-        raise ValueError(f"device {name!r} is not available here: leave --device out, or use cpu")
-    count = getattr(module, "device_count", lambda: 1)()
-    if device.index is not None and device.index >= count:
-        raise ValueError(f"device {name!r} is not available here: there {'is' if count == 1 else 'are'} {count} of them")
 
 
 @contextlib.contextmanager
@@ -196,9 +177,9 @@ def explain(
                 raise
         report = recording.report
         if tried is not None:
-            report.inputs = inputs.told(tried, report)
+            inputs.annotate_inputs(report, tried)
         if measured is not None:
-            report.profile = measure.tell(measured, report)
+            measure.annotate_profile(report, measured)
         if checked is not None:
             report.check = checked.to_dict()
             report.notes.append(checked.words())

@@ -45,6 +45,7 @@ from dynascope.compiler.settings import SAVE_SUFFIXES
 
 __all__ = [
     "LOWERINGS",
+    "ONLY_WHERE_RECORDED",
     "SCHEMA",
     "Backward",
     "Break",
@@ -76,6 +77,8 @@ __all__ = [
 ]
 
 SCHEMA = 1
+#: why the graphs of a report from a file cannot be run
+ONLY_WHERE_RECORDED = "graphs can be run only where they were recorded, and this report was read from a file"
 
 #: How a Report becomes text, by file suffix or name: "package.module:function".  Filled by the
 #: package's face (`dynascope/__init__.py`), because this layer knows of no view.
@@ -181,6 +184,11 @@ class Report:
         expect.check(self, expect.read(expected, **counts))
         return self
 
+    @property
+    def from_file(self) -> bool:
+        """Whether the report was loaded from a file, or read from the files of a trace."""
+        return self.loaded or self.origin == "trace"
+
     def run_graph(self, id: str, *, device: str | None = None, backend: str | None = None, calls: int = 10) -> GraphRun:
         """Run one captured graph again on its own: made-up data of the recorded shapes, eager against compiled.
 
@@ -194,13 +202,15 @@ class Report:
             A GraphRun: seconds (medians), speed-up, time of each operation, memory peak in bytes.  It is also kept
             in the graph's `run`, and every view shows it.
 
-        Raises KeyError for an unknown graph and ValueError, in one sentence, where it cannot be run again.  Of a report
-        that was loaded, this runs the graphs that are written in its file, as far as they call torch's own operators.
+        Raises KeyError for an unknown graph and ValueError, in one sentence, where it cannot be run again: of a report that
+        was loaded, no graph can be.
         """
+        graph = self.graph(id)
+        if self.from_file:
+            raise ValueError(ONLY_WHERE_RECORDED)
         from dynascope.compiler.graph_benchmark import benchmark
 
-        graph, own = self.graph(id), not self.loaded and self.origin != "trace"
-        run = benchmark.run_graph(graph, device, backend or benchmark.own_backend(self.settings), calls, own)
+        run = benchmark.run_graph(graph, device, backend or benchmark.default_backend(self.settings), calls)
         if backend is None and (self.settings.get("mode") or self.settings.get("options")):
             run.notes.append("compiled with the backend's default mode and options, not with those of the run")
         graph.run = run

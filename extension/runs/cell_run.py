@@ -105,13 +105,13 @@ class Run:
             if self.controls is not None:
                 self.controls.tell(report, self.settings.fullgraph)
             if self.tried is not None:
-                from dynascope.compiler.profile.inputs import told
+                from dynascope.compiler.profile.inputs import annotate_inputs
 
-                report.inputs = told(self.tried, report)
+                annotate_inputs(report, self.tried)
             if self.measured is not None:
-                from dynascope.compiler.profile.measure import tell
+                from dynascope.compiler.profile.measure import annotate_profile
 
-                report.profile = tell(self.measured, report)
+                annotate_profile(report, self.measured)
             if self.checked is not None:
                 report.check = self.checked.to_dict()
                 self.notes.append(self.checked.words())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.widgets.layout.placement import Box, Edge, Engine, Group, Placement, Rect, layout
+from dynascope.widgets.layout.placement import Box, Edge, Group, Placement, Rect, layout
 
 SLACK = 0.25  # coordinates are rounded to a tenth
 KINDS = ("down", "side", "free", "order")
@@ -83,31 +81,23 @@ def check(placed: Placement, boxes: list[Box], edges: list[Edge], groups: list[G
 @settings(max_examples=150, deadline=None)
 def test_our_own_layout(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
     boxes, edges, groups = graph
-    check(layout(boxes, edges, groups, engine="layered"), boxes, edges, groups)
+    check(layout(boxes, edges, groups), boxes, edges, groups)
 
 
 @given(graphs())
 @settings(max_examples=60, deadline=None)
 def test_our_own_layout_compact(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
     boxes, edges, groups = graph
-    check(layout(boxes, edges, groups, engine="layered", compact=True), boxes, edges, groups)
+    check(layout(boxes, edges, groups, compact=True), boxes, edges, groups)
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="no Graphviz on this machine")
 @given(graphs())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_graphviz(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
-    boxes, edges, groups = graph
-    check(layout(boxes, edges, groups, engine="dot"), boxes, edges, groups)
-
-
-@given(graphs(), st.sampled_from(["dot", "layered"]))
 @settings(max_examples=10, deadline=None)
-def test_same_input_same_output(graph: tuple[list[Box], list[Edge], list[Group]], engine: Engine) -> None:
+def test_same_input_same_output(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
     boxes, edges, groups = graph
-    first = layout(boxes, edges, groups, engine=engine)
-    again = layout(list(boxes), list(edges), [*groups, Group("more")], engine=engine)
-    assert layout(boxes, edges, groups, engine=engine) == first
+    first = layout(boxes, edges, groups)
+    again = layout(list(boxes), list(edges), [*groups, Group("more")])
+    assert layout(boxes, edges, groups) == first
     assert set(again.boxes) == set(first.boxes)
 
 

@@ -16,14 +16,12 @@ from dynascope.widgets.drawing.shapes import (
     BOX_WIDTH,
     FOLD_WIDTH,
     GROUP_WIDTH,
-    LINE_HEIGHT,
-    REGION_HEIGHT,
-    TITLE_HEIGHT,
     break_shape,
     fold_shape,
     frame_shape,
     graph_shape,
 )
+from dynascope.widgets.drawing.sizes import SIZES
 from dynascope.widgets.labels.words import Places, shorten, text_width
 from dynascope.widgets.layout import placement as lay
 from dynascope.widgets.layout.packing import packed
@@ -38,8 +36,6 @@ KEEP = 20
 SHORT = 10
 #: more folded frames than this are not drawn even when unfolded
 INSIDE = 400
-#: room for a fold's name above what it holds, once it is open
-UNFOLD_HEAD = 34.0
 HIT_ARROWS = 8
 
 
@@ -142,7 +138,7 @@ class _Drawing:
 
     def _frame(self, frame: Frame, breaks: list[Break]) -> None:
         shape = frame_shape(self.report, self.places, frame, self.graphs, breaks)
-        header = TITLE_HEIGHT + LINE_HEIGHT * len(shape.get("lines", []))
+        header = SIZES["title_height"] + SIZES["line_height"] * len(shape.get("lines", []))
         self.groups.append(lay.Group(frame.id, header, GROUP_WIDTH))
         self.shapes[frame.id] = shape
         if frame.graph in self.graphs:
@@ -168,7 +164,7 @@ class _Drawing:
             else:
                 shape.pop("group", None)
             self.shapes[shape["id"]] = shape
-            height = BOX_HEIGHT + (REGION_HEIGHT if shape["kind"] == "break" and "region" in shape else 0)
+            height = BOX_HEIGHT + (SIZES["region_height"] if shape["kind"] == "break" and "region" in shape else 0)
             self.boxes.append(lay.Box(shape["id"], width, height, group))
 
     # -- arrows -----------------------------------------------------------------------------------
@@ -278,7 +274,7 @@ class _Drawing:
     # -- places -----------------------------------------------------------------------------------
 
     def _placed(self) -> Picture:
-        placed = packed(self.boxes, self.edges, self.groups, ROOM, alone=self.insides.keys(), quick=self.inner)
+        placed = packed(self.boxes, self.edges, self.groups, ROOM, alone=self.insides.keys())
         for name, rect in (*placed.groups.items(), *placed.boxes.items()):
             shape = self.shapes[name]
             shape["x"], shape["y"], shape["w"], shape["h"] = rect.x, rect.y, rect.width, rect.height
@@ -299,7 +295,7 @@ class _Drawing:
         folds = {id(f): f for f in self.folds.values()}.values()
         return {
             "width": round(width, 1), "height": placed.height, "groups": groups, "boxes": boxes, "arrows": arrows,
-            "folded": "; ".join(f.title() for f in folds), "engine": placed.engine,
+            "folded": "; ".join(f.title() for f in folds),
         }  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def wrapped(
     width = max(c.right + c.dx for c in columns) + lay.MARGIN
     height = max(c.bottom + c.dy for c in columns) + max(lay.MARGIN, bend + lay.MARGIN / 2)
     boxes, groups = ({i: rect(r) for i, r in rects.items()} for rects in (placed.boxes, placed.groups))
-    return lay.Placement(round(width, 1), round(height, 1), boxes, groups, routes, placed.engine)
+    return lay.Placement(round(width, 1), round(height, 1), boxes, groups, routes)
 
 
 def _cuts(placed: lay.Placement, edges: list[lay.Edge], bend: float) -> list[_Cut]:
