@@ -38,23 +38,26 @@ def assemble(
     cell_of: places.CellResolver = lambda file: None,
     owner_thread: int | None = None,
     origin: str = "live",
+    no_end: str = "the log does not hold the end of this compile",
 ) -> Report:
     """The Report of these events, in their order.
 
     `strings`: interned strings of the structured trace.  `owner_thread`: frames compiled by another are foreign.
+    `no_end`: what to say of a compile whose end is not among the events.
     """
     drafts = Drafts(strings).feed(events)
     for file in {str(d.code.get("file")) for d in drafts.drafts}:
         linecache.checkcache(file)  # edited and loaded again: the lines are the new ones, as in every printed traceback
-    return _Assembly(drafts, cell_of, owner_thread, origin == "trace").report()
+    return _Assembly(drafts, cell_of, owner_thread, origin == "trace", no_end).report()
 
 
 class _Assembly:
-    def __init__(self, drafts: Drafts, cell_of: places.CellResolver, owner: int | None, from_file: bool) -> None:
+    def __init__(self, drafts: Drafts, cell_of: places.CellResolver, owner: int | None, from_file: bool, no_end: str) -> None:
         self.drafts = drafts
         self.cell_of = cell_of
         self.owner = owner
         self.from_file = from_file
+        self.no_end = no_end
         self.result = Report(origin="trace" if from_file else "live")
         self.frame_of: dict[int, Frame] = {}  # by the draft's order
         #: code object -> its latest frame; for files, (name, file) stand for it
@@ -79,7 +82,6 @@ class _Assembly:
         for event in self.drafts.cached:
             self.add_cached(event, by_code)
         result = self.result
-        result.compiled = list(dict.fromkeys(self.drafts.entries.values()))
         result.unread = dict(self.drafts.unread)
         result.breaks = self.breaks.breaks
         result.sources = places.sources(self.extents, self.cell_of)
@@ -101,7 +103,8 @@ class _Assembly:
         kept = {f.continues for f in self.result.frames if f.status != "empty"}
         ignored: dict[str, Frame] = {}
         for frame in self.result.frames:
-            if frame.status == "empty" and places.is_plumbing(frame.file) and frame.id not in kept:
+            nothing = frame.status == "empty" or (frame.status == "unfinished" and frame.graph is None)
+            if nothing and places.is_plumbing(frame.file) and frame.id not in kept:
                 frame.status = "ignored"
                 ignored[frame.id] = frame
         for frame in self.result.frames:
@@ -262,6 +265,8 @@ class _Assembly:
             frame.status, frame.reason = "failed", skip_reasons.reason_of(draft)
             frame.break_ = frame.break_ or cause
             self.failure(draft, frame, cause)
+        elif outcome == "unfinished":
+            frame.status, frame.reason = "unfinished", self.why_unfinished(draft)
         else:
             frame.status, frame.reason = self.skipped(draft)
             if frame.status == "skipped":
@@ -271,7 +276,20 @@ class _Assembly:
         for entry in self.breaks.stack_of(frame.id):
             self.note_place(entry.file, entry.line)
 
+    def why_unfinished(self, draft: Draft) -> str:
+        """What is known of a compile without an end."""
+        reason = "interrupted before this compile had ended" if skip_reasons.interrupted(draft) else self.no_end
+        known = (
+            "its guards were built" if draft.guard_text is not None
+            else "its graph was captured" if draft.graph_text is not None
+            else "it had met a graph break" if draft.break_texts
+            else ""
+        )  # fmt: skip
+        return f"{reason} ({known})" if known else reason
+
     def outcome(self, draft: Draft) -> str:
+        if draft.unfinished or skip_reasons.interrupted(draft):
+            return "unfinished"
         if draft.frame is not None:
             return str(draft.frame["outcome"])
         metrics = draft.metrics
@@ -310,8 +328,8 @@ class _Assembly:
         )
 
     def recompile(self, draft: Draft, frame: Frame) -> None:
-        if draft.cid is None or draft.recompile_text is None or not draft.started:
-            return  # not started: the recompile limit refused it
+        if draft.cid is None or draft.recompile_text is None or not (draft.started or draft.unfinished):
+            return  # ended without a start: the recompile limit refused it
         before = self.latest.get(self.key(draft))
         frame.recompile_of = before.id if before else None
         reasons = guard_text.recompile_reasons(draft.recompile_text)

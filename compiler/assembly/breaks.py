@@ -117,6 +117,9 @@ class BreakTable:
         def of_frame(entry: dict[str, Any]) -> bool:  # a text tells a resume function under the name of what it continues
             return places.user_name(entry["function"]) == name and entry["file"] == draft.code.get("file")
 
+        if draft.marks_columns:
+            for entry in text.stack:
+                entry.setdefault("carets", (0, None))
         name = places.user_name(str(draft.code.get("name")))
         outside = sum(map(of_frame, draft.stack))
         own = [i for i, e in enumerate(text.stack) if of_frame(e)]

@@ -31,6 +31,8 @@ KNOWN = frozenset({
     "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime", "is_pure_callback",
     "aotautograd_cache_hit", "autotuning", "fake_kernel", "export", "ddp_splits", "inductor_runtime_and_tensor_meta",
 })  # fmt: skip
+#: the line of ^^^^ with which Python marks columns
+_MARKS = re.compile(r"^ +~*\^+~*$", re.M)
 
 
 @dataclass
@@ -68,6 +70,17 @@ class Draft:
     artifacts: dict[str, str] = field(default_factory=dict)
     started: bool = False
     closed: bool = False
+    #: whether its process marks columns in the stacks of its texts; an entry without marks is then marked as a whole
+    marks_columns: bool = False
+    #: its last steps are recorded, and the thread has begun another compile since
+    over: bool = False
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether nothing that is recorded shows that this compile has ended; torch writes metrics at every end."""
+        if self.cid is None or self.frame is not None or self.metrics or self.over:
+            return False
+        return self.started or self.recompile_text is not None  # torch.export traces without a start, and without metrics
 
 
 class Drafts:
@@ -82,6 +95,9 @@ class Drafts:
         #: code object that was called compiled -> the user's name for it, in order of the first call
         self.entries: dict[int, str] = {}
         self._open: dict[tuple[int | None, str], Draft] = {}  # by process and compile id
+        #: by process and thread: compiles that have only their metrics to come
+        self._ending: dict[tuple[int | None, int | None], list[Draft]] = {}
+        self._marking: set[int | None] = set()  # processes that mark columns
 
     def feed(self, events: Iterable[Event]) -> Drafts:
         for event in events:
@@ -90,6 +106,8 @@ class Drafts:
                 self._event(event)
             except Exception as error:  # a record of an unknown shape must not cost the others
                 self.count(f"{_name(event)}: {type(error).__name__}")
+        for draft in self.drafts:
+            draft.marks_columns = draft.process in self._marking
         return self
 
     def code_like(self, draft: Draft) -> dict[str, Any]:
@@ -168,14 +186,19 @@ class Drafts:
         draft = self.draft(event, opens=name == "dynamo_start" and not metadata.get("attempt"))
         if name == "dynamo_start":
             draft.started = True
+            for before in self._ending.pop((draft.process, event.get("thread")), []):
+                before.over = before is not draft
             draft.stack = [
                 {"file": self.string(s["filename"]), "line": s["line"], "function": s["name"]}
                 for s in metadata["dynamo_start"].get("stack") or ()
             ]
+            if event.get("callers") is not None:  # of a live run, and whole
+                draft.stack[:-1] = event["callers"]
         elif name == "dynamo_output_graph":
             draft.graph_text = str(payload)
         elif name == "dynamo_cpp_guards_str":
             draft.guard_text = str(payload)
+            self._nearly_over(draft, event)
         elif name == "compilation_metrics":
             self._metrics(draft, metadata[name])
         elif name == "bwd_compilation_metrics":
@@ -186,6 +209,9 @@ class Drafts:
             draft.splits.append({"name": str(metadata[name].get("name")), "code": str(payload)})
         elif payload is not None and name != "optimize_ddp_split_graph":
             draft.aot.setdefault(name, []).append(str(payload))
+
+    def _nearly_over(self, draft: Draft, event: Event) -> None:
+        self._ending.setdefault((draft.process, event.get("thread")), []).append(draft)
 
     def _symbol(self, draft: Draft, told: dict[str, Any]) -> None:
         value = str(told.get("val"))
@@ -208,8 +234,11 @@ class Drafts:
         draft = self.draft(event)
         if name == "dynamo_graph_break_reason":
             draft.break_texts.append(_text(payload))
+            if _MARKS.search(_text(payload).split("\nTraceback (most recent call last)", 1)[0]):
+                self._marking.add(draft.process)
         elif name == "dynamo_error":
             draft.error_text = _text(payload)
+            self._nearly_over(draft, event)
         elif name.startswith(("fx_graph_cache_", "aotautograd_cache_")):
             draft.artifacts[name] = ""
         elif name.endswith("_BYTECODE"):

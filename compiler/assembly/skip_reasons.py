@@ -37,9 +37,17 @@ def message_of(draft: Draft) -> str:
 def not_swallowed(draft: Draft) -> bool:
     """Whether the metrics of a compile that did not end well tell of more than Dynamo swallows: then the user's code saw it."""
     kind = error_of(draft)["type"]
-    if not kind:  # interrupted where the backend had the graph, and guards are missing
-        return draft.graph_text is not None and not draft.break_texts
-    return not kind.startswith(("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed"))
+    return kind != "" and not kind.startswith(("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed"))
+
+
+def interrupted(draft: Draft) -> bool:
+    """Whether an interrupt ended the compile."""
+    kind, metrics = error_of(draft)["type"], draft.metrics
+    if kind or draft.frame is not None:
+        return bool(kind == "KeyboardInterrupt")
+    # metrics name no interrupt: the backend had the graph, and guards are missing
+    captured = draft.graph_text is not None and not draft.break_texts
+    return captured and bool(metrics) and metrics.get("guard_count") is None and draft.guard_text is None
 
 
 def is_break(draft: Draft) -> bool:

@@ -23,8 +23,9 @@ from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs,
 from dynascope.compiler.profile import timing
 from dynascope.compiler.replay.replay import held_back, random_state
 from dynascope.compiler.report import Graph, GraphRun, Node, plural
+from dynascope.compiler.settings import Settings
 from dynascope.compiler.torch_private import engines, hooks, internals, surroundings
-from dynascope.compiler.torch_private.available import check_backend, check_device
+from dynascope.compiler.validate import check_settings
 
 if TYPE_CHECKING:
     import torch
@@ -55,9 +56,7 @@ def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS
     """Run a graph that was recorded in this process; raises ValueError, in one sentence, where that is impossible."""
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
         raise ValueError(f"calls is a whole number of at least 1, not {calls!r}")
-    check_backend(backend)
-    if device is not None:
-        check_device(device)
+    check_settings(Settings(backend=backend, device=device))
     try:
         if graph.ops is None:
             raise NotRunnable("it was compiled before the recording, so nothing of it is known")
@@ -264,7 +263,7 @@ def _device(graph: Graph, asked: str | None) -> str:
     if device == "meta":
         raise NotRunnable("on the device meta there is nothing to time")
     try:
-        check_device(device)
+        check_settings(Settings(device=device))
     except ValueError:
         raise NotRunnable(f"it was recorded on {device}, which is not here: name another device, for example cpu") from None
     return device

@@ -21,7 +21,7 @@ from dynascope.compiler.recording import cache_hits, late_backwards
 from dynascope.compiler.report import Failure, Report, dynamic_words
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import places
-from dynascope.compiler.torch_private import hooks, internals
+from dynascope.compiler.torch_private import hooks, internals, marks
 
 _MISSED = "another thread timed calls meanwhile, and nothing was recorded until it had done: this report can lack compiles"
 
@@ -31,7 +31,8 @@ Progress = Callable[[dict[str, Any]], None]
 class Recording:
     """One recording; `report` is the Report once it has ended, and what is known so far before.
 
-    `compiled` (names shown first) and `notes` (sentences for the user) may be added to while it runs.
+    `compiled` (names shown first) and `notes` (sentences for the user) may be added to while it runs.  Without names
+    given, the report names what was called compiled, in order of the first call.
     """
 
     def __init__(
@@ -45,6 +46,10 @@ class Recording:
         self.compiled = list(compiled or ())
         self.notes: list[str] = []
         self.events: list[dict[str, Any]] = []
+        #: names of what was called compiled, in order of the first call, and of them what `compiles` was not told of
+        self.called: list[str] = []
+        self.users_own: list[str] = []
+        self._targets: dict[int, str | None] = {}
         self.hooks: dict[str, bool | str] = {}
         self._keeps_bytecode = int(settings is not None and settings.bytecode)
         self._cells = cells or (lambda file: None)
@@ -53,6 +58,7 @@ class Recording:
         self._started = 0.0
         self._thread: int | None = None
         self._report: Report | None = None
+        self._ended = False
         self._entered_before: set[int] = set()
         self._sizes_before: internals.Sizes = {}
         self._times_forgotten = 0
@@ -74,6 +80,7 @@ class Recording:
         finally:  # an interrupt may come at any moment: torch is as it was in any case
             hooks.HOOKS.bytecode -= self._keeps_bytecode
             hooks.HOOKS.detach(self._event)
+        self._ended = True
         self._report = self._assemble(error)
         late_backwards.complete(self._report, self._report.late_backwards)
         late_backwards.remember(self._report)
@@ -107,9 +114,32 @@ class Recording:
             if event["thread"] != self._thread and _MISSED not in self.notes:
                 self.notes.append(_MISSED)
             return
+        if event["kind"] == "entry":
+            event = self._entered(event)
         self.events.append(event)
         if self._on_progress is not None:
             self._tell(event)
+
+    def compiles(self, target: Any, name: str | None = None) -> None:
+        """Note that the caller itself compiles `target`, and the name to show for it; all else was compiled by the user's code.
+
+        `target` must live as long as the recording runs.
+        """
+        target = marks.undecorated(internals.inner_function(target))
+        key = id(getattr(target, "__func__", target))
+        self._targets[key] = name or self._targets.get(key)
+
+    def _entered(self, event: dict[str, Any]) -> dict[str, Any]:
+        """An "entry" event with the name to show."""
+        name, code = self._targets.get(event["target"]) or event["name"], event["code"]
+        # torch compiles functions of its own on the way; its wrappers and modules stand for what the user has compiled
+        if places.in_torch(code["file"]) and code["name"] not in ("inner", "forward"):
+            return event
+        ours = event["target"] in self._targets or code["name"] == places.STATEMENTS
+        for names in (self.called,) if ours else (self.called, self.users_own):
+            if name not in names:
+                names.append(name)
+        return {**event, "name": name}
 
     def _tell(self, event: dict[str, Any]) -> None:
         """Progress: what is being compiled, and how much is done."""
@@ -131,10 +161,14 @@ class Recording:
 
     def _assemble(self, error: BaseException | None) -> Report:
         report = assemble(
-            list(self.events), strings=internals.interned_strings(), cell_of=self._cells, owner_thread=self._thread
+            list(self.events),
+            strings=internals.interned_strings(),
+            cell_of=self._cells,
+            owner_thread=self._thread,
+            no_end="the recording ended before this compile did" if self._ended else "still compiling",
         )
         report.versions = versions()
-        report.compiled = list(dict.fromkeys(self.compiled)) or report.compiled or compiled_names(report)
+        report.compiled = list(dict.fromkeys(self.compiled)) or list(self.called) or compiled_names(report)
         report.settings = self.settings.to_dict() if self.settings else {}
         report.hooks = {**self.hooks, **internals.missing}
         report.notes = [

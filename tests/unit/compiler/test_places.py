@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -33,7 +32,7 @@ def test_cells_bear_the_names_that_their_notebook_shows(file: str, cell: int | N
 
 def test_own_code_is_told_by_the_files_of_the_modules() -> None:
     assert all(places.is_plumbing(str(module.__file__)) for module in (dynascope, places, report, text))
-    assert not places.is_plumbing(os.path.join(os.path.dirname(os.path.dirname(places.__file__)), "train.py"))
+    assert not places.is_plumbing(str(Path(places.__file__).parents[2] / "train.py"))
 
 
 @pytest.mark.slow
