@@ -7,7 +7,8 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.widgets.layout.placement import Box, Edge, Group, Placement, Rect, layout
+from dynascope.widgets.layout.layered import Rect
+from dynascope.widgets.layout.placement import Box, Edge, Group, Placement, layout
 
 SLACK = 0.25  # coordinates are rounded to a tenth
 KINDS = ("down", "side", "free", "order")

@@ -9,9 +9,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
+from typing import NamedTuple
 
 Point = tuple[float, float]
 Size = tuple[float, float]
+
+
+class Rect(NamedTuple):
+    """A placed box or group; x and y are its left upper corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+    def moved(self, dx: float, dy: float) -> Rect:
+        """Moved, and rounded to a tenth of a pixel."""
+        return Rect(round(self.x + dx, 1), round(self.y + dy, 1), self.width, self.height)
 
 
 @dataclass(frozen=True)
@@ -34,9 +60,9 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Placed:
-    """Left upper corners, and one polyline per line."""
+    """Where each box stands, and one polyline per line."""
 
-    corners: dict[str, Point]
+    boxes: dict[str, Rect]
     routes: list[list[Point]]
 
 
@@ -56,8 +82,7 @@ def place(sizes: dict[str, Size], lines: list[Line], gaps: Gaps, *, snug: bool =
     rows = _Rows([sizes[id] for id in ids], arcs, ranks, gaps)
     rows.order()
     rows.spread()
-    corners = {id: (rows.x[i] - sizes[id][0] / 2, rows.top[ranks[i]]) for i, id in enumerate(ids)}
-    return Placed(corners, rows.routes())
+    return Placed({id: rows.rect(i) for i, id in enumerate(ids)}, rows.routes())
 
 
 def _ranks(count: int, arcs: list[tuple[int, int, str]]) -> list[int]:
@@ -229,73 +254,46 @@ class _Rows:
         self._set(row, [shift + start for shift, start in zip(shifts, starts, strict=True)])
 
     def routes(self) -> list[list[Point]]:
-        """One polyline per arc."""
-        right = max([self.x[n] + self.width[n] / 2 for n in range(self.real)], default=0.0)
+        """One polyline per arc: through its points, to the right, or along a lane beside the drawing."""
+        right = max(self.x[n] + self.width[n] / 2 for n in range(self.real))
         lane = right + 16
         follows = {pair for unit in self.units for pair in pairwise(unit)}
-        result: list[list[Point]] = []
-        for (source, target, kind), passed in zip(self.arcs, self.passes, strict=True):
+        routes: list[list[Point]] = [[] for _ in self.arcs]
+        for number, (source, target, kind) in enumerate(self.arcs):
+            passed = self.passes[number]
             if kind == "order" or source == target:
-                result.append([])
                 continue
-            a, b = self._rect(source), self._rect(target)
+            a, b = self.rect(source), self.rect(target)
             if passed is not None:
-                points: list[Point] = []
-                for node in passed:
-                    rank = self.ranks[node]
-                    points += [(self.x[node], self.top[rank]), (self.x[node], self.top[rank] + self.height[rank])]
-                result.append(clipped(a, b, points, "down"))
+                inner = [(self.x[n], y) for n in passed for y in self._edges_of_row(n)]
+                routes[number] = [(a.middle, a.bottom), *inner, (b.middle, b.y)]
             elif (source, target) in follows:
-                result.append(clipped(a, b, [], "side"))
+                routes[number] = _sideways(a, b)
             else:
-                below = self.top[self.ranks[source]] + self.height[self.ranks[source]] + self.gaps.row * 0.3
-                above = self.top[self.ranks[target]] - self.gaps.row * 0.35
-                result.append(clipped(a, b, [
-                    (a[0] + a[2] * 0.75, below), (lane, below), (lane, above), (b[0] + b[2] * 0.75, above),
-                ], "lane"))  # fmt: skip
+                below = self._edges_of_row(source)[1] + self.gaps.row * 0.3
+                above = self._edges_of_row(target)[0] - self.gaps.row * 0.35
+                ax, bx = a.x + a.width * 0.75, b.x + b.width * 0.75
+                routes[number] = [(ax, a.bottom), (ax, below), (lane, below), (lane, above), (bx, above), (bx, b.y)]
                 lane += 6 if lane < right + 300 else 0
-        return result
+        return routes
 
-    def _rect(self, node: int) -> tuple[float, float, float, float]:
+    def _edges_of_row(self, node: int) -> tuple[float, float]:
+        top = self.top[self.ranks[node]]
+        return top, top + self.height[self.ranks[node]]
+
+    def rect(self, node: int) -> Rect:
+        """Where a box stands."""
         width, height = self.sizes[node]
-        return self.x[node] - width / 2, self.top[self.ranks[node]], width, height
+        return Rect(self.x[node] - width / 2, self.top[self.ranks[node]], width, height)
 
 
-def clipped(
-    a: tuple[float, float, float, float], b: tuple[float, float, float, float], inner: list[Point], kind: str
-) -> list[Point]:
-    """A route from the border of `a` to the border of `b` through the points between.
-
-    Rectangles are (x, y, width, height).  Ends: bottom to top for down edges, right to left for side edges,
-    for lanes straight below and above the first and the last inner point.
-    """
-    ax, ay, aw, ah = a
-    bx, by, bw, bh = b
-    if kind == "side":
-        if not inner and ax + aw <= bx:
-            y = min(ay + min(ah, 40.0) / 2, by + bh)
-            top, bottom = max(ay, by), min(ay + ah, by + bh)
-            if top <= bottom:
-                y = min(max(y, top), bottom)
-                return [(ax + aw, y), (bx, y)]
-        return [(ax + aw, ay + ah / 2), *inner, (bx, by + bh / 2)]
-    if kind == "lane":
-        return [(inner[0][0], ay + ah), *inner, (inner[-1][0], by)]
-    if kind == "free":
-        return [_border(a, inner[0] if inner else (bx + bw / 2, by + bh / 2)), *inner,
-                _border(b, inner[-1] if inner else (ax + aw / 2, ay + ah / 2))]  # fmt: skip
-    return [(ax + aw / 2, ay + ah), *inner, (bx + bw / 2, by)]
-
-
-def _border(rect: tuple[float, float, float, float], towards: Point) -> Point:
-    """Where the line from the middle of a rectangle towards a point leaves it."""
-    x, y, width, height = rect
-    cx, cy = x + width / 2, y + height / 2
-    dx, dy = towards[0] - cx, towards[1] - cy
-    if dx == 0 and dy == 0:
-        return cx, y + height
-    scale = min(width / 2 / abs(dx) if dx else float("inf"), height / 2 / abs(dy) if dy else float("inf"))
-    return cx + dx * scale, cy + dy * scale
+def _sideways(a: Rect, b: Rect) -> list[Point]:
+    """Straight from the right of `a` to the left of `b`, where their heights meet."""
+    top, bottom = max(a.y, b.y), min(a.bottom, b.bottom)
+    if top > bottom:
+        return [(a.right, a.y + a.height / 2), (b.x, b.y + b.height / 2)]
+    y = min(max(a.y + min(a.height, 40.0) / 2, top), bottom)
+    return [(a.right, y), (b.x, y)]
 
 
 def _units(count: int, beside: set[tuple[int, int]]) -> list[list[int]]:

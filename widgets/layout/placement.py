@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from dynascope.widgets.layout import layered
+from dynascope.widgets.layout.layered import Point, Rect
 from dynascope.widgets.layout.routes import Router
 
-Point = tuple[float, float]
 #: "down": the target stands below; "side": the target stands to the right, in the same row where possible;
 #: "free": drawn, but moves nothing; "order": not drawn, but the target stands below
 EdgeKind = Literal["down", "side", "free", "order"]
@@ -60,16 +61,6 @@ class Edge:
     source: str
     target: str
     kind: EdgeKind = "down"
-
-
-@dataclass(frozen=True)
-class Rect:
-    """A placed box or group; x and y are its left upper corner."""
-
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 @dataclass(frozen=True)
@@ -146,17 +137,16 @@ class _Columns:
         *,
         right_angled: bool,
     ) -> Placement:
-        """Boxes put into their groups, and each route carried on to them."""
-        rects = {i: Rect(x, y, *self.sizes[i]) for i, (x, y) in placed.corners.items()}
-        inner: dict[str, Rect] = {}
+        """Put the boxes into their groups, and lead each route to its boxes."""
+        rects = placed.boxes
+        all_boxes = {i: r for i, r in rects.items() if i in self.boxes}
         for id, group in self.groups.items():
             outer = rects[id]
             y = outer.y + group.header
             for box in self.members[id]:
-                inner[box.id] = Rect(outer.x + (outer.width - box.width) / 2, y, box.width, box.height)
+                all_boxes[box.id] = Rect(outer.middle - box.width / 2, y, box.width, box.height)
                 y += box.height + INNER_GAP
-        all_boxes = {i: inner[i] if i in inner else rects[i] for i in self.boxes}
-        router = Router({i: (r.x, r.y, r.width, r.height) for i, r in rects.items()}) if right_angled else None
+        router = Router(rects) if right_angled else None
         routes: list[list[Point]] = [[] for _ in edges]
 
         def descent(number: int) -> tuple[bool, float]:
@@ -182,27 +172,24 @@ class _Columns:
         a, b = boxes.get(edge.source, rects[line.source]), boxes.get(edge.target, rects[line.target])
         last = edge.source == line.source or self.members[line.source][-1].id == edge.source
         if edge.kind == "down" and last and edge.target == line.target:
-            return router.down(line.source, (a.x, a.y, a.width, a.height), line.target, ROW_GAP * 0.6)
+            return router.down(line.source, a, line.target, ROW_GAP * 0.6)
         if edge.kind == "side" and edge.source == line.source and edge.target == line.target:
             return router.side(line.source, line.target)
         if edge.kind == "free" and edge.source == line.source:
-            return router.free(line.source, line.target, (b.x, b.y, b.width, b.height))
+            return router.free(line.source, line.target, b)
         return None
 
     def _inside(self, edge: Edge, outer: Rect, boxes: dict[str, Rect]) -> list[Point]:
         """An edge within one group: straight to the next box, beside the column otherwise."""
         a, b = boxes.get(edge.source, outer), boxes.get(edge.target, outer)
-        ax, bx = a.x + a.width / 2, b.x + b.width / 2
         if a is not outer and b is not outer and edge.source != edge.target:
             order = [m.id for m in self.members[self.outer(edge.source)]]
             if order.index(edge.target) == order.index(edge.source) + 1:
-                return [(ax, a.y + a.height), (bx, b.y)]
-        side = max(a.x + a.width, b.x + b.width)
-        reach = side + min(PAD / 2, max(2.0, outer.x + outer.width - side))
-        return [
-            (a.x + a.width, a.y + a.height * 0.4), (reach, a.y + a.height * 0.4),
-            (reach, b.y + b.height * 0.6), (b.x + b.width, b.y + b.height * 0.6),
-        ]  # fmt: skip
+                return [(a.middle, a.bottom), (b.middle, b.y)]
+        side = max(a.right, b.right)
+        reach = side + min(PAD / 2, max(2.0, outer.right - side))
+        start, end = a.y + a.height * 0.4, b.y + b.height * 0.6
+        return [(a.right, start), (reach, start), (reach, end), (b.right, end)]
 
     def _through(self, edge: Edge, route: list[Point], boxes: dict[str, Rect]) -> list[Point]:
         """Carry a route between groups on to the boxes inside them."""
@@ -217,13 +204,10 @@ class _Columns:
 def _step_in(at: Point, box: Rect) -> list[Point]:
     """From a point on a group's border to the border of a box inside."""
     x, y = at
-    if y >= box.y + box.height and box.x <= x <= box.x + box.width:
-        return [(x, box.y + box.height)]
-    if y <= box.y and box.x <= x <= box.x + box.width:
-        return [(x, box.y)]
-    middle = box.y + box.height / 2
-    border = box.x if x <= box.x + box.width / 2 else box.x + box.width
-    return [(x, middle), (border, middle)]
+    if box.x <= x <= box.right and (y >= box.bottom or y <= box.y):
+        return [(x, box.bottom if y >= box.bottom else box.y)]
+    height = box.y + box.height / 2
+    return [(x, height), (box.x if x <= box.middle else box.right, height)]
 
 
 def _tidy(points: list[Point]) -> list[Point]:
@@ -245,17 +229,13 @@ def _tidy(points: list[Point]) -> list[Point]:
 def _shifted(boxes: dict[str, Rect], groups: dict[str, Rect], routes: list[list[Point]]) -> Placement:
     """Moved so that the smallest coordinate is the margin, and rounded to a tenth of a pixel."""
     rects = [*boxes.values(), *groups.values()]
-    xs = [r.x for r in rects] + [r.x + r.width for r in rects] + [p[0] for route in routes for p in route]
-    ys = [r.y for r in rects] + [r.y + r.height for r in rects] + [p[1] for route in routes for p in route]
     if not rects:
         return Placement(2 * MARGIN, 2 * MARGIN, {}, {}, [[] for _ in routes])
+    points = [*((r.x, r.y) for r in rects), *((r.right, r.bottom) for r in rects), *chain.from_iterable(routes)]
+    xs, ys = zip(*points, strict=True)
     dx, dy = MARGIN - min(xs), MARGIN - min(ys)
-
-    def move(r: Rect) -> Rect:
-        return Rect(round(r.x + dx, 1), round(r.y + dy, 1), r.width, r.height)
-
     return Placement(
         round(max(xs) + dx + MARGIN, 1), round(max(ys) + dy + MARGIN, 1),
-        {i: move(r) for i, r in boxes.items()}, {i: move(r) for i, r in groups.items()},
+        {i: r.moved(dx, dy) for i, r in boxes.items()}, {i: r.moved(dx, dy) for i, r in groups.items()},
         [[(round(x + dx, 1), round(y + dy, 1)) for x, y in route] for route in routes],
     )  # fmt: skip

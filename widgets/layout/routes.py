@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, pairwise
 
-Point = tuple[float, float]
-#: x, y, width, height
-Frame = tuple[float, float, float, float]
+from dynascope.widgets.layout.layered import Point, Rect
 
 LANE = 6.0
 
@@ -19,23 +17,20 @@ LANE = 6.0
 class Router:
     """Routes in one drawing; lanes taken by earlier routes are left free for these."""
 
-    def __init__(self, outers: dict[str, Frame]) -> None:
+    def __init__(self, outers: dict[str, Rect]) -> None:
         self.outers = outers
         self.lanes: set[tuple[bool, float, float, float]] = set()
 
-    def down(self, source: str, a: Frame, target: str, drop: float) -> list[Point] | None:
+    def down(self, source: str, a: Rect, target: str, drop: float) -> list[Point] | None:
         """From the bottom of `a` (in the outer box `source`) to the top of the outer box `target`."""
-        outer, b = self.outers[source], self.outers[target]
-        ax, bx = a[0] + a[2] / 2, b[0] + b[2] / 2
-        start, end = a[1] + a[3], b[1]
-        floor = outer[1] + outer[3]
-        if end <= floor:
+        b, floor = self.outers[target], self.outers[source].bottom
+        if b.y <= floor:
             return None
-        if abs(ax - bx) < 1:
-            return self._free([(ax, start), (ax, end)], source, target)
-        for y in (end - drop, floor + min(drop, (end - floor) / 2)):
+        if abs(a.middle - b.middle) < 1:
+            return self._free([(a.middle, a.bottom), (a.middle, b.y)], source, target)
+        for y in (b.y - drop, floor + min(drop, (b.y - floor) / 2)):
             if y > floor:
-                route = self._free([(ax, start), (ax, y), (bx, y), (bx, end)], source, target)
+                route = self._free([(a.middle, a.bottom), (a.middle, y), (b.middle, y), (b.middle, b.y)], source, target)
                 if route:
                     return route
         return None
@@ -43,62 +38,27 @@ class Router:
     def side(self, source: str, target: str) -> list[Point] | None:
         """From the right of one outer box to the left of another: straight where their heights meet, else one step."""
         a, b = self.outers[source], self.outers[target]
-        right, left = a[0] + a[2], b[0]
-        if left - right < 8:
+        if b.x - a.right < 8:
             return None
-        top, bottom = max(a[1], b[1]), min(a[1] + a[3], b[1] + b[3])
+        top, bottom = max(a.y, b.y), min(a.bottom, b.bottom)
         if top + 4 <= bottom:
-            y = min(max(b[1] + 20, top + 2), bottom - 2)
-            return self._free([(right, y), (left, y)], source, target)
-        ya, yb = a[1] + min(20, a[3] / 2), b[1] + min(20, b[3] / 2)
-        for x in self._between(right, left):
-            route = self._free([(right, ya), (x, ya), (x, yb), (left, yb)], source, target)
+            y = min(max(b.y + 20, top + 2), bottom - 2)
+            return self._free([(a.right, y), (b.x, y)], source, target)
+        ya, yb = a.y + min(20, a.height / 2), b.y + min(20, b.height / 2)
+        for x in _between(a.right, b.x):
+            route = self._free([(a.right, ya), (x, ya), (x, yb), (b.x, yb)], source, target)
             if route:
                 return self._keep(route)
         return None
 
-    def free(self, source: str, target: str, b: Frame) -> list[Point] | None:
+    def free(self, source: str, target: str, b: Rect) -> list[Point] | None:
         """From a side of one outer box to a side of `b`, which lies in the outer box `target`."""
         a, outer = self.outers[source], self.outers[target]
-        for points in chain(self._across(a, outer, b), self._around(a, outer, b)):
+        for points in chain(_across(a, outer, b), _around(a, outer, b)):
             route = self._free(points, source, target)
             if route and self._unused(route):
                 return self._keep(route)
         return None
-
-    def _across(self, a: Frame, outer: Frame, b: Frame) -> Iterator[list[Point]]:
-        """Out of a side of `a`, and one step to a side of `b`."""
-        y_end, y_start = b[1] + b[3] / 2, a[1] + min(20, a[3] / 2)
-        left, right = b[0], b[0] + b[2]
-        if outer[0] - (a[0] + a[2]) >= 8:
-            for x in self._between(a[0] + a[2], outer[0]):
-                yield [(a[0] + a[2], y_start), (x, y_start), (x, y_end), (left, y_end)]
-        if a[0] - (outer[0] + outer[2]) >= 8:
-            for x in self._between(outer[0] + outer[2], a[0]):
-                yield [(a[0], y_start), (x, y_start), (x, y_end), (right, y_end)]
-        beside = max(a[0] + a[2], outer[0] + outer[2])
-        for lane in range(1, 9):
-            x = beside + 4 + lane * LANE
-            yield [(a[0] + a[2], y_start), (x, y_start), (x, y_end), (right, y_end)]
-
-    def _around(self, a: Frame, outer: Frame, b: Frame) -> Iterator[list[Point]]:
-        """Out of the top or the bottom of `a`, between two rows, and down or up beside `outer` to a side of `b`."""
-        y_end, start = b[1] + b[3] / 2, a[0] + a[2] * 0.75
-        for lane in range(1, 7):
-            for top in (True, False):
-                border = a[1] if top else a[1] + a[3]
-                y = border - 4 - lane * LANE if top else border + 4 + lane * LANE
-                for x, side in ((outer[0] + outer[2] + 4 + lane * LANE, b[0] + b[2]), (outer[0] - 4 - lane * LANE, b[0])):
-                    yield [(start, border), (start, y), (x, y), (x, y_end), (side, y_end)]
-
-    def _between(self, left: float, right: float) -> Iterator[float]:
-        """Places for an upright line between two borders, the nearest to the right one first."""
-        x = right - 12 if right - left > 24 else (left + right) / 2
-        for _ in range(10):
-            if x <= left + 3:
-                return
-            yield x
-            x -= LANE
 
     def _unused(self, route: list[Point]) -> bool:
         """Whether no earlier route runs along an inner stretch of this one."""
@@ -114,12 +74,45 @@ class Router:
 
     def _free(self, route: list[Point], source: str, target: str) -> list[Point] | None:
         """The route, if it crosses no box: only its first stretch may touch the source, only its last the target."""
-        for id, (x, y, width, height) in self.outers.items():
-            stretches = list(pairwise(route))[id == source : len(route) - 1 - (id == target)]
-            for (ax, ay), (bx, by) in stretches:
-                if min(ax, bx) < x + width + 2 and max(ax, bx) > x - 2 and min(ay, by) < y + height + 2 and max(ay, by) > y - 2:
+        stretches = list(pairwise(route))
+        for id, r in self.outers.items():
+            for (ax, ay), (bx, by) in stretches[id == source : len(stretches) - (id == target)]:
+                if min(ax, bx) < r.right + 2 and max(ax, bx) > r.x - 2 and min(ay, by) < r.bottom + 2 and max(ay, by) > r.y - 2:
                     return None
         return route
+
+
+def _across(a: Rect, outer: Rect, b: Rect) -> Iterator[list[Point]]:
+    """Out of a side of `a`, and one step to a side of `b`."""
+    start, end = a.y + min(20, a.height / 2), b.y + b.height / 2
+    if outer.x - a.right >= 8:
+        for x in _between(a.right, outer.x):
+            yield [(a.right, start), (x, start), (x, end), (b.x, end)]
+    if a.x - outer.right >= 8:
+        for x in _between(outer.right, a.x):
+            yield [(a.x, start), (x, start), (x, end), (b.right, end)]
+    for lane in range(1, 9):
+        x = max(a.right, outer.right) + 4 + lane * LANE
+        yield [(a.right, start), (x, start), (x, end), (b.right, end)]
+
+
+def _around(a: Rect, outer: Rect, b: Rect) -> Iterator[list[Point]]:
+    """Out of the top or the bottom of `a`, between two rows, and beside `outer` to a side of `b`."""
+    start, end = a.x + a.width * 0.75, b.y + b.height / 2
+    for away in (4 + lane * LANE for lane in range(1, 7)):
+        for border, y in ((a.y, a.y - away), (a.bottom, a.bottom + away)):
+            for x, side in ((outer.right + away, b.right), (outer.x - away, b.x)):
+                yield [(start, border), (start, y), (x, y), (x, end), (side, end)]
+
+
+def _between(left: float, right: float) -> Iterator[float]:
+    """Places for an upright line between two borders, the nearest to the right one first."""
+    x = right - 12 if right - left > 24 else (left + right) / 2
+    for _ in range(10):
+        if x <= left + 3:
+            return
+        yield x
+        x -= LANE
 
 
 def _lanes(route: list[Point]) -> Iterator[tuple[bool, float, float, float]]:

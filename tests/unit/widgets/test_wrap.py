@@ -8,7 +8,8 @@ import pytest
 from samples import SAMPLES, many
 
 from dynascope.widgets.drawing.split_graph import ROOM
-from dynascope.widgets.layout.placement import Box, Edge, EdgeKind, Group, Placement, Rect, layout
+from dynascope.widgets.layout.layered import Rect
+from dynascope.widgets.layout.placement import Box, Edge, EdgeKind, Group, Placement, layout
 from dynascope.widgets.layout.wrap import wrapped
 from dynascope.widgets.model.build import view_model
 
