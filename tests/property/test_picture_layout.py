@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.widgets.layout.layered import Rect
-from dynascope.widgets.layout.placement import Box, Edge, Group, Placement, layout
+from dynascope.widgets.layout.placement import SIDE_GAP, Box, Edge, Group, Placement, layout
 
 SLACK = 0.25  # coordinates are rounded to a tenth
 KINDS = ("down", "side", "free", "order")
@@ -124,3 +124,36 @@ def work(count: int) -> int:
 
 def test_the_work_grows_linearly_with_the_boxes() -> None:
     assert work(8_000) < 6 * work(2_000)
+
+
+def test_what_side_edges_join_stands_close_whatever_is_above_and_below() -> None:
+    ids = [f"{row}{i}" for row in "abc" for i in range(4)]
+    boxes = [Box(id, 100, 30) for id in ids]
+    edges = [Edge(f"{row}{i}", f"{row}{i + 1}", "side") for row in "abc" for i in range(3)]
+    edges += [Edge("a0", "b0"), Edge("b3", "c0"), Edge("c3", "b0", "free"), Edge("a3", "c0", "free")]
+    placed = layout(boxes, edges)
+    for edge in edges[:9]:
+        left, right = placed.boxes[edge.source], placed.boxes[edge.target]
+        assert (right.y, round(right.x - left.right, 1)) == (left.y, SIDE_GAP)
+
+
+def test_free_edges_move_nothing_and_run_between_the_rows() -> None:
+    """Frames of one row, all of which ran into the break of the first: no arrow runs beside the whole drawing."""
+    boxes = [Box(f"f{i}", 200, 60) for i in range(6)]
+    calls = [Edge(f"f{i}", f"f{i + 1}", "side") for i in range(5)]
+    hits = [Edge(f"f{i}", "f0", "free") for i in range(2, 6)]
+    alone, hit = layout(boxes, calls), layout(boxes, [*calls, *hits])
+    assert hit.width == alone.width
+    assert [r.x for r in hit.boxes.values()] == [r.x for r in alone.boxes.values()]
+    assert hit.height < alone.height + 100
+
+
+def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
+    """The longest gets the lane next to the target: the others do not run across it."""
+    boxes = [Box(f"s{i}", 100, 40) for i in range(5)] + [Box("t", 100, 40)]
+    edges = [Edge("s0", "t", "side"), *(Edge(f"s{i}", f"s{i + 1}") for i in range(4))]
+    edges += [Edge(f"s{i}", "t", "free") for i in range(1, 5)]
+    routes = layout(boxes, edges).edges[5:]
+    lanes = [route[1][0] for route in routes]
+    assert lanes == sorted(lanes)
+    assert len(set(lanes)) == 4
