@@ -127,7 +127,7 @@ class _Builder:
 
 
 def function(name: str) -> Callable[..., Any]:
-    """The function that torch prints by this name; raises NotRunnable where that cannot be told, or not be called alone."""
+    """The function that torch prints by this name; raises NotRunnable where there is none to call."""
     last = name.rpartition(".")[2]
     if _DISTRIBUTED.search(name):
         raise NotRunnable(f"it calls {name}, which waits for other processes")

@@ -204,8 +204,8 @@ class _Rows:
                 if len(row) > 1:
                     keys = {}
                     for unit in row:
-                        near = [place[n] for node in unit for n in neighbours[node]]
-                        keys[unit[0]] = sum(near) / len(near) if near else place[unit[0]]
+                        near = [n for node in unit for n in neighbours[node]] if len(unit) > 1 else neighbours[unit[0]]
+                        keys[unit[0]] = sum([place[n] for n in near]) / len(near) if near else place[unit[0]]
                     row.sort(key=lambda unit: keys[unit[0]])
                     _number(row, place)
 
@@ -241,11 +241,14 @@ class _Rows:
         x = self.x
         blocks: list[tuple[float, float, int]] = []  # sum of wishes, weight, how many units
         for unit, start in zip(row, starts, strict=True):
-            wishes = [sum([x[n] for n in neighbours[i]]) / len(neighbours[i]) - self.offset[i] for i in unit if neighbours[i]]
-            if wishes:
-                total, weight, count = sum(wishes) - start * len(wishes), float(len(wishes)), 1
-            else:
-                total, weight, count = (x[unit[0]] - start) * 0.1, 0.1, 1
+            total, weight, count = 0.0, 0.0, 1
+            for node in unit:
+                near = neighbours[node]
+                if near:
+                    wish = x[near[0]] if len(near) == 1 else sum([x[n] for n in near]) / len(near)
+                    total, weight = total + wish - self.offset[node] - start, weight + 1
+            if not weight:
+                total, weight = (x[unit[0]] - start) * 0.1, 0.1
             while blocks and blocks[-1][0] * weight > total * blocks[-1][1]:
                 before = blocks.pop()
                 total, weight, count = total + before[0], weight + before[1], count + before[2]
