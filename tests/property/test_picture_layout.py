@@ -102,11 +102,8 @@ def test_same_input_same_output(graph: tuple[list[Box], list[Edge], list[Group]]
     assert set(again.boxes) == set(first.boxes)
 
 
-def work(count: int) -> int:
-    """Calls of functions that a layout of so many boxes makes: what it costs, the same on every machine."""
-    boxes = [Box(f"b{i}", 90, 28) for i in range(count)]
-    edges = [Edge(f"b{max(0, i - 1 - i % 7)}", f"b{i}") for i in range(1, count)]
-    edges += [Edge(f"b{i // 3}", f"b{i}") for i in range(1, count, 5)]
+def work(boxes: list[Box], edges: list[Edge], *, compact: bool = False) -> int:
+    """Calls of functions that a layout makes: what it costs, the same on every machine."""
     calls = 0
 
     def counted(frame: object, event: str, argument: object) -> None:
@@ -116,14 +113,31 @@ def work(count: int) -> int:
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
-        layout(boxes, edges, compact=True)
+        layout(boxes, edges, compact=compact)
     finally:
         sys.setprofile(before)
     return calls
 
 
+def small_boxes(count: int) -> tuple[list[Box], list[Edge]]:
+    boxes = [Box(f"b{i}", 90, 28) for i in range(count)]
+    edges = [Edge(f"b{max(0, i - 1 - i % 7)}", f"b{i}") for i in range(1, count)]
+    return boxes, edges + [Edge(f"b{i // 3}", f"b{i}") for i in range(1, count, 5)]
+
+
+def hits_of_one_break(count: int) -> tuple[list[Box], list[Edge]]:
+    boxes = [Box(f"b{i}", 222, 80) for i in range(count)]
+    return boxes, [Edge(f"b{i}", f"b{i + 1}", "side") for i in range(count - 1)] + [
+        Edge(f"b{i}", "b0", "free") for i in range(2, count)
+    ]
+
+
 def test_the_work_grows_linearly_with_the_boxes() -> None:
-    assert work(8_000) < 6 * work(2_000)
+    assert work(*small_boxes(8_000), compact=True) < 6 * work(*small_boxes(2_000), compact=True)
+
+
+def test_the_work_of_free_edges_is_bounded() -> None:
+    assert work(*hits_of_one_break(400)) < 20 * work(*hits_of_one_break(50))
 
 
 def test_what_side_edges_join_stands_close_whatever_is_above_and_below() -> None:

@@ -12,6 +12,8 @@ from itertools import chain, pairwise
 from dynascope.widgets.layout.layered import Point, Rect
 
 LANE = 6.0
+#: comparisons of a route with a box in one drawing; after that, free edges run beside the drawing
+BUDGET = 400_000
 
 
 class Router:
@@ -20,6 +22,7 @@ class Router:
     def __init__(self, outers: dict[str, Rect]) -> None:
         self.outers = outers
         self.lanes: set[tuple[bool, float, float, float]] = set()
+        self.budget = BUDGET
 
     def down(self, source: str, a: Rect, target: str, drop: float) -> list[Point] | None:
         """From the bottom of `a` (in the outer box `source`) to the top of the outer box `target`."""
@@ -55,9 +58,10 @@ class Router:
         """From a side of one outer box to a side of `b`, which lies in the outer box `target`."""
         a, outer = self.outers[source], self.outers[target]
         for points in chain(_across(a, outer, b), _around(a, outer, b)):
-            route = self._free(points, source, target)
-            if route and self._unused(route):
-                return self._keep(route)
+            if self.budget <= 0:
+                break
+            if self._unused(points) and self._free(points, source, target):
+                return self._keep(points)
         return None
 
     def _unused(self, route: list[Point]) -> bool:
@@ -74,10 +78,17 @@ class Router:
 
     def _free(self, route: list[Point], source: str, target: str) -> list[Point] | None:
         """The route, if it crosses no box: only its first stretch may touch the source, only its last the target."""
-        stretches = list(pairwise(route))
-        for id, r in self.outers.items():
-            for (ax, ay), (bx, by) in stretches[id == source : len(stretches) - (id == target)]:
-                if min(ax, bx) < r.right + 2 and max(ax, bx) > r.x - 2 and min(ay, by) < r.bottom + 2 and max(ay, by) > r.y - 2:
+        self.budget -= len(self.outers)
+        stretches = [
+            (min(ax, bx) - 2, max(ax, bx) + 2, min(ay, by) - 2, max(ay, by) + 2) for (ax, ay), (bx, by) in pairwise(route)
+        ]
+        lefts, rights, tops, bottoms = zip(*stretches, strict=True)
+        left, right, top, bottom = min(lefts), max(rights), min(tops), max(bottoms)
+        for id, (x, y, width, height) in self.outers.items():
+            if x >= right or y >= bottom or x + width <= left or y + height <= top:
+                continue
+            for x0, x1, y0, y1 in stretches[id == source : len(stretches) - (id == target)]:
+                if x0 < x + width and x1 > x and y0 < y + height and y1 > y:
                     return None
         return route
 
