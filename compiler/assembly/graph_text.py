@@ -1,21 +1,23 @@
-"""Reads the Python text that torch prints for an FX graph back into nodes.
+"""Parses the Python text that torch prints for an FX graph.
 
-The text is the one form that a live run and a TORCH_TRACE file share, so both give the same nodes.
-Pure functions; torch is not needed.
+A live run and a TORCH_TRACE file share this text and nothing else, so both give the same nodes.  `parse` returns the
+statements of a graph with their arguments, from which `graph_benchmark.rebuild` builds an FX graph; `read` returns the
+report's nodes alone.  Pure functions; torch is not needed.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass, field
 
 from dynascope.compiler.report import Node
 
-_COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in (?P<function>[^,]*)(?:, code: (?P<code>.*))?$")
+_COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in [^,]*(?:, code: .*)?$")
 _NO_STACK = re.compile(r"^\s*# No stacktrace found")
 _TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9a-z]*)\[(?P<shape>[^\]]*)\](?:\[(?P<stride>[^\]]*)\])?(?P<device>[a-z]*(?::\d+)?)?$")
 
-OPERATORS: dict[type[ast.AST], str] = {
+_OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_",
     ast.BitXor: "xor", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
@@ -30,19 +32,54 @@ _DTYPES = {
 }  # fmt: skip
 
 
+@dataclass
+class Statement:
+    """One node of the report, and the arguments of its call as expressions."""
+
+    node: Node
+    args: list[ast.expr] = field(default_factory=list)
+    kwargs: dict[str, ast.expr] = field(default_factory=dict)
+
+
+@dataclass
+class ParsedGraph:
+    """One printed class: the statements of its `forward`, and the classes printed inside it (the branches of a `cond`)."""
+
+    statements: list[Statement]
+    #: names that it returns
+    outputs: list[str]
+    inner: dict[str, ast.ClassDef]
+
+
 def read(text: str) -> tuple[list[Node], list[str]]:
     """The nodes of the outermost `forward` in order, and the names that it returns.
 
     Raises ValueError where the text is no FX graph.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise ValueError(f"not an FX graph: {error}") from None
-    forward = _forward(tree)
-    if forward is None:
-        raise ValueError("not an FX graph: no forward() in it")
-    return _Reader(text, forward).read()
+    graph = parse(text)
+    return [s.node for s in graph.statements], graph.outputs
+
+
+def parse(text: str | ast.ClassDef) -> ParsedGraph:
+    """The outermost graph of a printed text, or one of the `inner` graphs of another.
+
+    Raises ValueError where the text is no FX graph.
+    """
+    lines: list[str] = []
+    scopes: list[ast.ClassDef | ast.Module]
+    if isinstance(text, ast.ClassDef):
+        scopes = [text]
+    else:
+        try:
+            body = ast.parse(text).body
+        except (SyntaxError, RecursionError, MemoryError) as error:
+            raise ValueError(f"not an FX graph: {error}") from None
+        lines, scopes = text.splitlines(), [*(s for s in body if isinstance(s, ast.ClassDef)), ast.Module(body, [])]
+    for scope in scopes:
+        for item in scope.body:
+            if isinstance(item, ast.FunctionDef) and item.name == "forward":
+                return _Reader(item, _places(lines, item)).read({c.name: c for c in scope.body if isinstance(c, ast.ClassDef)})
+    raise ValueError("not an FX graph: no forward() in it")
 
 
 def ops(nodes: list[Node]) -> int:
@@ -50,167 +87,161 @@ def ops(nodes: list[Node]) -> int:
     return sum(n.op.startswith("call_") for n in nodes)
 
 
-def _forward(tree: ast.Module) -> ast.FunctionDef | None:
-    for statement in tree.body:
-        body = statement.body if isinstance(statement, ast.ClassDef) else [statement]
-        for item in body:
-            if isinstance(item, ast.FunctionDef) and item.name == "forward":
-                return item
-    return None
+def _places(lines: list[str], forward: ast.FunctionDef) -> dict[int, tuple[str, int]]:
+    """For each line of the text, the user's line that the last comment above it names."""
+    places: dict[int, tuple[str, int]] = {}
+    place: tuple[str, int] | None = None
+    for number, line in enumerate(lines[forward.lineno - 1 : forward.end_lineno], forward.lineno):
+        if comment := _COMMENT.match(line):
+            place = (comment["file"], int(comment["line"]))
+        elif _NO_STACK.match(line):
+            place = None
+        elif place:
+            places[number] = place
+    return places
 
 
 class _Reader:
-    def __init__(self, text: str, forward: ast.FunctionDef) -> None:
-        self.lines = text.splitlines()
-        self.forward = forward
-        self.nodes: list[Node] = []
-        self.by_name: dict[str, Node] = {}
+    """Reads one `forward`, statement by statement."""
 
-    def read(self) -> tuple[list[Node], list[str]]:
+    def __init__(self, forward: ast.FunctionDef, places: dict[int, tuple[str, int]]) -> None:
+        self.forward, self.places = forward, places
+        self.statements: list[Statement] = []
+        self.nodes: dict[str, Node] = {}
+
+    def read(self, inner: dict[str, ast.ClassDef]) -> ParsedGraph:
         arguments = self.forward.args
         for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
             if argument.arg != "self":
-                self.add(Node(name=argument.arg, op="placeholder", target=argument.arg), argument.annotation)
-        places = self.places()
+                self.add(Statement(Node(name=argument.arg, op="placeholder", target=argument.arg)), argument.annotation)
         outputs: list[str] = []
         pending: ast.stmt | None = None
         for statement in self.forward.body:
             if isinstance(statement, ast.Return):
-                outputs = self.names(statement.value)
-                self.add(
-                    Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=ast.unparse(statement)),
-                    None,
-                )
-            elif isinstance(statement, ast.AugAssign) or is_store(statement):
-                pending = statement
+                outputs, code = self.names(statement.value), ast.unparse(statement)
+                output = Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=code)
+                self.add(Statement(output, [statement.value or ast.Constant(None)]), None)
+            elif isinstance(statement, ast.AugAssign) or _is_store(statement):
+                pending = statement  # torch prints `y += 1` and `y[0] = 1` before the node's own name
             else:
-                self.statement(statement, pending, places.get(statement.lineno))
+                self.assignment(statement, pending)
                 pending = None
-        return self.nodes, outputs
+        return ParsedGraph(self.statements, outputs, inner)
 
-    def free(self, name: str) -> str:
-        """`name`, or `name_1` where a node has it: torch prints no name for the output, and gives it the next free number."""
-        if name not in self.by_name:
-            return name
-        numbers = [int(n[len(name) + 1 :]) for n in self.by_name if re.fullmatch(rf"{name}_[1-9]\d*", n)]
-        return f"{name}_{max(numbers, default=0) + 1}"
-
-    def places(self) -> dict[int, tuple[str, int]]:
-        """For each line of the text, the user's line that the last comment above it names."""
-        found: dict[int, tuple[str, int]] = {}
-        place: tuple[str, int] | None = None
-        for number in range(self.forward.lineno, (self.forward.end_lineno or self.forward.lineno) + 1):
-            line = self.lines[number - 1]
-            comment = _COMMENT.match(line)
-            if comment:
-                place = (comment["file"], int(comment["line"]))
-            elif _NO_STACK.match(line):
-                place = None
-            elif place:
-                found[number] = place
-        return found
-
-    def statement(self, statement: ast.stmt, pending: ast.stmt | None, place: tuple[str, int] | None) -> None:
+    def assignment(self, statement: ast.stmt, pending: ast.stmt | None) -> None:
         annotation = None
-        target: ast.expr
-        value: ast.expr | None
         if isinstance(statement, ast.AnnAssign):
             target, value, annotation = statement.target, statement.value, statement.annotation
         elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            target, value = statement.targets[0], statement.value
+            target, value = statement.targets[0], statement.value  # type: ignore[assignment]
         else:
             return  # `a = b = None` frees names; it is no node
         if not isinstance(target, ast.Name) or value is None:
             return
-        if isinstance(value, ast.Constant) and value.value is None and target.id in self.by_name:
+        if isinstance(value, ast.Constant) and value.value is None and target.id in self.nodes:
             return
         if isinstance(value, ast.Name) and pending is None and self.rename(target.id, value.id):
             return
-        op, function = _operation(value, self.by_name) if pending is None else ("call_function", _in_place(pending))
-        read = pending if pending is not None else value
-        node = Node(
-            name=target.id,
-            op=op,
-            target=function,
-            inputs=self.names(read),
-            code=ast.unparse(pending if pending is not None else value),
-        )
-        if place:
-            node.file, node.line = place
-        self.add(node, annotation)
+        source = pending if pending is not None else value
+        op, function, args, kwargs = _call(source, self.nodes)
+        node = Node(name=target.id, op=op, target=function, inputs=self.names(source), code=ast.unparse(source))
+        node.file, node.line = self.places.get(statement.lineno, (None, None))
+        self.add(Statement(node, args, kwargs), annotation)
 
     def rename(self, name: str, placeholder: str) -> bool:
         """`l_x_ = L_x_`: the placeholder's node has another name than its argument."""
-        node = self.by_name.get(placeholder)
+        node = self.nodes.get(placeholder)
         if node is None or node.op != "placeholder":
             return False
         node.name = name
-        self.by_name[name] = node
+        self.nodes[name] = node
         return True
 
-    def add(self, node: Node, annotation: ast.expr | None) -> None:
+    def free(self, name: str) -> str:
+        """`name`, or `name_1` where a node has it: torch prints no name for the output, and gives it the next free number."""
+        if name not in self.nodes:
+            return name
+        numbers = [int(n[len(name) + 1 :]) for n in self.nodes if re.fullmatch(rf"{name}_[1-9]\d*", n)]
+        return f"{name}_{max(numbers, default=0) + 1}"
+
+    def add(self, statement: Statement, annotation: ast.expr | None) -> None:
+        node = statement.node
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            found = _TYPE.match(annotation.value)
-            if found:
-                node.dtype = _DTYPES.get(found["dtype"], found["dtype"])
-                node.shape, node.stride = _sizes(found["shape"]), _sizes(found["stride"])
-                node.device = found["device"] or None
-            elif node.dtype is None:
+            if match := _TYPE.match(annotation.value):
+                node.dtype = _DTYPES.get(match["dtype"], match["dtype"])
+                node.shape, node.stride = _sizes(match["shape"]), _sizes(match["stride"])
+                node.device = match["device"] or None
+            else:
                 node.dtype = annotation.value
-        self.nodes.append(node)
-        self.by_name[node.name] = node
+        self.statements.append(statement)
+        self.nodes[node.name] = node
 
     def names(self, value: ast.AST | None) -> list[str]:
         """The nodes that an expression reads, in order, each once."""
-        if value is None:
-            return []
-        found = (n.id for n in ast.walk(value) if isinstance(n, ast.Name) and n.id in self.by_name)
-        return list(dict.fromkeys(self.by_name[name].name for name in found))
+        read = (n.id for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes)
+        return list(dict.fromkeys(self.nodes[name].name for name in read))
 
 
-def is_store(statement: ast.stmt) -> bool:
-    """`x[0] = v` (setitem), which torch prints before the node's own name."""
+def _is_store(statement: ast.stmt) -> bool:
+    """Whether it is `x[0] = v`."""
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
 
 
-def _in_place(statement: ast.stmt) -> str:
-    if isinstance(statement, ast.AugAssign):
-        return "operator.i" + OPERATORS.get(type(statement.op), "op").rstrip("_")
-    return "operator.setitem"
+_Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]
 
 
-def _operation(value: ast.expr, known: dict[str, Node]) -> tuple[str, str]:
-    """(opcode, target) of the expression that a node is printed as."""
+def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
+    """(opcode, target, args, kwargs) of the expression or statement that a node is printed as."""
     if isinstance(value, ast.Call):
-        function = value.func
-        if isinstance(function, ast.Attribute):
-            base = function.value
-            root = base
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if isinstance(base, ast.Name) and base.id in known:
-                return "call_method", function.attr
-            if isinstance(root, ast.Name) and root.id == "self":
-                return "call_module", ast.unparse(function).removeprefix("self.")
-            if not isinstance(root, ast.Name):
-                return "call_method", function.attr
-        return "call_function", ast.unparse(function)
+        return _written_call(value, known)
+    if isinstance(value, ast.AugAssign):
+        value.target.ctx = ast.Load()  # an argument that is read
+        return _operator("i" + _name_of(value.op).rstrip("_"), value.target, value.value)
+    if isinstance(value, ast.Assign) and isinstance(place := value.targets[0], ast.Subscript):
+        return _operator("setitem", place.value, place.slice, value.value)
     if isinstance(value, ast.BinOp):
-        return "call_function", "operator." + OPERATORS.get(type(value.op), "op")
+        return _operator(_name_of(value.op), value.left, value.right)
     if isinstance(value, ast.UnaryOp):
-        return "call_function", "operator." + OPERATORS.get(type(value.op), "op")
+        return _operator(_name_of(value.op), value.operand)
     if isinstance(value, ast.Compare):
-        return "call_function", "operator." + OPERATORS.get(type(value.ops[0]), "op")
+        return _operator(_name_of(value.ops[0]), value.left, *value.comparators)
     if isinstance(value, ast.Subscript):
-        return "call_function", "operator.getitem"
+        return _operator("getitem", value.value, value.slice)
     if isinstance(value, ast.Attribute):
-        root = value.value
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if isinstance(root, ast.Name) and root.id == "self":
-            return "get_attr", ast.unparse(value).removeprefix("self.")
-        return "call_function", "getattr"
-    return "call_function", type(value).__name__
+        if _is_own(_root(value)):
+            return "get_attr", ast.unparse(value).removeprefix("self."), [], {}
+        return "call_function", "getattr", [value.value, ast.Constant(value.attr)], {}
+    return "call_function", type(value).__name__, [], {}
+
+
+def _written_call(value: ast.Call, known: dict[str, Node]) -> _Call:
+    function, root = value.func, _root(value.func)
+    kwargs = {k.arg: k.value for k in value.keywords if k.arg is not None}
+    if isinstance(function, ast.Attribute):
+        if _is_own(root):
+            return "call_module", ast.unparse(function).removeprefix("self."), value.args, kwargs
+        if not isinstance(root, ast.Name) or (function.value is root and root.id in known):
+            return "call_method", function.attr, [function.value, *value.args], kwargs
+    return "call_function", ast.unparse(function), value.args, kwargs
+
+
+def _operator(name: str, *args: ast.expr) -> _Call:
+    return "call_function", f"operator.{name}", list(args), {}
+
+
+def _name_of(operator: ast.AST) -> str:
+    return _OPERATORS.get(type(operator), "op")
+
+
+def _root(value: ast.expr) -> ast.expr:
+    """`a` of `a.b.c`."""
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return value
+
+
+def _is_own(root: ast.expr) -> bool:
+    return isinstance(root, ast.Name) and root.id == "self"
 
 
 def _sizes(text: str | None) -> list[int | str] | None:

@@ -44,14 +44,14 @@ def annotate_regions(report: Report, facts: RunFacts) -> Report:
 def annotate_inputs(report: Report, facts: RunFacts) -> Report:
     """`report.inputs`: what each input made the compiler do."""
     if facts.tried is not None:
-        report.inputs = inputs.told(facts.tried, report)
+        inputs.annotate_inputs(report, facts.tried)
     return report
 
 
 def annotate_profile(report: Report, facts: RunFacts) -> Report:
     """`report.profile`: where the time of a call goes."""
     if facts.measured is not None:
-        report.profile = measure.tell(facts.measured, report)
+        measure.annotate_profile(report, facts.measured)
     return report
 
 

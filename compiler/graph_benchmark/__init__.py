@@ -1,1 +1,1 @@
-"""Runs one captured graph by itself: `rebuild` makes it from its text, `synthetic_inputs` its inputs, `benchmark` measures."""
+"""One captured graph on its own: `rebuild` builds it from its text, `synthetic_inputs` its inputs, `benchmark` times it."""

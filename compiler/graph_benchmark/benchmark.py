@@ -1,15 +1,16 @@
-"""One captured graph, run again on its own: eager against compiled, operation by operation, with its memory peak.
+"""Runs one captured graph again on its own: eager against compiled, operation by operation, with its memory peak.
 
-The report keeps no tensor and no module, so the graph is made anew from its text (`rebuild`) and its inputs are made up from
-their description (`made_up`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is what the backend
-makes of it, without Dynamo's guards around it.  Both get the same data, in turns, without gradients and without what the caller
-has set (`surroundings`).  What stays is what the backend keeps in its caches, torch's counters of compiles, and what operators
-from outside torch do beside their result, which the notes tell.  GPU paths have not yet run on a GPU.
+The report keeps no tensor and no module, so the graph is built from its text (`rebuild`) and its inputs from their
+descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is what the
+backend makes of it, without Dynamo's guards.  Both get the same data, in turns, without gradients and without the caller's
+own settings (`surroundings`).  All that stays behind are the backend's caches, torch's counters of compiles, and the side
+effects of operators from outside torch, which the notes name.  GPU paths have not yet run on a GPU.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import statistics
 import sys
 import time
@@ -17,46 +18,42 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynascope.compiler.graph_benchmark import operations
-from dynascope.compiler.graph_benchmark.operations import NotRunnable
-from dynascope.compiler.graph_benchmark.rebuild import RECORDED, rebuild
-from dynascope.compiler.graph_benchmark.synthetic_inputs import MadeUp, limits
+from dynascope.compiler.graph_benchmark.rebuild import RECORDED, NotRunnable, is_from_outside_torch, rebuild
+from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits
 from dynascope.compiler.profile import timing
 from dynascope.compiler.replay.process_state import held_back, random_state
-from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, plural
+from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, plural
+from dynascope.compiler.settings import Settings
 from dynascope.compiler.torch_private import engines, hooks, internals, surroundings
+from dynascope.compiler.validate import check_settings
 
 if TYPE_CHECKING:
     import torch
     import torch.fx
 
 CALLS = 10
-#: eager, compiled and single operations are timed in so many turns, for the load of the machine changes
-ROUNDS = 5
 #: calls before the first that counts
 WARM_UP = 2
 #: seconds for all timed calls of one kind; at least `FEWEST` are made
 BUDGET = 10.0
 FEWEST = 3
 _BRANCHES = frozenset({"cond", "while_loop"})
-#: what checks the numbers that it gets, on a GPU by ending the process
+#: operations that check the numbers they get, on a GPU by ending the process
 _CHECKED = frozenset({"bernoulli", "binary_cross_entropy", "multinomial", "poisson"})
 
 
-def own_backend(settings: Mapping[str, Any]) -> str:
-    """What compiles a graph where nothing is asked for: the run's own backend, or Inductor where that one only traces."""
+class SyntheticInputError(NotRunnable):
+    """The graph fails on synthetic inputs."""
+
+
+def default_backend(settings: Mapping[str, Any]) -> str:
+    """The backend of the recorded run, or Inductor where that one only traces."""
     name = settings.get("backend")
     return name if isinstance(name, str) and name in internals.backends() and "eager" not in name else "inductor"
 
 
-def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS, own: bool = True) -> GraphRun:
-    """Run it; raises NotRunnable or another ValueError, in one sentence, where that cannot be.
-
-    `own`: whether the graph was recorded in this process, so that it may call the program's own operators.
-    """
-    from dynascope.compiler.settings import Settings
-    from dynascope.compiler.validate import check_settings
-
+def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS) -> GraphRun:
+    """Run a graph that was recorded in this process; raises ValueError, in one sentence, where that is impossible."""
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
         raise ValueError(f"calls is a whole number of at least 1, not {calls!r}")
     check_settings(Settings(backend=backend, device=device))
@@ -64,40 +61,38 @@ def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS
         if graph.ops is None:
             raise NotRunnable("it was compiled before the recording, so nothing of it is known")
         try:
-            return _run(graph, device, own, backend, calls, tame=False)
-        except Unfit as unfit:
+            return _run(graph, device, backend, calls, well_conditioned=False)
+        except SyntheticInputError as error:
             with contextlib.suppress(NotRunnable):
-                return _run(graph, device, own, backend, calls, tame=True)
-            raise unfit from None
+                return _run(graph, device, backend, calls, well_conditioned=True)
+            raise error from None
     except NotRunnable as reason:
         raise NotRunnable(f"{graph.id} cannot be run again: {reason}") from reason.__cause__
 
 
 def run_in_report(report: Report, id: str, *, device: str | None, backend: str | None, calls: int) -> GraphRun:
     """Run the graph with this id, and keep the result in it (`Report.run_graph`)."""
-    graph, own = report.graph(id), not report.loaded and report.origin != "trace"
-    run = run_graph(graph, device, backend or own_backend(report.settings), calls, own)
+    graph = report.graph(id)
+    if report.from_file:
+        raise ValueError(ONLY_WHERE_RECORDED)
+    run = run_graph(graph, device, backend or default_backend(report.settings), calls)
     if backend is None and (report.settings.get("mode") or report.settings.get("options")):
         run.notes.append("compiled with the backend's default mode and options, not with those of the run")
     graph.run = run
     return run
 
 
-class Unfit(NotRunnable):
-    """The graph fails with the data that was made up for it."""
-
-
-def _run(graph: Graph, device: str | None, own: bool, backend: str, calls: int, *, tame: bool) -> GraphRun:
+def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_conditioned: bool) -> GraphRun:
     import torch
 
-    # once for each: a graph that fails may have left modes entered; derivatives of derivatives (torch.func) ask for gradients
-    with _without_trace(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
-        return _Case(graph, device, own, tame).run(backend, calls)
+    # once for each attempt: a graph that fails may leave modes entered; derivatives of derivatives (torch.func) need gradients
+    with _isolated(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
+        return _Case(graph, device, well_conditioned).run(backend, calls)
 
 
 @contextlib.contextmanager
-def _without_trace() -> Iterator[None]:
-    """What the caller has set is not the graph's, and what the graph changes beside its inputs is put back."""
+def _isolated() -> Iterator[None]:
+    """Run without the caller's settings, and restore all that the graph changes beside its inputs."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(hooks.HOOKS.paused())
         stack.enter_context(surroundings.neutral())
@@ -110,18 +105,17 @@ def _without_trace() -> Iterator[None]:
 
 
 class _Case:
-    """One graph with its inputs, on one device; `tame`: as for MadeUp."""
+    """One graph with its inputs, on one device; `well_conditioned`: as for SyntheticInputs."""
 
-    def __init__(self, graph: Graph, device: str | None, own: bool, tame: bool = False) -> None:
-        self.graph, self.own, self.tame = graph, own, tame
-        self.recorded = {n.name: n for n in graph.nodes}
-        self.device = _device(graph, device)
-        self.moved = device
-        self.notes: list[str] = []
-        self.attributes: dict[str, Any] = {}
+    def __init__(self, graph: Graph, device: str | None, well_conditioned: bool = False) -> None:
         import torch
 
-        make = MadeUp(graph.sizes, {}, device, tame)
+        self.graph, self.well_conditioned = graph, well_conditioned
+        self.device, self.moved_to = _device(graph, device), device
+        self.notes: list[str] = []
+        self.attributes: dict[str, Any] = {}
+        recorded = {n.name: n for n in graph.nodes}
+        make = SyntheticInputs(graph.sizes, device, well_conditioned)
 
         def attribute(name: str) -> Any:
             node = next((n for n in graph.nodes if n.op == "get_attr" and n.target == name), None)
@@ -131,145 +125,128 @@ class _Case:
                 self.attributes[name] = make(node)
             return self.attributes[name]
 
-        self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, device, own)
+        self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, device)
         self.module = self.rebuild()
-        torch.set_default_dtype(_default_dtype(self.module.graph, self.recorded))
-        make.limits = limits(self.module.graph, self.recorded, graph.sizes)
-        names = [n.meta[RECORDED] for n in self.module.graph.nodes if n.op == "placeholder"]
-        self.inputs = [make(self.recorded[name]) for name in names]
+        torch.set_default_dtype(_default_dtype(self.module.graph, recorded))
+        make.limits = index_limits(self.module.graph, recorded, graph.sizes)
+        self.inputs = [make(recorded[n.meta[RECORDED]]) for n in self.module.graph.nodes if n.op == "placeholder"]
+        #: tensors that the graph changes in place, and a copy of each
         self.changed: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.wait = timing.waiter(self.device)
 
-    # -- running -----------------------------------------------------------------------------------------------
-
     def run(self, backend: str, calls: int) -> GraphRun:
-        self.first()
-        compiled = self.compiled(backend)
+        self.check()
+        compiled = self.compile(backend)
         try:
-            result = self.measured(backend, compiled, calls)
+            result = self.measure(backend, compiled, calls)
         except Exception as error:
-            raise NotRunnable(f"called once more it raised {_said(error)}") from error
+            raise NotRunnable(f"called once more it raised {_one_line(error)}") from error
         if result.calls < calls:
             self.notes.append(f"it is slow: {plural(result.calls, 'call')} of each kind were timed, not {calls}")
-        result.notes = [*self.told(), *self.notes]
+        result.notes = [*self.caveats(), *self.notes]
         return result
 
-    def measured(self, backend: str, compiled: Callable[..., Any] | None, calls: int) -> GraphRun:
-        eager_times, compiled_times, ops = self.measure(compiled, calls)
-        result = GraphRun(
-            device=self.device, device_name=timing.device_name(self.device), backend=backend, calls=len(eager_times),
-            eager_seconds=statistics.median(eager_times), eager_spread=timing.middle_half(eager_times),
-            ops=[OpTime(node=name, seconds=statistics.median(taken)) for name, taken in ops.items()],
-        )  # fmt: skip
-        result.eager_peak_bytes = self.peak(self.module)
-        if compiled is not None:
-            result.compiled_seconds = statistics.median(compiled_times)
-            result.compiled_spread = timing.middle_half(compiled_times)
-            result.speed_up = result.eager_seconds / result.compiled_seconds
-            # a CUDA graph keeps its memory between the calls, in a pool of its own
-            result.compiled_peak_bytes = self.peak(compiled) if backend != "cudagraphs" else None
-        return result
-
-    def first(self) -> None:
-        """The first call tells whether made-up data will do, and which inputs the graph changes."""
+    def check(self) -> None:
+        """Call the graph once: do synthetic inputs work, and which of them does it change?"""
         import torch
 
         if self.device != "cpu" and (_has_integers(self.inputs) or _calls(self.graph, _CHECKED)):
-            _dry_run(self.graph, self.own, self.tame)
+            _dry_run(self.graph, self.well_conditioned)
         before = [(t, t._version, t.clone()) for t in [*self.inputs, *self.attributes.values()] if isinstance(t, torch.Tensor)]
         try:
             self.module(*self.inputs)
             self.wait()
         except Exception as error:
-            raise Unfit(f"on made-up data it raised {_said(error)}") from None
-        # the version tells of most changes, and the numbers of all others: running statistics
+            raise SyntheticInputError(f"on made-up data it raised {_one_line(error)}") from None
+        # the version shows most changes, and the numbers show all others: running statistics
         self.changed = [(t, copy) for t, version, copy in before if t._version != version or not torch.equal(t, copy)]
-        self.put_back()
 
-    def put_back(self) -> None:
+    def prepared(self, kind: Callable[..., Any]) -> Callable[[], Any]:
+        """A call on the inputs as they were at first."""
         for tensor, copy in self.changed:
             tensor.copy_(copy)
+        return functools.partial(kind, *self.inputs)
 
-    def compiled(self, backend: str) -> Callable[..., Any] | None:
+    def compile(self, backend: str) -> Callable[..., Any] | None:
         """What the backend makes of the graph; None, with a note, where it cannot."""
-        made: Callable[..., Any] | None = None
         try:
-            made = engines.compiled_graph(backend, self.rebuild(), self.inputs)
-            made(*self.inputs)
+            compiled = engines.compiled_graph(backend, self.rebuild(), self.inputs)
+            self.prepared(compiled)()
             self.wait()
         except Exception as error:
-            self.notes.append(f"{backend} could not compile the graph on its own: {_said(error)}")
-            made = None
-        self.put_back()
-        return made
+            self.notes.append(f"{backend} could not compile the graph on its own: {_one_line(error)}")
+            return None
+        return compiled
 
-    def measure(
-        self, compiled: Callable[..., Any] | None, calls: int
-    ) -> tuple[list[float], list[float], dict[str, list[float]]]:
+    def measure(self, backend: str, compiled: Callable[..., Any] | None, calls: int) -> GraphRun:
+        eager_times, compiled_times, ops = self.time(compiled, calls)
+        result = GraphRun(
+            device=self.device, device_name=timing.device_name(self.device), backend=backend, calls=len(eager_times),
+            eager_seconds=statistics.median(eager_times), eager_spread=timing.quartiles(eager_times),
+            ops=[OpTime(node=name, seconds=statistics.median(times)) for name, times in ops.items()],
+        )  # fmt: skip
+        result.eager_peak_bytes = self.peak(self.module)
+        if compiled is not None:
+            result.compiled_seconds = statistics.median(compiled_times)
+            result.compiled_spread = timing.quartiles(compiled_times)
+            result.speed_up = result.eager_seconds / result.compiled_seconds
+            # a CUDA graph keeps its memory between the calls, in a pool of its own
+            result.compiled_peak_bytes = self.peak(compiled) if backend != "cudagraphs" else None
+        return result
+
+    def time(self, compiled: Callable[..., Any] | None, calls: int) -> tuple[list[float], list[float], dict[str, list[float]]]:
         """Seconds of the eager calls, of the compiled ones, and of each operation."""
         eager_times: list[float] = []
         compiled_times: list[float] = []
         ops: dict[str, list[float]] = {}
-        kinds: list[Callable[..., Any]] = [self.module] if compiled is None else [self.module, compiled]
-        slowest = max(self.call(kind) for kind in kinds for _ in range(WARM_UP))
+        kinds = [kind for kind in (self.module, compiled) if kind is not None]
+        slowest = max(seconds for kind in kinds for seconds in self.timed_calls(kind, WARM_UP))
         calls = min(calls, max(FEWEST, int(BUDGET / max(slowest, 1e-9))))
-        rounds = min(ROUNDS, calls)
-        for number in range(rounds):
-            many = calls // rounds + (number < calls % rounds)
-            eager_times += [self.call(self.module) for _ in range(many)]
-            if compiled is not None:
-                self.call(compiled)  # the caches of the processor are the other kind's
-                compiled_times += [self.call(compiled) for _ in range(many)]
-            for _ in range(many):
-                for name, taken in self.by_operation():
-                    ops.setdefault(name, []).append(taken)
+        for count in timing.turns(calls):
+            eager_times += self.timed_calls(self.module, count)
+            if compiled is not None:  # the processor's caches are full of the other kind's data
+                compiled_times += self.timed_calls(compiled, count, warm_up=1)
+            for _ in range(count):
+                for name, seconds in self.prepared(_OperationTimer(self.module, self.wait))():
+                    ops.setdefault(name, []).append(seconds)
         return eager_times, compiled_times, ops
 
-    def call(self, kind: Callable[..., Any]) -> float:
-        taken = timing.timed(lambda: kind(*self.inputs), self.wait)
-        self.put_back()
-        return taken
-
-    def by_operation(self) -> list[tuple[str, float]]:
-        taken = _Clock(self.module, self.wait).run(*self.inputs)
-        self.put_back()
-        return taken
+    def timed_calls(self, kind: Callable[..., Any], count: int, warm_up: int = 0) -> list[float]:
+        return timing.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
         if surroundings.profiler_is_on():  # a second one would end it
             note = "the memory peak is unknown: a profiler of the program's own is on"
             self.notes += [note] * (note not in self.notes)
             return None
-        found = timing.peak_bytes(lambda: kind(*self.inputs), self.device)
-        self.put_back()
-        return found
+        return timing.peak_bytes(self.prepared(kind), self.device)
 
-    # -- telling -----------------------------------------------------------------------------------------------
-
-    def told(self) -> Iterator[str]:
+    def caveats(self) -> Iterator[str]:
         """What the reader has to know to trust the figures."""
-        if self.moved is not None and {n.device for n in self.graph.nodes if n.device} - {self.moved}:
-            yield f"recorded on {', '.join(sorted({n.device for n in self.graph.nodes if n.device}))}, run on {self.moved}"
-        if self.tame:
+        devices = sorted({n.device for n in self.graph.nodes if n.device})
+        if self.moved_to is not None and set(devices) - {self.moved_to}:
+            yield f"recorded on {', '.join(devices)}, run on {self.moved_to}"
+        if self.well_conditioned:
             yield "it fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"
         if self.changed:
-            yield f"the graph changes {plural(len(self.changed), 'tensor')} in place: put back before each call"
+            yield f"the graph changes {plural(len(self.changed), 'tensor')} in place: restored before each call"
         if _calls(self.graph, _BRANCHES):
             yield "which branch it takes, or how often it loops, depends on the made-up data"
-        own = sorted({str(n.target) for n in self.graph.nodes if operations.is_own(str(n.target))})
-        if own:
-            yield f"operators from outside torch ran again, with all that they do beside their result: {', '.join(own)}"
+        foreign = sorted({str(n.target) for n in self.graph.nodes if is_from_outside_torch(str(n.target))})
+        if foreign:
+            yield f"operators from outside torch ran again, with all their side effects: {', '.join(foreign)}"
         if self.graph.backward != "none":
             yield "its backward is not in these figures: it runs without gradients"
 
 
-class _Clock:
-    """Runs a graph node by node and tells how long each operation took; on an accelerator each is waited for."""
+class _OperationTimer:
+    """Calls a graph node by node, and returns the seconds of each operation; waits for the device after each."""
 
     def __init__(self, module: torch.fx.GraphModule, wait: Callable[[], None]) -> None:
         import torch.fx
 
-        taken: list[tuple[str, float]] = []
+        self.seconds: list[tuple[str, float]] = []
+        seconds = self.seconds
 
         class Interpreter(torch.fx.Interpreter):
             def run_node(self, n: torch.fx.Node) -> Any:
@@ -281,21 +258,18 @@ class _Clock:
                 start = time.perf_counter()
                 result = function(n.target, args, kwargs)
                 wait()
-                taken.append((str(n.meta[RECORDED]), time.perf_counter() - start))
+                seconds.append((str(n.meta[RECORDED]), time.perf_counter() - start))
                 return result
 
-        self.taken, self.interpreter = taken, Interpreter(module)
+        self.interpreter = Interpreter(module)
 
-    def run(self, *inputs: Any) -> list[tuple[str, float]]:
+    def __call__(self, *inputs: Any) -> list[tuple[str, float]]:
         self.interpreter.run(*inputs)
-        return self.taken
+        return self.seconds
 
 
 def _device(graph: Graph, asked: str | None) -> str:
-    """Where the graph will run: where it was asked for, or where it was recorded; raises NotRunnable."""
-    from dynascope.compiler.settings import Settings
-    from dynascope.compiler.validate import check_settings
-
+    """The device to run on: the one asked for, or the recorded one; raises NotRunnable where it is not here."""
     recorded = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
     device = asked or next(iter(recorded), "cpu")
     if device == "meta":
@@ -307,26 +281,26 @@ def _device(graph: Graph, asked: str | None) -> str:
     return device
 
 
-def _dry_run(graph: Graph, own: bool, tame: bool = False) -> None:
-    """The graph on the CPU, once; raises Unfit where a GPU would end the process: an index too large, no probability."""
+def _dry_run(graph: Graph, well_conditioned: bool = False) -> None:
+    """Run the graph on the CPU; raises SyntheticInputError where a GPU would end the process: a bad index or probability."""
     try:
-        _Case(graph, "cpu", own, tame).first()
-    except Unfit as error:
+        _Case(graph, "cpu", well_conditioned).check()
+    except SyntheticInputError as error:
         if "index" in str(error).lower() or _calls(graph, _CHECKED):
             raise
 
 
 def _default_dtype(graph: torch.fx.Graph, recorded: Mapping[str, Node]) -> torch.dtype:
-    """The default dtype of the program that was recorded: what its tensors were made in where no dtype is said."""
+    """The default dtype of the recorded program: that of a tensor which it made without naming a dtype."""
     import torch
 
     for node in graph.nodes:
-        said = any(isinstance(v, torch.dtype) for v in [*node.args, *node.kwargs.values()])
+        named = any(isinstance(v, torch.dtype) for v in [*node.args, *node.kwargs.values()])
         known = recorded.get(node.meta.get(RECORDED, ""))
-        made = node.op == "call_function" and not node.all_input_nodes and not said
-        if made and known is not None and known.dtype in ("float64", "float16", "bfloat16"):
-            found: torch.dtype = getattr(torch, known.dtype)
-            return found
+        makes_tensor = node.op == "call_function" and not node.all_input_nodes and not named
+        if makes_tensor and known is not None and known.dtype in ("float64", "float16", "bfloat16"):
+            dtype: torch.dtype = getattr(torch, known.dtype)
+            return dtype
     return torch.float32
 
 
@@ -342,7 +316,7 @@ def _calls(graph: Graph, names: frozenset[str]) -> bool:
     return any(part.strip("_") in names for n in graph.nodes if n.op.startswith("call_") for part in str(n.target).split("."))
 
 
-def _said(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     """The error in one line."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {first}"[:300].rstrip(": ")

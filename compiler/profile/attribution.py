@@ -1,19 +1,20 @@
-"""Profiler events of N calls in, each call cut into pieces out: a pure function, the same for a CPU and a GPU.
+"""Cuts each profiled call into slices, and attributes each slice to what it is and to the break that causes it.
 
-The pieces of a call follow one another without a hole, and each tells what it is: a compiled graph, eager code between two
-graphs, the lookup of guards, the prologue of a graph, waiting for the device.  What belongs to none of them is
-"unaccounted".
+A pure function of the profiler's events, the same for a CPU and a GPU.  The slices of a call follow one another without a
+hole.  Each is a compiled graph, eager code between two graphs, a check of guards, the prologue of a graph, or waiting for the
+device; what belongs to none of these is "unaccounted".
 
-Each piece that is no graph has a cause: the break without which it would not be there.  Inside a compiled
-region that is, before its graph, the break after which the region was entered, and behind its graph the break that ended
-it.  So a region that goes on after a break, and a function that is called after one, are charged to that break; the
-outermost region's own entry, and that of the call's first graph, are charged to nobody.  A backward is charged as its
-forward is: autograd gives both the same sequence number.
+Each slice that is no graph has a cause: the break without which it would not be there.  In a compiled region, before its
+graph, that is the break after which the region was entered; behind its graph it is the break that ended it.  So a region that
+continues after a break, and a function that is called after one, are charged to that break; entering the outermost region,
+and the call's first graph, is charged to nobody.  A backward is charged as its forward is: autograd gives both the same
+sequence number.
 """
 
 from __future__ import annotations
 
 import bisect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,7 @@ from dynascope.compiler.profile.profiler_trace import (
     ENGINE,
     FORWARD,
     GRAPH,
-    LOOKUP,
+    GUARD_CHECK,
     PREGRAPH,
     WRAPPER,
     Event,
@@ -34,9 +35,12 @@ from dynascope.compiler.profile.profiler_trace import (
 )
 from dynascope.compiler.report import Frame, Report, SegmentKind
 
+#: a graph, forward or backward, and the backend's own code in it
+_GRAPH_OR_BACKEND = (GRAPH, BACKEND)
+
 
 @dataclass
-class Piece:
+class Slice:
     """A stretch of the calling thread, in nanoseconds of the trace."""
 
     kind: SegmentKind
@@ -45,7 +49,7 @@ class Piece:
     frame: str | None = None
     graph: str | None = None
     break_: str | None = None
-    #: which entry of the region (counted in the call): pieces of two entries are never one
+    #: which entry of the region (counted in the call): slices of two entries are never merged
     entry: int = 0
     label: str = ""
     #: eager ops in it: name -> [nanoseconds, count]
@@ -54,19 +58,34 @@ class Piece:
     edges: int = 0
 
     @property
+    def duration(self) -> int:
+        return self.end - self.start
+
+    @property
     def key(self) -> tuple[Any, ...]:
         return (self.kind, self.frame, self.graph, self.break_, self.entry, self.label)
 
 
+@dataclass(frozen=True)
+class DeviceEvent:
+    """A kernel or a copy that one call launched; `launched`: the time of its launch, where known."""
+
+    lane: str
+    kind: str
+    name: str
+    start: int
+    end: int
+    launched: int | None
+
+
 @dataclass
 class Call:
-    """One call: its pieces in order, and what ran on the devices meanwhile."""
+    """One call: its slices in order, and what ran on the devices meanwhile."""
 
     start: int
     end: int
-    pieces: list[Piece]
-    #: (lane, kind, name, start, end, time of its launch or None)
-    device: list[tuple[str, str, str, int, int, int | None]] = field(default_factory=list)
+    slices: list[Slice]
+    device: list[DeviceEvent] = field(default_factory=list)
     #: compile ids that the report does not have
     unknown: set[str] = field(default_factory=set)
 
@@ -77,11 +96,11 @@ class Call:
     @property
     def path(self) -> tuple[Any, ...]:
         """Two calls that went the same way have the same path."""
-        return tuple(p.key for p in self.pieces if p.kind != "wait")
+        return tuple(s.key for s in self.slices if s.kind != "wait")
 
 
 def read_calls(events: list[Event], report: Report) -> list[Call]:
-    """The marked calls in these events, cut into pieces."""
+    """The marked calls in these events, cut into slices."""
     calls = []
     roots = [span for of_thread in trees(events).values() for span in of_thread]
     engines = [span for span in roots if span.name.startswith(ENGINE)]
@@ -97,216 +116,203 @@ def read_calls(events: list[Event], report: Report) -> list[Call]:
     for event in events:
         if event["kind"] not in ("kernel", "copy"):
             continue
-        launched = launches.get(event["correlation"])
-        at = event["start"] if launched is None else launched
+        start, launched = event["start"], launches.get(event["correlation"])
+        at = start if launched is None else launched
         call = next((c for c in calls if c.start <= at < c.end), None)
         if call is not None:
-            lane, start = f"GPU {event['device']} {event['thread']}", event["start"]
-            call.device.append((lane, event["kind"], event["name"], start, start + event["duration"], launched))
+            lane, end = f"GPU {event['device']} {event['thread']}", start + event["duration"]
+            call.device.append(DeviceEvent(lane, event["kind"], event["name"], start, end, launched))
     return calls
 
 
 class _Cutter:
-    """Cuts one call into pieces."""
+    """Cuts one call into slices."""
 
     def __init__(self, report: Report) -> None:
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
         # a version that the report lacks is one of the same function, by the number of its frame, but not the same graph
         self.numbers = {id.split("/")[0]: f for id, f in self.frames.items()}
         self.unknown: set[str] = set()
-        self.ids = {f.id: f for f in report.frames}
+        #: the break that ended a frame, and the break after which a frame continues
         self.ended = {h.frame: b.id for b in report.breaks for h in b.hits if h.outcome == "resumed"}
-        for graph in report.graphs:
-            if graph.break_ is not None:
-                self.ended[graph.frame] = graph.break_
+        self.ended |= {g.frame: g.break_ for g in report.graphs if g.break_ is not None}
         self.resumed = {frame: b.id for b in report.breaks for h in b.hits for frame in h.resumes}
-        self.outer = self._outermost(report)
+        self.outer = _skipped_root(report)
         self.order = {g.id: number for number, g in enumerate(report.graphs)}
-        #: sequence number of a graph that ran forward -> its place, and the break after which it was entered
+        #: by the sequence number of a graph that ran forward: its fields, and the break after which it was entered
         self.forwards: dict[int, tuple[dict[str, Any], str | None]] = {}
-        self.pieces: list[Piece] = []
+        self.slices: list[Slice] = []
         self.entries = 0
         self.has_graph = False
 
-    def _outermost(self, report: Report) -> Frame | None:
-        """The frame that the call enters, where Dynamo skipped it: its own code runs eagerly, outside all regions."""
-        roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
-        if roots and all(f.status == "skipped" for f in roots):
-            return roots[0]
-        return None
-
-    def cut(self, call: Span) -> list[Piece]:
+    def cut(self, call: Span) -> list[Slice]:
         self._outside(call)
         self._count_edges(call)
-        return self.pieces
+        return self.slices
 
     def _count_edges(self, call: Span) -> None:
-        """The profiler works before the start that it notes, and behind the end."""
-        ends = [p.end for p in self.pieces]
+        """The profiler works before the start that it records, and after the end."""
+        ends = [s.end for s in self.slices]
         last = len(ends) - 1
         todo = list(call.inside)
         while todo:
             span = todo.pop()
             todo.extend(span.inside)
-            self.pieces[min(last, bisect.bisect_left(ends, span.start))].edges += 1
-            self.pieces[min(last, bisect.bisect_right(ends, span.end))].edges += 1
+            self.slices[min(last, bisect.bisect_left(ends, span.start))].edges += 1
+            self.slices[min(last, bisect.bisect_right(ends, span.end))].edges += 1
 
-    def _add(self, kind: SegmentKind, start: int, end: int, **more: Any) -> None:
-        """A piece; one that goes on where an equal one ended is the same piece."""
+    def _add(self, kind: SegmentKind, start: int, end: int, *, op: str | None = None, **fields: Any) -> None:
+        """Append a slice, or extend the last one where it is of the same key and ends here."""
         if end <= start:
             return
-        op = more.pop("op", None)
-        piece = Piece(kind, start, end, **more)
-        last = self.pieces[-1] if self.pieces else None
-        if last is not None and last.key == piece.key and last.end == start:
-            last.end, piece = end, last
+        added = Slice(kind, start, end, **fields)
+        last = self.slices[-1] if self.slices else None
+        if last is not None and last.key == added.key and last.end == start:
+            last.end, added = end, last
         else:
-            self.pieces.append(piece)
+            self.slices.append(added)
         if op is not None:
-            total = piece.ops.setdefault(op, [0, 0])
-            total[0] += end - start
+            added.ops.setdefault(op, [0, 0])[0] += end - start
 
-    # -- what is outside all compiled regions ----------------------------------------------------------------
+    def _fill(self, span: Span, between: Callable[[int, int], None], inner: Callable[[Span], None]) -> None:
+        """Call `inner` for each span inside this one, and `between` for the stretches around them."""
+        at = span.start
+        for child in span.inside:
+            between(at, child.start)
+            inner(child)
+            at = child.end
+        between(at, span.end)
+
+    # -- outside all compiled regions ------------------------------------------------------------------------
 
     def _outside(self, call: Span) -> None:
         skipped = self.outer
         eager: dict[str, Any] = {"label": f"{skipped.name}, skipped" if skipped else "eager code"}
+        own: tuple[SegmentKind, dict[str, Any]] = ("unaccounted", {})
         if skipped is not None:
             eager |= {"frame": skipped.id, "break_": skipped.break_}
-        own: tuple[SegmentKind, dict[str, Any]] = ("gap", eager) if skipped else ("unaccounted", {})
-        at = call.start
-        for span in call.inside:
-            self._add(own[0], at, span.start, **own[1])
-            self._eager(span, eager, skipped.break_ if skipped else None)
-            at = span.end
-        self._add(own[0], at, call.end, **own[1])
+            own = ("gap", eager)
+        cause = eager.get("break_")
+        self._fill(call, lambda start, end: self._add(own[0], start, end, **own[1]), lambda s: self._eager(s, eager, cause))
 
     def _eager(self, span: Span, gap: dict[str, Any], cause: str | None, op: str | None = None) -> None:
         """One thing that happens in eager code: an op, waiting, or compiled code that it calls."""
-        if span.name == LOOKUP:
+        if span.name == GUARD_CHECK:
             self._add("lookup", span.start, span.end, break_=cause, entry=gap.get("entry", 0))
         elif span.region is not None:
             self._region(span, cause)
         elif span.is_wait:
             self._add("wait", span.start, span.end, label=span.name, break_=cause)
-        elif span.name == BACKWARD or span.name.startswith((GRAPH, BACKEND)):
+        elif span.name == BACKWARD or span.name.startswith(_GRAPH_OR_BACKEND):
             self._backward(span, cause)
         else:
-            if op is None and span.kind == "cpu":
-                op = span.name
-            before, at = len(self.pieces), span.start
-            for inner in span.inside:
-                self._add("gap", at, inner.start, op=op, **gap)
-                self._eager(inner, gap, cause, op)
-                at = inner.end
-            self._add("gap", at, span.end, op=op, **gap)
-            if op == span.name and len(self.pieces) >= before and self.pieces and op in self.pieces[-1].ops:
-                self.pieces[-1].ops[op][1] += 1
+            outermost = op or (span.name if span.kind == "cpu" else None)
+            self._fill(
+                span,
+                lambda start, end: self._add("gap", start, end, op=outermost, **gap),
+                lambda inner: self._eager(inner, gap, cause, outermost),
+            )
+            if outermost == span.name and self.slices and outermost in self.slices[-1].ops:
+                self.slices[-1].ops[outermost][1] += 1
 
     # -- a compiled region -----------------------------------------------------------------------------------
 
     def _region(self, span: Span, cause: str | None) -> None:
-        """`cause`: the break after which it was entered."""
+        """A compiled region; `cause`: the break after which it was entered."""
         region = span.region or ""
         frame = self._frame(region)
         if region not in self.frames:
             self.unknown.add(region)
         self.entries += 1
-        entry = self.entries
-        place: dict[str, Any] = {"frame": frame.id if frame else None, "entry": entry}
+        entry: dict[str, Any] = {"frame": frame.id if frame else None, "entry": self.entries}
         ended = self._ended(span)
         # before its graph; a frame that has none is at its break at once
-        entering = any(s.name.startswith((GRAPH, BACKEND)) for s in span.inside)
+        entering = any(s.name.startswith(_GRAPH_OR_BACKEND) for s in span.inside)
         # what calls compiled code behind its graph was broken there, even where the report does not know by what
-        broken = ended is not None or any(s.name == LOOKUP or s.region is not None for s in span.inside)
-        after = ended or cause
-        # one graph remains whatever is mended: entering the first one is no break's fault
-        fault = None if entering and not self.has_graph else cause
+        broken = ended is not None or any(s.name == GUARD_CHECK or s.region is not None for s in span.inside)
+        after = {**entry, "break_": ended or cause}
+        # one graph remains whatever is fixed: entering the first one is no break's fault
+        before = {**entry, "break_": cause if self.has_graph or not entering else None}
         self.has_graph |= entering
-        at = span.start
-        for inner in span.inside:
-            self._own(at, inner.start, entering, broken, fault, after, place)
-            at = inner.end
-            if entering and inner.name.startswith((GRAPH, BACKEND)):
-                self._graph(inner, frame, span.region, fault, entry)
+
+        def own(start: int, end: int) -> None:
+            """The region's own code: before its graph, after the break that ended it, or before it returns."""
+            if entering:
+                self._add("prologue", start, end, **before)
+            elif broken:
+                self._add("gap", start, end, **after)
+            else:
+                self._add("prologue", start, end, label="return", **before)
+
+        def inside(inner: Span) -> None:
+            nonlocal entering
+            if entering and inner.name.startswith(_GRAPH_OR_BACKEND):
+                self._graph(inner, frame, region, before)
                 entering = False
             elif entering or inner.name in (PREGRAPH, WRAPPER):
-                self._add("prologue", inner.start, inner.end, break_=fault, **place)
+                self._add("prologue", inner.start, inner.end, **before)
             else:
-                self._eager(inner, {**place, "break_": after}, after)
-        self._own(at, span.end, entering, broken, fault, after, place)
+                self._eager(inner, after, after["break_"])
+
+        self._fill(span, own, inside)
 
     def _frame(self, region: str) -> Frame | None:
         return self.frames.get(region) or self.numbers.get(region.split("/")[0])
 
     def _ended(self, span: Span) -> str | None:
-        """The break that ended a region; of one that the report lacks, the resume function that it calls tells."""
+        """The break that ended a region; where the report lacks the region, that of the resume function it calls."""
         frame = self.frames.get(span.region or "")
         if frame is not None:
             return self.ended.get(frame.id)
         called = [self._frame(inner.region) for inner in span.inside if inner.region is not None]
         return next((self.resumed[f.id] for f in called if f is not None and f.id in self.resumed), None)
 
-    def _own(
-        self, start: int, end: int, entering: bool, broken: bool, cause: str | None, after: str | None, place: dict[str, Any]
-    ) -> None:
-        """The region's own code: on the way to its graph, behind the break that ended it, or on the way back."""
-        if entering:
-            self._add("prologue", start, end, break_=cause, **place)
-        elif broken:
-            self._add("gap", start, end, break_=after, **place)
-        else:
-            self._add("prologue", start, end, break_=cause, label="return", **place)
-
-    def _graph(self, span: Span, frame: Frame | None, region: str | None, cause: str | None, entry: int) -> None:
-        """A captured graph; what wraps the backend's code in it is prologue, waiting for the device is waiting."""
-        graph: dict[str, Any] = {"frame": frame.id if frame else None, "entry": entry}
+    def _graph(self, span: Span, frame: Frame | None, region: str, before: dict[str, Any]) -> None:
+        """A captured graph, entered for the reason that `before` names."""
+        graph: dict[str, Any] = {"frame": before["frame"], "entry": before["entry"]}
         if region in self.frames:
             graph["graph"] = frame.graph if frame else None
         else:
             graph["label"] = f"compiled code the report lacks ({region})"
         for forward in _named(span, FORWARD):
             if forward.name == FORWARD and forward.sequence is not None:
-                self.forwards[forward.sequence] = (graph, cause)
-        self._backend(span, graph, cause)
+                self.forwards[forward.sequence] = (graph, before["break_"])
+        self._backend(span, graph, before["break_"])
 
     def _backward(self, span: Span, cause: str | None) -> None:
-        """Of the graph whose forward has the same sequence number; what wraps it is there because of the same break."""
+        """The backward of the graph whose forward has the same sequence number; it has the same cause."""
         forward, because = self.forwards.get(span.sequence, ({}, cause)) if span.sequence is not None else ({}, cause)
         graph, label = forward.get("graph"), forward.get("label")
         if graph in self.order:
             label = f"graph {self.order[graph]}"
         self.entries += 1
-        place = {"frame": forward.get("frame"), "graph": graph, "entry": self.entries}
-        self._backend(span, {**place, "label": f"backward of {label}" if label else "compiled backward"}, because)
+        entry = {"frame": forward.get("frame"), "graph": graph, "entry": self.entries}
+        self._backend(span, {**entry, "label": f"backward of {label}" if label else "compiled backward"}, because)
 
     def _backend(self, span: Span, graph: dict[str, Any], cause: str | None) -> None:
-        """A graph, forward or backward: the backend's code, or all of it where the backend does not mark its own."""
-        place = {"frame": graph["frame"], "entry": graph["entry"]}
-        backend = [] if span.name.startswith(BACKEND) else _named(span, BACKEND)
-        if backend:
-            self._add("prologue", span.start, backend[0].start, break_=cause, **place)
-            self._inside_graph(Span("", "cpu", backend[0].start, backend[-1].end, inside=backend), graph)
-            self._add("prologue", backend[-1].end, span.end, break_=cause, **place)
-        else:
-            self._inside_graph(span, graph)
+        """The backend's code, or all of the graph where the backend does not mark its own; what wraps it is prologue."""
+        prologue = {"frame": graph["frame"], "entry": graph["entry"], "break_": cause}
+        backend = [span] if span.name.startswith(BACKEND) else _named(span, BACKEND) or [span]
+        start, end = backend[0].start, backend[-1].end
+        self._add("prologue", span.start, start, **prologue)
+        self._fill(
+            Span("", "cpu", start, end, inside=[wait for s in backend for wait in _waits(s)]),
+            lambda start, end: self._add("graph", start, end, **graph),
+            lambda wait: self._add("wait", wait.start, wait.end, **{**graph, "label": wait.name}),
+        )
+        self._add("prologue", end, span.end, **prologue)
 
-    def _inside_graph(self, span: Span, graph: dict[str, Any]) -> None:
-        at = span.start
-        for wait in _waits(span):
-            self._add("graph", at, wait.start, **graph)
-            self._add("wait", wait.start, wait.end, **{**graph, "label": wait.name})
-            at = wait.end
-        self._add("graph", at, span.end, **graph)
+
+def _skipped_root(report: Report) -> Frame | None:
+    """The frame that the call enters, where Dynamo skipped it: its own code runs eagerly, outside all regions."""
+    roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
+    return roots[0] if roots and all(f.status == "skipped" for f in roots) else None
 
 
 def _named(span: Span, name: str) -> list[Span]:
-    """The outermost spans inside whose name starts so."""
+    """The outermost spans inside whose name starts with this."""
     return [s for inner in span.inside for s in ([inner] if inner.name.startswith(name) else _named(inner, name))]
 
 
 def _waits(span: Span) -> list[Span]:
-    found = []
-    for inner in span.inside:
-        found += [inner] if inner.is_wait else _waits(inner)
-    return found
+    return [s for inner in span.inside for s in ([inner] if inner.is_wait else _waits(inner))]

@@ -1,9 +1,9 @@
 """What each break costs a call.
 
-The promise is about removing the break *and* what caused it (the call that cannot be compiled): then the lookups,
-prologues and eager Python between the graph before and the graph after are gone, and so is a copy to Python (`.item()`).
-The tensor ops in the gap would still have to run, inside a graph; how fast is not known, nor is what fusing two graphs
-would gain.  So the promise is a lower bound, and what is unknown is not added.
+The cost is what removing the break *and* its cause (the call that cannot be compiled) saves: the checks of guards, prologues
+and eager Python between the graph before and the graph after, and a copy to Python (`.item()`).  The tensor ops in the gap
+would still have to run, inside a graph; how fast is not known, nor is what fusing two graphs would gain.  So the cost is a
+lower bound; what is unknown is named and not added.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynascope.compiler.profile.timing import middle_half
+from dynascope.compiler.profile.timing import quartiles
 from dynascope.compiler.report import BreakCost, CostParts, Report
 
 if TYPE_CHECKING:
-    from dynascope.compiler.profile.attribution import Call, Piece
+    from dynascope.compiler.profile.attribution import Call, Slice
 
-#: nanoseconds that one start or end of an event may take the profiler; more than that slows all of the call down alike
+#: the most nanoseconds that one start or end of an event takes the profiler; what is beyond that slows all of the call alike
 _MOST_EDGE = 3000
-#: a value goes from a tensor to Python: what removing such a break removes
+#: ops that copy a value from a tensor to Python, which removing such a break saves
 _TO_PYTHON = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense", "aten::equal")
 
 
-def break_costs(calls: list[Call], report: Report, own: float = 0.0) -> list[BreakCost]:
+def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> list[BreakCost]:
     """A cost for each break that the calls met; the most expensive first, unknown ones last.
 
-    `own`: seconds of each call that the profiler takes for itself; they are taken off, so that what is left adds up to the
-    call without a profiler.
+    `overhead`: seconds of each call that the profiler takes for itself; they are taken off, so that what is left adds up to
+    the call without a profiler.
     """
     costs = []
-    plain = _Plain.of(calls, own)
-    for found in report.breaks:
-        pieces = [[p for p in call.pieces if p.break_ == found.id] for call in calls]
-        if not any(pieces):
+    unprofiled = _Unprofiled.of(calls, overhead)
+    for b in report.breaks:
+        slices = [[s for s in call.slices if s.break_ == b.id] for call in calls]
+        if not any(slices):
             continue
-        skips = found.outcome == "skipped" and not any(h.outcome == "resumed" for h in found.hits)
-        costs.append(_skipped(found.id, calls, pieces) if skips else _resumed(found.id, calls, pieces, plain))
+        skips = b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits)
+        costs.append(_skipped(b.id, slices) if skips else _resumed(b.id, calls, slices, unprofiled))
     return sorted(costs, key=lambda c: (c.seconds is None, -(c.seconds or 0), -(c.eager_seconds or 0)))
 
 
 @dataclass
-class _Plain:
-    """What a stretch takes without the profiler."""
+class _Unprofiled:
+    """How long slices take without the profiler."""
 
     #: nanoseconds of the whole call
     call: float
@@ -53,86 +53,82 @@ class _Plain:
     factor: float
 
     @classmethod
-    def of(cls, calls: list[Call], own: float) -> _Plain:
+    def of(cls, calls: list[Call], overhead: float) -> _Unprofiled:
         duration = statistics.median(call.duration for call in calls)
-        edges = statistics.median(sum(p.edges for p in call.pieces) for call in calls)
-        excess = min(max(0.0, own) * 1e9, duration)
+        edges = statistics.median(sum(s.edges for s in call.slices) for call in calls)
+        excess = min(max(0.0, overhead) * 1e9, duration)
         edge = min(_MOST_EDGE, excess / edges) if edges else 0.0
         left = duration - edge * edges
         return cls(duration - excess, edge, (duration - excess) / left if left else 0.0)
 
-    def length(self, piece: Piece) -> float:
-        return max(0.0, piece.end - piece.start - piece.edges * self.edge) * self.factor
+    def length(self, slice_: Slice) -> float:
+        return max(0.0, slice_.duration - slice_.edges * self.edge) * self.factor
 
 
-def _skipped(break_: str, calls: list[Call], pieces: list[list[Piece]]) -> BreakCost:
-    eager = _median([sum(p.end - p.start for p in of_call if p.kind == "gap") for of_call in pieces])
-    return BreakCost(break_=break_, seconds=None, eager_seconds=eager, method="eager frame", calls=len(calls))
+def _skipped(break_: str, slices: list[list[Slice]]) -> BreakCost:
+    eager = _median([sum(s.duration for s in of_call if s.kind == "gap") for of_call in slices])
+    return BreakCost(break_=break_, seconds=None, eager_seconds=eager, method="eager frame", calls=len(slices))
 
 
-def _resumed(break_: str, calls: list[Call], pieces: list[list[Piece]], plain: _Plain) -> BreakCost:
+def _resumed(break_: str, calls: list[Call], slices: list[list[Slice]], unprofiled: _Unprofiled) -> BreakCost:
     names = ("lookups", "prologue", "python", "synchronisation")
     parts: dict[str, list[float]] = {name: [] for name in names}
-    ops, totals, times = [], [], []
-    for call, of_call in zip(calls, pieces, strict=True):
+    ops, totals = [], []
+    for call, of_call in zip(calls, slices, strict=True):
         sums = dict.fromkeys(names, 0.0)
-        still = 0.0
-        for piece in of_call:
-            length = plain.length(piece)
-            if piece.kind == "lookup":
-                sums["lookups"] += length
-            elif piece.kind == "prologue":
-                sums["prologue"] += length
-            elif piece.kind == "gap":
-                in_ops = sum(t for t, _ in piece.ops.values())
-                gone = sum(t for name, (t, _) in piece.ops.items() if name in _TO_PYTHON)
+        still_runs = 0.0
+        for s in of_call:
+            length = unprofiled.length(s)
+            if s.kind in ("lookup", "prologue"):
+                sums["lookups" if s.kind == "lookup" else "prologue"] += length
+            elif s.kind == "gap":
+                in_ops = sum(t for t, _ in s.ops.values())
+                gone = sum(t for name, (t, _) in s.ops.items() if name in _TO_PYTHON)
                 sums["python"] += max(0, length - in_ops)
                 sums["synchronisation"] += gone
-                still += in_ops - gone
-        total = min(sum(sums.values()), plain.call)
+                still_runs += in_ops - gone
+        total = min(sum(sums.values()), unprofiled.call)
         for name in names:
             parts[name].append(sums[name])
         totals.append(min(total, _idle(call, of_call)) if call.device else total)
-        ops.append(still)
-        times.append(_times(of_call))
-    share = statistics.median(totals) / plain.call if plain.call else None
+        ops.append(still_runs)
     return BreakCost(
-        break_=break_, seconds=_median(totals), share=share, spread=middle_half([t * 1e-9 for t in totals]),
+        break_=break_, seconds=_median(totals), share=statistics.median(totals) / unprofiled.call if unprofiled.call else None,
+        spread=quartiles([t * 1e-9 for t in totals]),
         method="device idle" if any(call.device for call in calls) else "gap", calls=len(calls),
         parts=CostParts(**{name: _median(values) for name, values in parts.items()}), ops_seconds=_median(ops),
-        times=statistics.median(times),
+        times=statistics.median(map(_times, slices)),
     )  # fmt: skip
 
 
-def _times(pieces: list[Piece]) -> int:
-    """How often the call met the break: the frame that met it most often tells, callers meet it as often or less."""
+def _times(slices: list[Slice]) -> int:
+    """How often the call met the break: as often as the frame that met it most often; its callers meet it no more often."""
     entries: dict[str | None, set[int]] = {}
-    for piece in pieces:
-        if piece.kind == "gap":
-            entries.setdefault(piece.frame, set()).add(piece.entry)
+    for s in slices:
+        if s.kind == "gap":
+            entries.setdefault(s.frame, set()).add(s.entry)
     return max(map(len, entries.values()), default=0)
 
 
-def _idle(call: Call, pieces: list[Piece]) -> int:
-    """Nanoseconds in which the devices had nothing to do because of these pieces (each run of neighbours is one gap)."""
+def _idle(call: Call, slices: list[Slice]) -> int:
+    """Nanoseconds in which the devices had nothing to do because of these slices; adjacent ones are one gap."""
     total = 0
-    for start, end in _runs(pieces):
-        before = [d[4] for d in call.device if (d[5] if d[5] is not None else d[3]) < start]
-        inside = [d for d in call.device if start <= (d[5] if d[5] is not None else d[3]) < end]
-        after = [d[3] for d in call.device if (d[5] if d[5] is not None else d[3]) >= end]
-        free = max([start, *before])
-        until = min(after) if after else end
-        total += max(0, until - free - sum(max(0, d[4] - max(d[3], free)) for d in inside))
+    for start, end in _runs(slices):
+        launched = [(d.start if d.launched is None else d.launched, d) for d in call.device]
+        free = max([start, *(d.end for at, d in launched if at < start)])
+        until = min((d.start for at, d in launched if at >= end), default=end)
+        busy = sum(max(0, d.end - max(d.start, free)) for at, d in launched if start <= at < end)
+        total += max(0, until - free - busy)
     return total
 
 
-def _runs(pieces: list[Piece]) -> list[tuple[int, int]]:
+def _runs(slices: list[Slice]) -> list[tuple[int, int]]:
     runs: list[tuple[int, int]] = []
-    for piece in pieces:
-        if runs and runs[-1][1] == piece.start:
-            runs[-1] = (runs[-1][0], piece.end)
+    for s in slices:
+        if runs and runs[-1][1] == s.start:
+            runs[-1] = (runs[-1][0], s.end)
         else:
-            runs.append((piece.start, piece.end))
+            runs.append((s.start, s.end))
     return runs
 
 

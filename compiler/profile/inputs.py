@@ -1,23 +1,23 @@
 """`--inputs`: which of a list of inputs make the compiler work again, and what that costs.
 
-Each input is given to what was compiled, one after the other: once eagerly, so that an input with which the program itself
-fails tells Dynamo nothing (it would skip the code from then on), once while a recording of its own tells what gets compiled
-and why, then as often as `--profile` says, compiled and eager (`profile.measure`).  All of it works on copies and is undone.
-`told()` makes the report's part of what was measured.
+The compiled function is called with each input: once eagerly, so that Dynamo never sees an input with which the program itself
+fails (it would skip the code from then on), once under a recording of its own, which shows what gets compiled and why, then
+as often as `--profile` says, compiled and eager (`profile.measure`).  All of it works on copies and is undone.
+`annotate_inputs()` adds the results to the report.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.profile.measure import INTERRUPTED, Measured, measure
 from dynascope.compiler.profile.segments import graphs_in
-from dynascope.compiler.profile.timing import middle_half
+from dynascope.compiler.profile.timing import nothing, quartiles, timed
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import FailedGuard, InputRun, Report
@@ -87,10 +87,8 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
                 entry(*args, **kwargs)
             args, kwargs = prepare()
             with recording:
-                start = time.perf_counter()
-                kept = entry(*args, **kwargs)
-                tried.first_seconds = time.perf_counter() - start
-            del args, kwargs, kept
+                tried.first_seconds = timed(functools.partial(entry, *args, **kwargs), nothing)
+            del args, kwargs
     except Exception as error:
         tried.error = _first_lines(error)
     tried.seen = recording.report
@@ -157,26 +155,26 @@ def _tensor_described(value: Any) -> str:
     return f"{text} requires_grad" if value.requires_grad else text
 
 
-# -- telling --------------------------------------------------------------------------------------------------
+# -- the report ------------------------------------------------------------------------------------------------
 
 
-def told(tried: Sequence[Tried], report: Report) -> list[InputRun]:
-    """The report's part; frames and graphs by the ids of `report`, the one of the whole run."""
+def annotate_inputs(report: Report, tried: Sequence[Tried]) -> None:
+    """Set the report's inputs; `report` is the one of the whole run, whose ids name frames and graphs."""
     error = report.error
     if error is not None and error.caught and any(t.error and t.error.startswith(error.type) for t in tried):
-        report.error = None  # it was caught here, and is told with its input
+        report.error = None  # it was caught here, and its input says so
     notes = [note for t in tried if t.measured is not None for note in t.measured.notes]
     report.notes.extend(note for note in dict.fromkeys(notes) if note not in report.notes)
-    return [_told(one, report) for one in tried]
+    report.inputs = [_input_run(one, report) for one in tried]
 
 
-def _told(tried: Tried, report: Report) -> InputRun:
+def _input_run(tried: Tried, report: Report) -> InputRun:
     ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
     seen, measured = tried.seen or Report(), tried.measured
-    looked_at = [f for f in seen.frames if f.status in ("compiled", "skipped", "failed") and f.compile_id in ids]
+    considered = [f for f in seen.frames if f.status in ("compiled", "skipped", "failed") and f.compile_id in ids]
     result = InputRun(
         arguments=tried.arguments,
-        frames=[ids[f.compile_id] for f in looked_at if f.compile_id is not None],
+        frames=[ids[f.compile_id] for f in considered if f.compile_id is not None],
         recompiles=len(seen.recompiles),
         failed_guards=[next(iter(r.failed_guards), FailedGuard()) for r in seen.recompiles],
         compile_seconds=seen.summary.compile_seconds,
@@ -184,9 +182,9 @@ def _told(tried: Tried, report: Report) -> InputRun:
         error=tried.error,
     )
     ran: list[str | None] = []
-    refused = [str(f.reason) for f in looked_at if f.status == "skipped" and f.reason]
+    refused = [str(f.reason) for f in considered if f.status == "skipped" and f.reason]
     if measured is not None and measured.failed is None:
-        result.seconds, result.spread = statistics.median(measured.compiled), middle_half(measured.compiled)
+        result.seconds, result.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
         result.eager_seconds = statistics.median(measured.eager) if measured.eager else None
         ran = graphs_in(measured.events, report)
         result.graphs = [graph for graph in ran if graph is not None]
@@ -194,7 +192,7 @@ def _told(tried: Tried, report: Report) -> InputRun:
         result.outcome = "failed"
     elif seen.recompiles:
         result.outcome = "recompiled"
-    elif any(f.status == "compiled" for f in looked_at):
+    elif any(f.status == "compiled" for f in considered):
         result.outcome = "compiled"
     elif not ran:
         result.outcome = "eager"

@@ -1,14 +1,16 @@
-"""Running a call N more times under torch.profiler, and reading off what it tells.
+"""Repeats a call N times, timed, eager and under torch.profiler.
 
-`measure()` runs: a few calls to warm up, N timed ones, N eager ones, N under `torch.profiler.profile()`; nothing of it
-is left behind (`replay`).  `tell()` makes the Profile from what was measured and the finished report.  GPU paths are
-written after torch's documentation and tested on made-up events: they have not yet run on a GPU.
+`measure()` makes the calls: a few to warm up, N timed ones, N under `torch.profiler.profile()`, N eager ones, in turns;
+nothing of them is left behind (`replay`).  `annotate_profile()` adds the Profile to the finished report.  GPU paths are
+written after torch's documentation and tested on synthetic events: they have not yet run on a GPU.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import itertools
 import math
 import statistics
 import sys
@@ -16,28 +18,36 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynascope.compiler.profile import timing
 from dynascope.compiler.profile.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.profile.segments import profile_of
-from dynascope.compiler.profile.timing import device_name, middle_half, no_collection, nothing, profiled, timed, waiter
-from dynascope.compiler.replay.replay import Arguments, Prepare, RecordedCall, unwatched, watching
+from dynascope.compiler.profile.timing import (
+    TURNS,
+    device_name,
+    no_collection,
+    nothing,
+    profiled,
+    quartiles,
+    timed_calls,
+    waiter,
+)
+from dynascope.compiler.replay.replay import Prepare, RecordedCall, unwatched, watching
 from dynascope.compiler.report import Profile, Report, Verdict, plural, time_text
 from dynascope.compiler.torch_private import hooks, internals, surroundings
 
 DEFAULT_CALLS = 10
-#: calls before the first that counts, in each turn: after what lies between two turns, and under a profiler that has just
-#: been started, the first ones find nothing in the processor's caches
+#: calls before the first that counts, in each turn: the first calls after another turn, or after a profiler has started,
+#: find the processor's caches cold
 WARM_UP = 8
 #: seconds that they may take; a cache is filled in less
 WARM_BUDGET = 0.05
-#: seconds; slower calls are made in one turn, with one call to warm up: nobody wants to wait for a hundred of them
+#: seconds; slower calls are made in one turn, with one call to warm up
 SLOW = 0.2
-#: the calls are made in so many turns: timed, under the profiler, eager
-ROUNDS = 5
 #: seconds that the eager calls may take together; at least three are timed
 EAGER_BUDGET = 10.0
 #: of the eager time: smaller differences between eager and compiled mean nothing
 _CLEAR = 0.03
-#: what a run says that Ctrl-C ended
+#: the note of a run that Ctrl-C ended
 INTERRUPTED = "the call was not profiled: interrupted"
 
 
@@ -50,8 +60,8 @@ class Measured:
     compiled: list[float] = field(default_factory=list)
     eager: list[float] = field(default_factory=list)
     #: in how many turns the calls were made, and calls before the first that counts in each
-    turns: int = ROUNDS
-    warm: int = WARM_UP
+    turns: int = TURNS
+    warm_up: int = WARM_UP
     devices: list[str] = field(default_factory=list)
     #: whether captured graphs were found, to mark them
     marked: bool = True
@@ -59,10 +69,10 @@ class Measured:
     #: nothing was measured, and why
     failed: str | None = None
 
-    def profilers_own(self) -> float:
-        """Seconds by which the profiler makes a call longer: the quicker ones are compared, nothing else delayed them."""
+    def overhead(self) -> float:
+        """Seconds by which the profiler makes a call longer; compares the faster calls, which other load disturbs least."""
         profiled = [e["duration"] * 1e-9 for e in self.events if e["name"] == CALL]
-        return middle_half(profiled)[0] - middle_half(self.compiled)[0] if profiled and self.compiled else 0.0
+        return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
 
 
 class LastCall:
@@ -146,23 +156,25 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
 
     wait = _waiter()
     result.devices = _devices()
-    taken = _timed(entry, prepare(), wait)  # may still compile: a guard can fail on the second call
-    taken = _timed(entry, prepare(), wait)
+    warm_up = timed_calls(
+        _prepared(entry, prepare, fully=True), wait, 2
+    )  # may still compile: a guard can fail on the second call
     known = internals.compiles()
-    is_slow = taken > SLOW
-    is_harmless = not result.notes  # what cannot be undone is done no oftener than need be
-    result.turns = min(ROUNDS, calls) if is_harmless and not is_slow else 1
-    result.warm = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / taken)))
+    is_slow = warm_up[1] > SLOW
+    is_harmless = not result.notes  # what cannot be undone is done as seldom as possible
+    turns = timing.turns(calls, TURNS if is_harmless and not is_slow else 1)
+    result.turns = len(turns)
+    result.warm_up = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / warm_up[1])))
     with torch.compiler.set_stance("force_eager"):
-        spent = _timed(entry, prepare(), wait)
-    for number in range(result.turns):  # in turns: the load of the machine changes
-        many = calls // result.turns + (number < calls % result.turns)
+        spent = timed_calls(_prepared(entry, prepare), wait, 1)[0]
+    for number, count in enumerate(turns):
         gc.collect(0)
-        result.compiled.extend(_turn(entry, prepare, wait, many, result.warm))
-        _profiled(entry, prepare, wait, many, result)
+        result.compiled += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
+        _profiled(entry, prepare, wait, count, result)
         if number < 3 or spent < EAGER_BUDGET:
             with torch.compiler.set_stance("force_eager"):
-                eager = _turn(entry, prepare, wait, many if spent < EAGER_BUDGET else 1, result.warm)
+                fewer = count if spent < EAGER_BUDGET else 1
+                eager = timed_calls(_prepared(entry, prepare), wait, fewer, result.warm_up)
             result.eager += eager
             spent += sum(eager)
     compiled = internals.compiles() - known
@@ -173,31 +185,31 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
         )
 
 
-def _turn(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, warm: int) -> list[float]:
-    """Seconds of so many calls, after some to warm up."""
-    for number in range(warm):
-        _timed(entry, prepare(only_changed=number > 0), wait)
-    return [_timed(entry, prepare(only_changed=True), wait) for _ in range(many)]
+def _prepared(entry: Callable[..., Any], prepare: Prepare, fully: bool = False) -> Callable[[], Callable[[], Any]]:
+    """Returns each call of a turn; after the first, only what calls were seen to change is restored, unless `fully`."""
+    numbers = itertools.count()
+
+    def call() -> Callable[[], Any]:
+        args, kwargs = prepare(only_changed=next(numbers) > 0 and not fully)
+        return functools.partial(entry, *args, **kwargs)
+
+    return call
 
 
-def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, result: Measured) -> None:
-    """So many calls under the profiler, and before them some to warm up, which are marked as such."""
-    with internals.marked_graphs(_namespaces(entry), GRAPH) as result.marked, _trace() as events:
-        for number in range(result.warm + many):
-            args, kwargs = prepare(only_changed=number > 0)
+def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, result: Measured) -> None:
+    """Make so many calls under the profiler, and before them some to warm up, which are marked as such."""
+    prepared = _prepared(entry, prepare)
+    with internals.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
+        for number in range(result.warm_up + count):
+            call = prepared()
             wait()
-            with internals.profiler_mark(CALL if number >= result.warm else "dynascope warm-up"):
-                kept = entry(*args, **kwargs)
+            with internals.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
+                kept = call()
                 if wait is not nothing:
                     with internals.profiler_mark(DRAIN):
                         wait()
-            del kept, args, kwargs
-    result.events += events
-
-
-def _timed(entry: Callable[..., Any], arguments: Arguments, wait: Callable[[], None]) -> float:
-    args, kwargs = arguments
-    return timed(lambda: entry(*args, **kwargs), wait)
+            del kept, call
+    result.events += plain_events(trace)
 
 
 def _waiter() -> Callable[[], None]:
@@ -243,46 +255,36 @@ def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
             yield namespace
 
 
-@contextlib.contextmanager
-def _trace() -> Iterator[list[Event]]:
-    """Everything in the block under the profiler; the list holds the events when the block has ended."""
-    events: list[Event] = []
-    with profiled(_accelerators()) as trace:
-        yield events
-    events.extend(plain_events(trace))
+# -- the report ------------------------------------------------------------------------------------------------
 
 
-# -- telling --------------------------------------------------------------------------------------------------
-
-
-def tell(measured: Measured, report: Report) -> Profile | None:
-    """The Profile; None, with a note in the report, where nothing could be measured."""
+def annotate_profile(report: Report, measured: Measured) -> None:
+    """Set the report's profile; where nothing could be measured, a note says why."""
     if measured.failed is not None:
         report.notes.append(measured.failed)
-        return None
-    result = profile_of(measured.events, report, measured.profilers_own())
-    result.devices = measured.devices
-    result.verdict = verdict(measured, result, report)
-    result.notes = [*measured.notes, *result.notes]
+        return
+    profile = report.profile = profile_of(measured.events, report, measured.overhead())
+    profile.devices = measured.devices
+    profile.verdict = verdict(measured, profile, report)
+    profile.notes = [*measured.notes, *profile.notes]
     if not measured.marked and any(g.ops for g in report.graphs):
-        result.notes.append("captured graphs were not found among the globals: only Inductor's are told apart from gaps")
-    result.notes += _doubts(measured)
-    report.notes.extend(n for n in result.notes if n not in report.notes)
-    return result
+        profile.notes.append("captured graphs were not found among the globals: only Inductor's are told apart from gaps")
+    profile.notes += _doubts(measured)
+    report.notes.extend(n for n in profile.notes if n not in report.notes)
 
 
 def _doubts(measured: Measured) -> Iterator[str]:
     """What makes the figures uncertain."""
     if not measured.compiled:
         return
-    low, own = middle_half(measured.compiled)[0], measured.profilers_own()
-    if own > 0.25 * low:
+    low, overhead = quartiles(measured.compiled)[0], measured.overhead()
+    if overhead > 0.25 * low:
         yield (
-            f"the profiler slows the call down, from {time_text(low)} to {time_text(low + own)}: "
+            f"the profiler slows the call down, from {time_text(low)} to {time_text(low + overhead)}: "
             "short stretches take less without it"
         )
     for calls, seconds in (("calls", measured.compiled), ("eager calls", measured.eager)):
-        low, high = middle_half(seconds) or (0.0, 0.0)
+        low, high = quartiles(seconds) or (0.0, 0.0)
         if high > 1.5 * low:
             yield (
                 f"the {calls} took very different times, half of them {time_text(low)} to {time_text(high)}: something else "

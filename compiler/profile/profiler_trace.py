@@ -21,7 +21,7 @@ Event = dict[str, Any]
 #: what profiling puts around each call, around each captured graph, and around waiting for the device at the end
 CALL, GRAPH, DRAIN = "dynascope call", "dynascope graph", "dynascope wait"
 #: names that torch gives
-LOOKUP = "TorchDynamo Cache Lookup"
+GUARD_CHECK = "TorchDynamo Cache Lookup"
 REGION = "Torch-Compiled Region: "
 PREGRAPH = "Pregraph bytecode"
 WRAPPER = "AOTDispatcher Runtime Wrapper Prologue"

@@ -1,7 +1,7 @@
-"""Timing calls fairly, and watching the memory that they take.
+"""Times calls fairly, and measures the memory that they take.
 
-Nothing is left behind: the garbage collector, held off as `timeit` does it, is on again, and the profiler, which tells the
-memory, is gone.
+Nothing is left behind: the garbage collector, disabled as in `timeit`, is enabled again, and the profiler that measures the
+memory is stopped.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import gc
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -19,12 +20,46 @@ from typing import Any
 
 from dynascope.compiler.report import plural
 
+#: calls of several kinds take turns, so many each, because the load of the machine changes
+TURNS = 5
 #: torch's number for the processor's memory in the profiler's events; every other device has one above it
 _PROCESSOR = 0
 
 
+def turns(calls: int, most: int = TURNS) -> list[int]:
+    """How many of `calls` to make in each turn."""
+    count = min(most, calls)
+    return [calls // count + (number < calls % count) for number in range(count)]
+
+
+def timed_calls(
+    prepared: Callable[[], Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0
+) -> list[float]:
+    """Seconds of each of `count` calls, after some to warm up; `prepared` returns the next call, outside the clock."""
+    return [timed(prepared(), wait) for _ in range(warm_up + count)][warm_up:]
+
+
+def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
+    """Seconds of one call; its result is freed after the clock has stopped."""
+    wait()
+    start = time.perf_counter()
+    result = call()
+    wait()
+    seconds = time.perf_counter() - start
+    del result
+    return seconds
+
+
+def quartiles(values: list[float]) -> list[float]:
+    """The first and the third quartile; of a single value this value twice."""
+    if len(values) < 2:
+        return values * 2
+    first, _, third = statistics.quantiles(values, n=4, method="inclusive")
+    return [first, third]
+
+
 def waiter(device: str) -> Callable[[], None]:
-    """What waits until the device has done all that it was given; `nothing` for the processor."""
+    """A function that waits until the device has finished; `nothing` for the processor."""
     import torch
 
     kind = torch.device(device).type
@@ -37,7 +72,7 @@ def nothing() -> None:
 
 
 def device_name(device: str) -> str:
-    """`CPU, 8 threads`, or what a device calls itself."""
+    """`CPU, 8 threads`, or the name that a device reports."""
     import torch
 
     kind = torch.device(device).type
@@ -47,26 +82,9 @@ def device_name(device: str) -> str:
     return str(name(device)) if name is not None else device
 
 
-def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
-    """Seconds of one call; what it returns is let go of behind the clock."""
-    wait()
-    start = time.perf_counter()
-    kept = call()
-    wait()
-    taken = time.perf_counter() - start
-    del kept
-    return taken
-
-
-def middle_half(values: list[float]) -> list[float]:
-    """The first and the third quartile."""
-    ordered = sorted(values)
-    return [ordered[(len(ordered) - 1) // 4], ordered[-1 - (len(ordered) - 1) // 4]] if ordered else []
-
-
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """Python's garbage collector, held off: its pauses would be charged to whatever runs just then."""
+    """Disable Python's garbage collector: its pauses would be charged to whatever runs just then."""
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -79,9 +97,9 @@ def no_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def profiled(kinds: Iterable[str] = (), memory: bool = False) -> Iterator[dict[str, Any]]:
-    """Everything in the block under torch.profiler; the dict holds its trace when the block has ended.
+    """Run the block under torch.profiler; the dict holds the trace when the block has ended.
 
-    `kinds`: of the devices to watch beside the processor ("cuda", "xpu"); `memory`: with what the allocators do.
+    `kinds`: of the devices to watch beside the processor ("cuda", "xpu"); `memory`: with the events of the allocators.
     """
     import torch
     from torch.profiler import ProfilerActivity
@@ -89,12 +107,12 @@ def profiled(kinds: Iterable[str] = (), memory: bool = False) -> Iterator[dict[s
     activities = [ProfilerActivity.CPU, *(getattr(ProfilerActivity, kind.upper()) for kind in kinds)]
     trace: dict[str, Any] = {}
     profiler = torch.profiler.profile(activities=activities, profile_memory=memory)
-    with silent():
+    with _silent():
         profiler.start()
     try:
         yield trace
     finally:
-        with silent():
+        with _silent():
             profiler.stop()
     with tempfile.TemporaryDirectory(prefix="dynascope") as folder:
         file = Path(folder) / "trace.json"
@@ -103,24 +121,24 @@ def profiled(kinds: Iterable[str] = (), memory: bool = False) -> Iterator[dict[s
 
 
 def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
-    """What torch's allocators for this device held at most during a call, above what they held before it.
+    """The most bytes that torch's allocators for this device held during a call, beyond those held before it.
 
-    Read from the memory events of torch.profiler, which change no statistics of the user's.  What a library takes beside
-    torch's allocators (the scratch space of a matrix product) is not in it.  None where no event came.
+    Read from the memory events of torch.profiler, which change no statistics of the user's.  What a library allocates itself
+    (the scratch space of a matrix product) is not counted.  None where no event came.
     """
     import torch
 
     kind = torch.device(device).type
     with profiled([kind] if kind in ("cuda", "xpu") else [], memory=True) as trace:
-        kept = call()
-    del kept
+        result = call()
+    del result
     return highest(trace.get("traceEvents", []), on_processor=kind == "cpu")
 
 
 def highest(events: list[dict[str, Any]], on_processor: bool) -> int | None:
-    """The highest sum of what the memory events of a trace took and gave back."""
-    told = [e for e in events if e.get("name") == "[memory]" and "Bytes" in e.get("args", {})]
-    mine = [e for e in told if (e["args"].get("Device Type") == _PROCESSOR) == on_processor]
+    """The highest running sum of the allocations and frees among the events of a trace."""
+    memory = [e for e in events if e.get("name") == "[memory]" and "Bytes" in e.get("args", {})]
+    mine = [e for e in memory if (e["args"].get("Device Type") == _PROCESSOR) == on_processor]
     held = most = 0
     for event in sorted(mine, key=lambda e: (float(e["ts"]), e["args"].get("Ev Idx", 0))):
         held += int(event["args"]["Bytes"])
@@ -129,8 +147,8 @@ def highest(events: list[dict[str, Any]], on_processor: bool) -> int | None:
 
 
 @contextlib.contextmanager
-def silent() -> Iterator[None]:
-    """The profiler's library writes on the error stream below Python's."""
+def _silent() -> Iterator[None]:
+    """Silence file descriptor 2: the profiler's library writes there, below Python's error stream."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)

@@ -7,6 +7,9 @@ import re
 
 from dynascope.compiler.report.schema import Break, Frame
 
+#: why the graphs of a report from a file cannot be run
+ONLY_WHERE_RECORDED = "graphs can be run only where they were recorded, and this report was read from a file"
+
 
 def plural(n: int, word: str) -> str:
     """`1 graph`, `2 graphs`."""

@@ -151,6 +151,11 @@ class Report(ReportData):
         expect.check(self, expect.read(expected, **counts))
         return self
 
+    @property
+    def from_file(self) -> bool:
+        """Whether the report was loaded from a file, or read from the files of a trace."""
+        return self.loaded or self.origin == "trace"
+
     def run_graph(self, id: str, *, device: str | None = None, backend: str | None = None, calls: int = 10) -> GraphRun:
         """Run one captured graph again on its own: synthetic data of the recorded shapes, eager against compiled.
 
@@ -162,8 +167,7 @@ class Report(ReportData):
 
         Returns:
             A GraphRun: seconds (medians), speed-up, time of each operation, memory peak in bytes. It is also kept
-            in the graph's `run`, and every view shows it. Of a loaded report, only graphs that call nothing but torch's own
-            operators can run.
+            in the graph's `run`, and every view shows it. The graphs of a report from a file cannot be run.
 
         Raises:
             KeyError: an unknown graph.

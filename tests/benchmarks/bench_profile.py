@@ -81,10 +81,10 @@ def note(name: str, seconds: float) -> None:
 
 def stopwatch(name: str, measured: measure.Measured) -> float:
     """The median over the calls that counted: in each turn the first ones warm up."""
-    turn = measured.warm + CALLS // measured.turns
+    turn = measured.warm_up + CALLS // measured.turns
     times = watch()[name]
     assert len(times) == turn * measured.turns, f"{name}: {len(times)} calls"
-    return statistics.median(t for i, t in enumerate(times) if i % turn >= measured.warm)
+    return statistics.median(t for i, t in enumerate(times) if i % turn >= measured.warm_up)
 
 
 def watched(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -179,7 +179,8 @@ def parts(backend: str) -> tuple[list[Row], float]:
             times.clear()
         measured = measure.measure(entry, recorded, CALLS)
     report = observed.report
-    found = measure.tell(measured, report)
+    measure.annotate_profile(report, measured)
+    found = report.profile
     assert found is not None, report.notes
     rows = []
     graphs = [s for s in found.segments if s.kind == "graph"]
@@ -333,7 +334,8 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
     report = observed.report
     promised = []
     for turn in measured:
-        found = measure.tell(turn, report)
+        measure.annotate_profile(report, turn)
+        found = report.profile
         assert found is not None, report.notes
         best = found.breaks[0]
         source = report.break_(best.break_).source.strip()

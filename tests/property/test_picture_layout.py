@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.widgets.layout.placement import Box, Edge, Engine, Group, Placement, Rect, layout
+from dynascope.widgets.layout.layered import Rect
+from dynascope.widgets.layout.placement import SIDE_GAP, Box, Edge, Group, Placement, layout
 
 SLACK = 0.25  # coordinates are rounded to a tenth
 KINDS = ("down", "side", "free", "order")
@@ -83,39 +82,28 @@ def check(placed: Placement, boxes: list[Box], edges: list[Edge], groups: list[G
 @settings(max_examples=150, deadline=None)
 def test_our_own_layout(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
     boxes, edges, groups = graph
-    check(layout(boxes, edges, groups, engine="layered"), boxes, edges, groups)
+    check(layout(boxes, edges, groups), boxes, edges, groups)
 
 
 @given(graphs())
 @settings(max_examples=60, deadline=None)
 def test_our_own_layout_compact(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
     boxes, edges, groups = graph
-    check(layout(boxes, edges, groups, engine="layered", compact=True), boxes, edges, groups)
+    check(layout(boxes, edges, groups, compact=True), boxes, edges, groups)
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="no Graphviz on this machine")
 @given(graphs())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_graphviz(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
-    boxes, edges, groups = graph
-    check(layout(boxes, edges, groups, engine="dot"), boxes, edges, groups)
-
-
-@given(graphs(), st.sampled_from(["dot", "layered"]))
 @settings(max_examples=10, deadline=None)
-def test_same_input_same_output(graph: tuple[list[Box], list[Edge], list[Group]], engine: Engine) -> None:
+def test_same_input_same_output(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
     boxes, edges, groups = graph
-    first = layout(boxes, edges, groups, engine=engine)
-    again = layout(list(boxes), list(edges), [*groups, Group("more")], engine=engine)
-    assert layout(boxes, edges, groups, engine=engine) == first
+    first = layout(boxes, edges, groups)
+    again = layout(list(boxes), list(edges), [*groups, Group("more")])
+    assert layout(boxes, edges, groups) == first
     assert set(again.boxes) == set(first.boxes)
 
 
-def work(count: int) -> int:
-    """Calls of functions that a layout of so many boxes makes: what it costs, the same on every machine."""
-    boxes = [Box(f"b{i}", 90, 28) for i in range(count)]
-    edges = [Edge(f"b{max(0, i - 1 - i % 7)}", f"b{i}") for i in range(1, count)]
-    edges += [Edge(f"b{i // 3}", f"b{i}") for i in range(1, count, 5)]
+def work(boxes: list[Box], edges: list[Edge], *, compact: bool = False) -> int:
+    """Calls of functions that a layout makes: what it costs, the same on every machine."""
     calls = 0
 
     def counted(frame: object, event: str, argument: object) -> None:
@@ -125,11 +113,61 @@ def work(count: int) -> int:
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
-        layout(boxes, edges, compact=True)
+        layout(boxes, edges, compact=compact)
     finally:
         sys.setprofile(before)
     return calls
 
 
+def small_boxes(count: int) -> tuple[list[Box], list[Edge]]:
+    boxes = [Box(f"b{i}", 90, 28) for i in range(count)]
+    edges = [Edge(f"b{max(0, i - 1 - i % 7)}", f"b{i}") for i in range(1, count)]
+    return boxes, edges + [Edge(f"b{i // 3}", f"b{i}") for i in range(1, count, 5)]
+
+
+def hits_of_one_break(count: int) -> tuple[list[Box], list[Edge]]:
+    boxes = [Box(f"b{i}", 222, 80) for i in range(count)]
+    return boxes, [Edge(f"b{i}", f"b{i + 1}", "side") for i in range(count - 1)] + [
+        Edge(f"b{i}", "b0", "free") for i in range(2, count)
+    ]
+
+
 def test_the_work_grows_linearly_with_the_boxes() -> None:
-    assert work(8_000) < 6 * work(2_000)
+    assert work(*small_boxes(8_000), compact=True) < 6 * work(*small_boxes(2_000), compact=True)
+
+
+def test_the_work_of_free_edges_is_bounded() -> None:
+    assert work(*hits_of_one_break(400)) < 20 * work(*hits_of_one_break(50))
+
+
+def test_what_side_edges_join_stands_close_whatever_is_above_and_below() -> None:
+    ids = [f"{row}{i}" for row in "abc" for i in range(4)]
+    boxes = [Box(id, 100, 30) for id in ids]
+    edges = [Edge(f"{row}{i}", f"{row}{i + 1}", "side") for row in "abc" for i in range(3)]
+    edges += [Edge("a0", "b0"), Edge("b3", "c0"), Edge("c3", "b0", "free"), Edge("a3", "c0", "free")]
+    placed = layout(boxes, edges)
+    for edge in edges[:9]:
+        left, right = placed.boxes[edge.source], placed.boxes[edge.target]
+        assert (right.y, round(right.x - left.right, 1)) == (left.y, SIDE_GAP)
+
+
+def test_free_edges_move_nothing_and_run_between_the_rows() -> None:
+    """Frames of one row, all of which ran into the break of the first: no arrow runs beside the whole drawing."""
+    boxes = [Box(f"f{i}", 200, 60) for i in range(6)]
+    calls = [Edge(f"f{i}", f"f{i + 1}", "side") for i in range(5)]
+    hits = [Edge(f"f{i}", "f0", "free") for i in range(2, 6)]
+    alone, hit = layout(boxes, calls), layout(boxes, [*calls, *hits])
+    assert hit.width == alone.width
+    assert [r.x for r in hit.boxes.values()] == [r.x for r in alone.boxes.values()]
+    assert hit.height < alone.height + 100
+
+
+def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
+    """The longest gets the lane next to the target: the others do not run across it."""
+    boxes = [Box(f"s{i}", 100, 40) for i in range(5)] + [Box("t", 100, 40)]
+    edges = [Edge("s0", "t", "side"), *(Edge(f"s{i}", f"s{i + 1}") for i in range(4))]
+    edges += [Edge(f"s{i}", "t", "free") for i in range(1, 5)]
+    routes = layout(boxes, edges).edges[5:]
+    lanes = [route[1][0] for route in routes]
+    assert lanes == sorted(lanes)
+    assert len(set(lanes)) == 4

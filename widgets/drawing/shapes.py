@@ -21,9 +21,6 @@ BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
 GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
 #: a fold is as wide as a frame in it and what is around that
 FOLD_WIDTH = GROUP_WIDTH + 2 * lay.MARGIN
-TITLE_HEIGHT, LINE_HEIGHT = 34.0, 16.0
-#: the strip above a break that names the region it stands in
-REGION_HEIGHT = 20.0
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}
 SHORT_FLAGS = {True: "breaks are errors", False: "breaks allowed"}
 

@@ -16,14 +16,12 @@ from dynascope.widgets.drawing.shapes import (
     BOX_WIDTH,
     FOLD_WIDTH,
     GROUP_WIDTH,
-    LINE_HEIGHT,
-    REGION_HEIGHT,
-    TITLE_HEIGHT,
     break_shape,
     fold_shape,
     frame_shape,
     graph_shape,
 )
+from dynascope.widgets.drawing.sizes import SIZES
 from dynascope.widgets.labels.words import Places, shorten, text_width
 from dynascope.widgets.layout import placement as lay
 from dynascope.widgets.layout.packing import packed
@@ -38,8 +36,6 @@ KEEP = 20
 SHORT = 10
 #: more folded frames than this are not drawn even when unfolded
 INSIDE = 400
-#: room for a fold's name above what it holds, once it is open
-UNFOLD_HEAD = 34.0
 HIT_ARROWS = 8
 
 
@@ -142,7 +138,7 @@ class _Drawing:
 
     def _frame(self, frame: Frame, breaks: list[Break]) -> None:
         shape = frame_shape(self.report, self.places, frame, self.graphs, breaks)
-        header = TITLE_HEIGHT + LINE_HEIGHT * len(shape.get("lines", []))
+        header = SIZES["title_height"] + SIZES["line_height"] * len(shape.get("lines", []))
         self.groups.append(lay.Group(frame.id, header, GROUP_WIDTH))
         self.shapes[frame.id] = shape
         if frame.graph in self.graphs:
@@ -168,7 +164,7 @@ class _Drawing:
             else:
                 shape.pop("group", None)
             self.shapes[shape["id"]] = shape
-            height = BOX_HEIGHT + (REGION_HEIGHT if shape["kind"] == "break" and "region" in shape else 0)
+            height = BOX_HEIGHT + (SIZES["region_height"] if shape["kind"] == "break" and "region" in shape else 0)
             self.boxes.append(lay.Box(shape["id"], width, height, group))
 
     # -- arrows -----------------------------------------------------------------------------------
@@ -189,11 +185,9 @@ class _Drawing:
         me = self._seen_as(frame.id)
         if me is None:
             return previous
-        before, caller = self._seen_as(frame.continues), self._seen_as(frame.parent)
-        earlier = self._seen_as(frame.recompile_of)
+        before, caller, earlier = map(self._seen_as, (frame.continues, frame.parent, frame.recompile_of))
         if earlier is not None and earlier != me:
-            aside = earlier in self.beside
-            self._arrow(earlier, me, "recompiles", "down" if aside else "side", "", "compiled again as")
+            self._arrow(earlier, me, "recompiles", self._aside(earlier), "", "compiled again as")
             self.beside.add(earlier)
         elif frame.kind == "resume" and before is not None and before != me:
             source = before
@@ -204,41 +198,35 @@ class _Drawing:
             within = broken is not None and any(h.frame == frame.continues and h.line == line for h in broken.hits)
             word = "in" if within else "at"  # `y = f(x) * 2`: what comes after the call, in the same line
             self._arrow(source, me, "continues", "down", f"resumes {word} line {line}", "continues as")
-            self._tail(before, me)
+            self.tails[before] = me
         elif caller is not None and caller != me:
             older = children[caller]
-            line_text = f" from line {frame.called_from}" if frame.called_from else ""
-            self._arrow(
-                caller,
-                me,
-                "calls",
-                "free" if older else "down" if caller in self.beside else "side",
-                "calls",
-                f"calls{line_text}",
-            )
-            if older and older[-1] != me:
-                self._order(self._end(older[-1]), me)
+            words = f"calls from line {frame.called_from}" if frame.called_from else "calls"
+            self._arrow(caller, me, "calls", "free" if older else self._aside(caller), "calls", words)
+            if older:
+                self._order(older[-1], me)
             if me not in older:
                 older.append(me)
             self.beside.add(caller)
-        elif before is None and caller is None and earlier is None:
-            if previous is not None and previous != me:
-                self._order(self._end(previous), me)
+        elif before is caller is earlier is None:
+            if previous is not None:
+                self._order(previous, me)
             return me
         return previous
 
-    def _tail(self, before: str, me: str) -> None:
-        self.tails[before] = me
+    def _aside(self, id: str) -> lay.EdgeKind:
+        """To the right of a frame; below it, where it has a neighbour on the right already."""
+        return "down" if id in self.beside else "side"
 
-    def _end(self, id: str) -> str:
-        """The last continuation of a frame."""
+    def _order(self, older: str, below: str) -> None:
+        """Stack a frame below another one and all that this continues in."""
+        if older == below:
+            return
+        above = older
         for _ in range(len(self.tails) + 1):
-            if id not in self.tails or self.tails[id] == id:
+            if above not in self.tails or self.tails[above] == above:
                 break
-            id = self.tails[id]
-        return id
-
-    def _order(self, above: str, below: str) -> None:
+            above = self.tails[above]
         if above != below:
             self.edges.append(lay.Edge(above, below, "order"))
             self.arrows.append({"source": above, "target": below, "kind": "order", "points": [], "full": ""})
@@ -278,7 +266,7 @@ class _Drawing:
     # -- places -----------------------------------------------------------------------------------
 
     def _placed(self) -> Picture:
-        placed = packed(self.boxes, self.edges, self.groups, ROOM, alone=self.insides.keys(), quick=self.inner)
+        placed = packed(self.boxes, self.edges, self.groups, ROOM, alone=self.insides.keys())
         for name, rect in (*placed.groups.items(), *placed.boxes.items()):
             shape = self.shapes[name]
             shape["x"], shape["y"], shape["w"], shape["h"] = rect.x, rect.y, rect.width, rect.height
@@ -299,7 +287,7 @@ class _Drawing:
         folds = {id(f): f for f in self.folds.values()}.values()
         return {
             "width": round(width, 1), "height": placed.height, "groups": groups, "boxes": boxes, "arrows": arrows,
-            "folded": "; ".join(f.title() for f in folds), "engine": placed.engine,
+            "folded": "; ".join(f.title() for f in folds),
         }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ export interface LensLine { line: number; text: string; gap?: number; graphs?: n
 export interface LensFile { file: string; label: string; lines: LensLine[] }
 export interface Shape { id: string; kind: string; x: number; y: number; w: number; h: number; title: string; note: string; full: string; tone?: number; lines?: string[]; badge?: string; group?: string; region?: string; holds?: string[]; inside?: Picture }
 export interface Arrow { source: string; target: string; kind: string; points: number[][]; label?: string; at?: number[]; full: string }
-export interface Picture { width: number; height: number; groups: Shape[]; boxes: Shape[]; arrows: Arrow[]; folded: string; engine: string }
+export interface Picture { width: number; height: number; groups: Shape[]; boxes: Shape[]; arrows: Arrow[]; folded: string }
 export interface FxNode { name: string; op: string; kind: string; target: string; value: string; reads: number[]; full: string; line?: number; file?: string; place?: string; time?: string; heat?: number }
 export interface FxPicture { width: number; height: number; first: number; boxes: number[][]; titles: string[]; notes: string[]; joined: number[][]; edges: number[][][]; folds?: FxFold[] }
 export interface FxFold { name: string; first: number; count: number; inside: FxPicture; heat?: number }
@@ -21,7 +21,8 @@ export interface Share { name: string; kind: string; part: number; full: string 
 export interface InputRow { arguments: string; outcome: string; words: string; id: string }
 export interface TimeLine { total: string; calls: number; median: string; spread: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; first: string; first_id: string; devices: string; inputs: InputRow[]; inputs_told: string }
 export interface Chip { text: string; kind: string; id?: string; full?: string }
-export interface ViewModel { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; split: Picture; lens: LensFile[]; details: Record<string, Detail>; breaks: Row[]; time: TimeLine | null; notes: string[]; settings: Record<string, unknown>; origin: string }
+export interface Drawing { inset: number; break_inset: number; title_height: number; title_baseline: number; line_height: number; first_line: number; region_height: number; fold_head: number; corner: number; box_corner: number; bend: number }
+export interface ViewModel { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; split: Picture; drawing: Drawing; lens: LensFile[]; details: Record<string, Detail>; breaks: Row[]; time: TimeLine | null; notes: string[]; settings: Record<string, unknown>; origin: string }
 
 export interface Host {
   live: boolean;

@@ -8,9 +8,36 @@ and along a lane beside the drawing where it is not.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple
 
 Point = tuple[float, float]
 Size = tuple[float, float]
+
+
+class Rect(NamedTuple):
+    """A placed box or group; x and y are its left upper corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+    def moved(self, dx: float, dy: float) -> Rect:
+        """Moved, and rounded to a tenth of a pixel."""
+        return Rect(round(self.x + dx, 1), round(self.y + dy, 1), self.width, self.height)
 
 
 @dataclass(frozen=True)
@@ -33,9 +60,9 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Placed:
-    """Left upper corners, and one polyline per line."""
+    """Where each box stands, and one polyline per line."""
 
-    corners: dict[str, Point]
+    boxes: dict[str, Rect]
     routes: list[list[Point]]
 
 
@@ -55,8 +82,7 @@ def place(sizes: dict[str, Size], lines: list[Line], gaps: Gaps, *, snug: bool =
     rows = _Rows([sizes[id] for id in ids], arcs, ranks, gaps)
     rows.order()
     rows.spread()
-    corners = {id: (rows.x[i] - sizes[id][0] / 2, rows.top[ranks[i]]) for i, id in enumerate(ids)}
-    return Placed(corners, rows.routes())
+    return Placed({id: rows.rect(i) for i, id in enumerate(ids)}, rows.routes())
 
 
 def _ranks(count: int, arcs: list[tuple[int, int, str]]) -> list[int]:
@@ -109,7 +135,10 @@ def _lower_sources(ranks: list[int], arcs: list[tuple[int, int, str]]) -> None:
 
 
 class _Rows:
-    """Rows of boxes and of the points where long edges pass, being ordered and spread."""
+    """Rows of units, being ordered and spread.
+
+    A unit is a box with those that side edges join to its right, which move as one; or a point where a long edge passes.
+    """
 
     def __init__(self, sizes: list[Size], arcs: list[tuple[int, int, str]], ranks: list[int], gaps: Gaps) -> None:
         self.sizes, self.arcs, self.ranks, self.gaps = sizes, arcs, list(ranks), gaps
@@ -118,33 +147,37 @@ class _Rows:
         self.up: list[list[int]] = [[] for _ in sizes]
         self.down: list[list[int]] = [[] for _ in sizes]
         #: per arc: the passing points, or None for a lane beside the drawing
-        self.passes: list[list[int] | None] = []
-        self.beside: set[tuple[int, int]] = set()
-        budget = 2 * (len(sizes) + len(arcs)) + 200
-        spans = [ranks[t] - ranks[s] for s, t, _ in arcs]
-        allowed = set()
-        for number in sorted(range(len(arcs)), key=spans.__getitem__):
-            if spans[number] >= 1 and budget >= spans[number] - 1:
-                budget -= spans[number] - 1
-                allowed.add(number)
-        for number, (source, target, kind) in enumerate(arcs):
-            if kind == "side" and spans[number] == 0 and source != target:
-                self.beside.add((source, target))
-            self.passes.append(self._chain(source, target) if number in allowed else None)
-        self.rows: list[list[int]] = [[] for _ in range(max(self.ranks) + 1)]
-        for node, rank in enumerate(self.ranks):
-            self.rows[rank].append(node)
-        heights = [max([self.sizes[n][1] for n in row if n < self.real], default=0.0) for row in self.rows]
-        self.height = heights
-        self.top: list[float] = []
-        y = 0.0
-        for height in heights:
-            self.top.append(y)
-            y += height + gaps.row
+        self.passes: list[list[int] | None] = self._passes()
+        beside = {(s, t) for s, t, kind in arcs if kind == "side" and ranks[s] == ranks[t] and s != t}
+        self.units = _units(len(self.ranks), beside)
+        #: from the centre of a unit's first box to that of each of its boxes
+        self.offset = [0.0] * len(self.ranks)
+        for unit in self.units:
+            for left, right in pairwise(unit):
+                gap = gaps.side if (left, right) in beside else gaps.column
+                self.offset[right] = self.offset[left] + self.width[left] / 2 + gap + self.width[right] / 2
+        self.rows: list[list[list[int]]] = [[] for _ in range(max(self.ranks) + 1)]
+        for unit in self.units:
+            self.rows[self.ranks[unit[0]]].append(unit)
+        self.height = [0.0] * len(self.rows)
+        for rank, (_, height) in zip(ranks, sizes, strict=True):
+            self.height[rank] = max(self.height[rank], height)
+        self.top = list(accumulate((height + gaps.row for height in self.height), initial=0.0))
         self.x = [0.0] * len(self.ranks)
 
+    def _passes(self) -> list[list[int] | None]:
+        """Points where each long edge passes the rows between its ends, for the shortest edges first."""
+        budget = 2 * (self.real + len(self.arcs)) + 200
+        passes: list[list[int] | None] = [None] * len(self.arcs)
+        spans = [self.ranks[t] - self.ranks[s] for s, t, _ in self.arcs]
+        for number in sorted(range(len(self.arcs)), key=spans.__getitem__):
+            if 1 <= spans[number] <= budget + 1 and self.arcs[number][2] != "free":
+                budget -= spans[number] - 1
+                passes[number] = self._chain(*self.arcs[number][:2])
+        return passes
+
     def _chain(self, source: int, target: int) -> list[int]:
-        chain: list[int] = []
+        points: list[int] = []
         above = source
         for rank in range(self.ranks[source] + 1, self.ranks[target]):
             node = len(self.ranks)
@@ -153,205 +186,141 @@ class _Rows:
             self.up.append([above])
             self.down.append([])
             self.down[above].append(node)
-            chain.append(node)
+            points.append(node)
             above = node
         self.down[above].append(target)
         self.up[target].append(above)
-        return chain
-
-    # -- order ----------------------------------------------------------------------------------
+        return points
 
     def order(self) -> None:
         """Sort each row by where its neighbours stand, down and up a few times."""
-        follow = self._followers()
         place = [0.0] * len(self.ranks)
         for row in self.rows:
-            for position, node in enumerate(row):
-                place[node] = position
-        sweeps = 6 if len(self.ranks) < 2000 else 2
-        for sweep in range(sweeps):
+            _number(row, place)
+        for sweep in range(6 if len(self.ranks) < 2000 else 2):
             going_down = sweep % 2 == 0
             neighbours = self.up if going_down else self.down
-            for rank in range(len(self.rows)) if going_down else range(len(self.rows) - 1, -1, -1):
-                row = self.rows[rank]
+            for row in self.rows if going_down else reversed(self.rows):
                 if len(row) > 1:
                     keys = {}
-                    for node in row:
-                        near = neighbours[node]
-                        keys[node] = sum(place[n] for n in near) / len(near) if near else place[node]
-                    row.sort(key=keys.__getitem__)
-                    if follow:
-                        row = self.rows[rank] = _with_followers(row, follow)
-                for position, node in enumerate(row):
-                    place[node] = position
-
-    def _followers(self) -> dict[int, list[int]]:
-        """Who stands directly to the right of whom."""
-        follow: dict[int, list[int]] = {}
-        taken: set[int] = set()
-        for source, target in sorted(self.beside):
-            if target not in taken and not _reaches(follow, target, source):
-                follow.setdefault(source, []).append(target)
-                taken.add(target)
-        return follow
-
-    # -- x ----------------------------------------------------------------------------------------
+                    for unit in row:
+                        near = [n for node in unit for n in neighbours[node]] if len(unit) > 1 else neighbours[unit[0]]
+                        keys[unit[0]] = sum([place[n] for n in near]) / len(near) if near else place[unit[0]]
+                    row.sort(key=lambda unit: keys[unit[0]])
+                    _number(row, place)
 
     def spread(self) -> None:
-        """Give each box an x near its neighbours; boxes in a row keep their order and distance."""
-        offsets = [self._offsets(row) for row in self.rows]
-        for row, offset in zip(self.rows, offsets, strict=True):
-            for node, at in zip(row, offset, strict=True):
-                self.x[node] = at
+        """Give each unit an x near its neighbours; units in a row keep their order and distance."""
+        starts = [self._starts(row) for row in self.rows]
+        for row, start in zip(self.rows, starts, strict=True):
+            self._set(row, start)
         turns = 8 if len(self.ranks) < 2000 else 2
-        order = list(zip(self.rows, offsets, strict=True))
+        order = list(zip(self.rows, starts, strict=True))
         for turn in range(turns):
             neighbours = self.up if turn % 2 == 0 else self.down
-            for row, offset in order if turn % 2 == 0 else reversed(order):
-                self._settle(row, offset, neighbours)
+            for row, start in order if turn % 2 == 0 else reversed(order):
+                self._settle(row, start, neighbours)
 
-    def _offsets(self, row: list[int]) -> list[float]:
-        """The centres of a row that stands as close as it may."""
-        offsets, at = [], 0.0
-        for position, node in enumerate(row):
+    def _set(self, row: list[list[int]], first: list[float]) -> None:
+        for unit, x in zip(row, first, strict=True):
+            for node in unit:
+                self.x[node] = x + self.offset[node]
+
+    def _starts(self, row: list[list[int]]) -> list[float]:
+        """The centres of the first boxes of a row whose units stand as close as they may."""
+        starts, at = [], 0.0
+        for position, unit in enumerate(row):
             if position:
-                left = row[position - 1]
-                gap = self.gaps.side if (left, node) in self.beside else self.gaps.column
-                at += self.width[left] / 2 + gap + self.width[node] / 2
-            offsets.append(at)
-        return offsets
+                at += self.gaps.column + self.width[unit[0]] / 2
+            starts.append(at)
+            at += self.offset[unit[-1]] + self.width[unit[-1]] / 2
+        return starts
 
-    def _settle(self, row: list[int], offsets: list[float], neighbours: list[list[int]]) -> None:
-        """Least movement towards the wished places without overlap: blocks that touch move as one."""
+    def _settle(self, row: list[list[int]], starts: list[float], neighbours: list[list[int]]) -> None:
+        """Least movement towards the wished places without overlap: blocks of units that touch move as one."""
         x = self.x
-        blocks: list[tuple[float, float, int]] = []  # sum of wishes, weight, how many boxes
-        for node, offset in zip(row, offsets, strict=True):
-            near = neighbours[node]
-            if len(near) == 1:
-                total, weight, count = x[near[0]] - offset, 1.0, 1
-            elif near:
-                total, weight, count = sum([x[n] for n in near]) / len(near) - offset, 1.0, 1
-            else:
-                total, weight, count = (x[node] - offset) * 0.1, 0.1, 1
+        blocks: list[tuple[float, float, int]] = []  # sum of wishes, weight, how many units
+        for unit, start in zip(row, starts, strict=True):
+            total, weight, count = 0.0, 0.0, 1
+            for node in unit:
+                near = neighbours[node]
+                if near:
+                    wish = x[near[0]] if len(near) == 1 else sum([x[n] for n in near]) / len(near)
+                    total, weight = total + wish - self.offset[node] - start, weight + 1
+            if not weight:
+                total, weight = (x[unit[0]] - start) * 0.1, 0.1
             while blocks and blocks[-1][0] * weight > total * blocks[-1][1]:
                 before = blocks.pop()
                 total, weight, count = total + before[0], weight + before[1], count + before[2]
             blocks.append((total, weight, count))
-        position = 0
-        for total, weight, count in blocks:
-            shift = total / weight
-            for _ in range(count):
-                x[row[position]] = shift + offsets[position]
-                position += 1
-
-    # -- edges ------------------------------------------------------------------------------------
+        shifts = [total / weight for total, weight, count in blocks for _ in range(count)]
+        self._set(row, [shift + start for shift, start in zip(shifts, starts, strict=True)])
 
     def routes(self) -> list[list[Point]]:
-        """One polyline per arc."""
-        right = max([self.x[n] + self.width[n] / 2 for n in range(self.real)], default=0.0)
+        """One polyline per arc: through its points, to the right, or along a lane beside the drawing."""
+        right = max(self.x[n] + self.width[n] / 2 for n in range(self.real))
         lane = right + 16
-        seat = {node: (rank, position) for rank, row in enumerate(self.rows) for position, node in enumerate(row)}
-        result: list[list[Point]] = []
-        for (source, target, kind), chain in zip(self.arcs, self.passes, strict=True):
+        follows = {pair for unit in self.units for pair in pairwise(unit)}
+        routes: list[list[Point]] = [[] for _ in self.arcs]
+        for number, (source, target, kind) in enumerate(self.arcs):
+            passed = self.passes[number]
             if kind == "order" or source == target:
-                result.append([])
                 continue
-            a, b = self._rect(source), self._rect(target)
-            same_row = seat[source][0] == seat[target][0] and seat[target][1] == seat[source][1] + 1
-            if chain is not None:
-                points: list[Point] = []
-                for node in chain:
-                    rank = self.ranks[node]
-                    points += [(self.x[node], self.top[rank]), (self.x[node], self.top[rank] + self.height[rank])]
-                result.append(clipped(a, b, points, "down"))
-            elif same_row:
-                result.append(clipped(a, b, [], "side"))
+            a, b = self.rect(source), self.rect(target)
+            if passed is not None:
+                inner = [(self.x[n], y) for n in passed for y in self._edges_of_row(n)]
+                routes[number] = [(a.middle, a.bottom), *inner, (b.middle, b.y)]
+            elif (source, target) in follows:
+                routes[number] = _sideways(a, b)
             else:
-                below = self.top[self.ranks[source]] + self.height[self.ranks[source]] + self.gaps.row * 0.3
-                above = self.top[self.ranks[target]] - self.gaps.row * 0.35
-                result.append(clipped(a, b, [
-                    (a[0] + a[2] * 0.75, below), (lane, below), (lane, above), (b[0] + b[2] * 0.75, above),
-                ], "lane"))  # fmt: skip
+                below = self._edges_of_row(source)[1] + self.gaps.row * 0.3
+                above = self._edges_of_row(target)[0] - self.gaps.row * 0.35
+                ax, bx = a.x + a.width * 0.75, b.x + b.width * 0.75
+                routes[number] = [(ax, a.bottom), (ax, below), (lane, below), (lane, above), (bx, above), (bx, b.y)]
                 lane += 6 if lane < right + 300 else 0
-        return result
+        return routes
 
-    def _rect(self, node: int) -> tuple[float, float, float, float]:
+    def _edges_of_row(self, node: int) -> tuple[float, float]:
+        top = self.top[self.ranks[node]]
+        return top, top + self.height[self.ranks[node]]
+
+    def rect(self, node: int) -> Rect:
+        """Where a box stands."""
         width, height = self.sizes[node]
-        return self.x[node] - width / 2, self.top[self.ranks[node]], width, height
+        return Rect(self.x[node] - width / 2, self.top[self.ranks[node]], width, height)
 
 
-def clipped(
-    a: tuple[float, float, float, float], b: tuple[float, float, float, float], inner: list[Point], kind: str
-) -> list[Point]:
-    """A route from the border of `a` to the border of `b` through the points between.
-
-    Rectangles are (x, y, width, height).  Ends: bottom to top for down edges, right to left for side edges,
-    for lanes straight below and above the first and the last inner point.
-    """
-    ax, ay, aw, ah = a
-    bx, by, bw, bh = b
-    if kind == "side":
-        if not inner and ax + aw <= bx:
-            y = min(ay + min(ah, 40.0) / 2, by + bh)
-            top, bottom = max(ay, by), min(ay + ah, by + bh)
-            if top <= bottom:
-                y = min(max(y, top), bottom)
-                return [(ax + aw, y), (bx, y)]
-        return [(ax + aw, ay + ah / 2), *inner, (bx, by + bh / 2)]
-    if kind == "lane":
-        return [(inner[0][0], ay + ah), *inner, (inner[-1][0], by)]
-    if kind == "free":
-        return [_border(a, inner[0] if inner else (bx + bw / 2, by + bh / 2)), *inner,
-                _border(b, inner[-1] if inner else (ax + aw / 2, ay + ah / 2))]  # fmt: skip
-    return [(ax + aw / 2, ay + ah), *inner, (bx + bw / 2, by)]
+def _sideways(a: Rect, b: Rect) -> list[Point]:
+    """Straight from the right of `a` to the left of `b`, where their heights meet."""
+    top, bottom = max(a.y, b.y), min(a.bottom, b.bottom)
+    if top > bottom:
+        return [(a.right, a.y + a.height / 2), (b.x, b.y + b.height / 2)]
+    y = min(max(a.y + min(a.height, 40.0) / 2, top), bottom)
+    return [(a.right, y), (b.x, y)]
 
 
-def _border(rect: tuple[float, float, float, float], towards: Point) -> Point:
-    """Where the line from the middle of a rectangle towards a point leaves it."""
-    x, y, width, height = rect
-    cx, cy = x + width / 2, y + height / 2
-    dx, dy = towards[0] - cx, towards[1] - cy
-    if dx == 0 and dy == 0:
-        return cx, y + height
-    scale = min(width / 2 / abs(dx) if dx else float("inf"), height / 2 / abs(dy) if dy else float("inf"))
-    return cx + dx * scale, cy + dy * scale
+def _units(count: int, beside: set[tuple[int, int]]) -> list[list[int]]:
+    """All nodes, each behind the first one that it stands beside; a circle is cut at its smallest."""
+    follow: dict[int, list[int]] = {}
+    leader = list(range(count))
+    for source, target in sorted(beside):
+        root = source
+        while leader[root] != root:
+            root = leader[root]
+        if leader[target] == target and root != target:
+            leader[target] = source
+            follow.setdefault(source, []).append(target)
+    units = []
+    for node in range(count):
+        if leader[node] == node:
+            unit, stack = [], [node]
+            while stack:
+                unit.append(stack.pop())
+                stack.extend(reversed(follow.get(unit[-1], ())))
+            units.append(unit)
+    return units
 
 
-def overlapping(corners: dict[str, Point], sizes: dict[str, Size]) -> bool:
-    """Whether any two boxes overlap (a sweep from left to right)."""
-    order = sorted(corners, key=lambda id: corners[id][0])
-    alive: list[str] = []
-    for id in order:
-        x, y = corners[id]
-        alive = [other for other in alive if corners[other][0] + sizes[other][0] > x + 0.01]
-        for other in alive:
-            top = corners[other][1]
-            if y < top + sizes[other][1] - 0.01 and top < y + sizes[id][1] - 0.01:
-                return True
-        alive.append(id)
-    return False
-
-
-def _reaches(follow: dict[int, list[int]], start: int, goal: int) -> bool:
-    todo = [start]
-    while todo:
-        node = todo.pop()
-        if node == goal:
-            return True
-        todo.extend(follow.get(node, ()))
-    return False
-
-
-def _with_followers(row: list[int], follow: dict[int, list[int]]) -> list[int]:
-    """The row with each follower moved directly behind its leader."""
-    followers = {n for leader in row for n in follow.get(leader, ())}
-    result: list[int] = []
-    for node in row:
-        if node in followers:
-            continue
-        stack = [node]
-        while stack:
-            current = stack.pop()
-            result.append(current)
-            stack.extend(reversed(follow.get(current, ())))
-    return result
+def _number(row: list[list[int]], place: list[float]) -> None:
+    for position, node in enumerate(chain.from_iterable(row)):
+        place[node] = position

@@ -11,29 +11,29 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from dynascope.widgets.layout import placement as lay
+from dynascope.widgets.layout.layered import Point, Rect
 from dynascope.widgets.layout.wrap import wrapped
 
-#: of more parts none is sent to `dot`: each costs a process
-DOT_PARTS = 6
-#: a drawing of more groups is not seen at a glance, so the better engine's time is better saved
-DOT_GROUPS = 60
 COMPACT_ROW_GAP, COMPACT_SIDE_GAP, COMPACT_BEND = 30.0, 16.0, 13.0
 
 
 def packed(
     boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], room: float, *,
-    alone: Collection[str] = (), quick: bool = False, compact: float = 0,
+    alone: Collection[str] = (), compact: float = 0,
 ) -> lay.Placement:  # fmt: skip
     """As `layout.layout`, but parts that only an edge of kind "order" joins stand beside each other.
 
-    `alone`: ids beside which no other part may stand, because they grow; `quick`: without `dot`; `compact`: many small
-    boxes, with half the gaps, without `dot`, and in columns where they are higher than that many pixels.
+    `alone`: ids beside which no other part may stand, because they grow; `compact`: many small boxes, with half the gaps,
+    and in columns where they are higher than that many pixels.
     """
     parts = _parts(boxes, edges, groups)
-    engine: lay.Engine = "auto" if len(parts) <= DOT_PARTS and len(groups) <= DOT_GROUPS and not quick else "layered"
-    way = _Way(room, "layered" if compact else engine, compact)
+
+    def laid_out(boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group]) -> lay.Placement:
+        whole = lay.layout(boxes, edges, groups, compact=bool(compact))
+        return wrapped(whole, edges, room, tall=compact, bend=COMPACT_BEND) if compact else wrapped(whole, edges, room)
+
     if len(parts) < 2:
-        return way.laid(boxes, edges, groups)
+        return laid_out(boxes, edges, groups)
     owner = {id: n for n, ids in enumerate(parts) for id in ids}
     own = [_Part([], [], [], any(id in alone for id in ids)) for ids in parts]
     for box in boxes:
@@ -43,28 +43,9 @@ def packed(
     for number, edge in enumerate(edges):
         if owner[edge.source] == owner[edge.target]:
             own[owner[edge.source]].edges.append(number)
-    return _set_out(own, edges, way)
-
-
-@dataclass(frozen=True)
-class _Way:
-    """How parts are laid out, and how far apart they stand."""
-
-    room: float
-    engine: lay.Engine
-    compact: float
-
-    @property
-    def gaps(self) -> tuple[float, float]:
-        """Between rows, and between parts of a row."""
-        return (COMPACT_ROW_GAP, COMPACT_SIDE_GAP) if self.compact else (lay.ROW_GAP, lay.SIDE_GAP)
-
-    def laid(self, boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], *, few: bool = False) -> lay.Placement:
-        """One part; `few`: so small that no better engine is asked."""
-        whole = lay.layout(boxes, edges, groups, engine="layered" if few else self.engine, compact=bool(self.compact))
-        if self.compact:
-            return wrapped(whole, edges, self.room, tall=self.compact, bend=COMPACT_BEND)
-        return wrapped(whole, edges, self.room)
+    placed = [laid_out(part.boxes, [edges[i] for i in part.edges], part.groups) for part in own]
+    gaps = (COMPACT_ROW_GAP, COMPACT_SIDE_GAP) if compact else (lay.ROW_GAP, lay.SIDE_GAP)
+    return _in_rows(own, placed, len(edges), room, gaps)
 
 
 @dataclass(frozen=True)
@@ -77,32 +58,25 @@ class _Part:
     grows: bool
 
 
-def _set_out(parts: list[_Part], edges: list[lay.Edge], way: _Way) -> lay.Placement:
-    """The parts one after the other, in rows."""
-    boxes: dict[str, lay.Rect] = {}
-    groups: dict[str, lay.Rect] = {}
-    routes: list[list[lay.Point]] = [[] for _ in edges]
-    engines = set()
-    row_gap, side_gap = way.gaps
+def _in_rows(
+    parts: list[_Part], placements: list[lay.Placement], edges: int, room: float, gaps: tuple[float, float]
+) -> lay.Placement:
+    """The parts one after the other, in rows; `gaps`: between rows, and between parts of a row."""
+    boxes: dict[str, Rect] = {}
+    groups: dict[str, Rect] = {}
+    routes: list[list[Point]] = [[] for _ in range(edges)]
+    row_gap, side_gap = gaps
     x = y = high = width = 0.0
-    for part in parts:
-        few = len(part.groups) + len(part.boxes) < 4
-        placed = way.laid(part.boxes, [edges[i] for i in part.edges], part.groups, few=few)
-        engines.add(placed.engine)
-        if x and (part.grows or x + placed.width - 2 * lay.MARGIN > way.room):
+    for part, placed in zip(parts, placements, strict=True):
+        if x and (part.grows or x + placed.width - 2 * lay.MARGIN > room):
             x, y, high = 0.0, y + high - 2 * lay.MARGIN + row_gap, 0.0
-        boxes |= {id: _moved(r, x, y) for id, r in placed.boxes.items()}
-        groups |= {id: _moved(r, x, y) for id, r in placed.groups.items()}
+        boxes |= {id: r.moved(x, y) for id, r in placed.boxes.items()}
+        groups |= {id: r.moved(x, y) for id, r in placed.groups.items()}
         for number, route in zip(part.edges, placed.edges, strict=True):
             routes[number] = [(round(a + x, 1), round(b + y, 1)) for a, b in route]
         width, high = max(width, x + placed.width), max(high, placed.height)
-        x += way.room if part.grows else placed.width - 2 * lay.MARGIN + side_gap
-    used = "dot" if "dot" in engines else "layered"
-    return lay.Placement(round(width, 1), round(y + high, 1), boxes, groups, routes, used)
-
-
-def _moved(r: lay.Rect, x: float, y: float) -> lay.Rect:
-    return lay.Rect(round(r.x + x, 1), round(r.y + y, 1), r.width, r.height)
+        x += room if part.grows else placed.width - 2 * lay.MARGIN + side_gap
+    return lay.Placement(round(width, 1), round(y + high, 1), boxes, groups, routes)
 
 
 def _parts(boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group]) -> list[list[str]]:

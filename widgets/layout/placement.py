@@ -2,34 +2,30 @@
 
 Promises: no two boxes overlap; every box lies inside its group, groups do not overlap each other or
 foreign boxes; every edge starts and ends on the border of what it joins; all coordinates are >= 0 and
-inside the returned size; the same input gives the same output.  Two engines: system `dot` (which is given
-generated ids and sizes, never a user's text, at most `DOT_BOXES` boxes and `DOT_SECONDS` seconds) and our
-own layered layout (`layered.py`, linear), which also steps in wherever `dot` is missing, slow or odd.
+inside the returned size; the same input gives the same output.  The work is
+linear in boxes and edges (`layered`), beside the right-angled routes of drawings of at most `ROUTED` boxes (`routes`).
 
-A group is a column: its boxes stand one under the other, below its header, in the order given.  So for
-the engines a group is one tall box, and what is inside it never moves about.
+A group is a column: its boxes stand one under the other, below its header, in the order given.  So to `layered` a
+group is one tall box, and what is inside it never moves.
 """
 
 from __future__ import annotations
 
 import functools
-import json
-import shutil
-import subprocess
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import chain
+from typing import Literal
 
 from dynascope.widgets.layout import layered
+from dynascope.widgets.layout.layered import Point, Rect
 from dynascope.widgets.layout.routes import Router
 
-Point = tuple[float, float]
-Engine = Literal["auto", "dot", "layered"]
 #: "down": the target stands below; "side": the target stands to the right, in the same row where possible;
 #: "free": drawn, but moves nothing; "order": not drawn, but the target stands below
 EdgeKind = Literal["down", "side", "free", "order"]
 
-DOT_BOXES = 600
-DOT_SECONDS = 3.0
+#: of more boxes and groups no right-angled routes are searched
+ROUTED = 600
 ROW_GAP = 46.0
 COLUMN_GAP = 26.0
 SIDE_GAP = 50.0
@@ -68,16 +64,6 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Rect:
-    """A placed box or group; x and y are its left upper corner."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True)
 class Placement:
     """Where everything stands.  `edges` has one polyline per edge given, empty for kind "order"."""
 
@@ -86,43 +72,31 @@ class Placement:
     boxes: dict[str, Rect]
     groups: dict[str, Rect]
     edges: list[list[Point]]
-    engine: str
 
 
-def layout(
-    boxes: list[Box], edges: list[Edge], groups: list[Group] | None = None, *, engine: Engine = "auto", compact: bool = False
-) -> Placement:
+def layout(boxes: list[Box], edges: list[Edge], groups: list[Group] | None = None, *, compact: bool = False) -> Placement:
     """Place boxes and groups, and route the edges.
 
     `compact` halves the gaps, and sets sources right above what reads them (for graphs of many small boxes).
     Raises ValueError where an id is given twice or an edge or box names what is not there.
     """
-    return _cached(tuple(boxes), tuple(edges), tuple(groups or ()), engine, compact)
+    return _cached(tuple(boxes), tuple(edges), tuple(groups or ()), compact)
 
 
 #: as many as a large report has pictures in its folds: widget, static twin and a growing report ask for the same ones
 @functools.lru_cache(maxsize=512)
-def _cached(
-    boxes: tuple[Box, ...], edges: tuple[Edge, ...], groups: tuple[Group, ...], engine: Engine, compact: bool
-) -> Placement:
+def _cached(boxes: tuple[Box, ...], edges: tuple[Edge, ...], groups: tuple[Group, ...], compact: bool) -> Placement:
     columns = _Columns(boxes, groups)
     lines = [layered.Line(columns.outer(e.source), columns.outer(e.target), e.kind) for e in edges]
     gaps = layered.Gaps(ROW_GAP, COLUMN_GAP, SIDE_GAP)
     if compact:
         gaps = layered.Gaps(30.0, 16.0, 30.0)
-    placed: layered.Placed | None = None
-    used = "layered"
-    if columns.sizes and (engine == "dot" or (engine == "auto" and len(columns.sizes) <= DOT_BOXES)):
-        placed = _dot(columns.sizes, lines, gaps)
-        used = "dot" if placed is not None else used
-    if placed is None:
-        placed = layered.place(columns.sizes, lines, gaps, snug=compact)
-    right_angled = not compact and len(columns.sizes) <= DOT_BOXES
-    return columns.finish(placed, edges, lines, used, right_angled)
+    placed = layered.place(columns.sizes, lines, gaps, snug=compact)
+    return columns.finish(placed, edges, lines, right_angled=not compact and len(columns.sizes) <= ROUTED)
 
 
 class _Columns:
-    """Groups folded into single outer boxes, and unfolded again after the engine ran."""
+    """Groups folded into single outer boxes, and unfolded again once these are placed."""
 
     def __init__(self, boxes: tuple[Box, ...], groups: tuple[Group, ...]) -> None:
         self.boxes = {b.id: b for b in boxes}
@@ -160,30 +134,36 @@ class _Columns:
         placed: layered.Placed,
         edges: tuple[Edge, ...],
         lines: list[layered.Line],
-        engine: str,
+        *,
         right_angled: bool,
     ) -> Placement:
-        """Boxes put into their groups, and each route carried on to them."""
-        rects = {i: Rect(x, y, *self.sizes[i]) for i, (x, y) in placed.corners.items()}
-        inner: dict[str, Rect] = {}
+        """Put the boxes into their groups, and lead each route to its boxes."""
+        rects = placed.boxes
+        all_boxes = {i: r for i, r in rects.items() if i in self.boxes}
         for id, group in self.groups.items():
             outer = rects[id]
             y = outer.y + group.header
             for box in self.members[id]:
-                inner[box.id] = Rect(outer.x + (outer.width - box.width) / 2, y, box.width, box.height)
+                all_boxes[box.id] = Rect(outer.middle - box.width / 2, y, box.width, box.height)
                 y += box.height + INNER_GAP
-        all_boxes = {i: inner[i] if i in inner else rects[i] for i in self.boxes}
-        router = Router({i: (r.x, r.y, r.width, r.height) for i, r in rects.items()}) if right_angled else None
-        routes: list[list[Point]] = []
-        for edge, line, route in zip(edges, lines, placed.routes, strict=True):
+        router = Router(rects) if right_angled else None
+        routes: list[list[Point]] = [[] for _ in edges]
+
+        def descent(number: int) -> tuple[bool, float]:
+            """Free edges last, from the one that climbs most: so routes that share an end do not cross."""
+            line = lines[number]
+            return edges[number].kind == "free", rects[line.target].y - rects[line.source].y
+
+        for number in sorted(range(len(edges)), key=descent):
+            edge, line = edges[number], lines[number]
             if edge.kind == "order":
-                routes.append([])
-            elif line.source == line.target:
-                routes.append(self._inside(edge, rects[line.source], all_boxes))
+                continue
+            if line.source == line.target:
+                routes[number] = self._inside(edge, rects[line.source], all_boxes)
             else:
                 angled = self._angled(router, edge, line, all_boxes, rects) if router else None
-                routes.append(angled or self._through(edge, route, all_boxes))
-        return _shifted(all_boxes, {i: rects[i] for i in self.groups}, routes, engine)
+                routes[number] = angled or self._through(edge, placed.routes[number], all_boxes)
+        return _shifted(all_boxes, {i: rects[i] for i in self.groups}, routes)
 
     def _angled(
         self, router: Router, edge: Edge, line: layered.Line, boxes: dict[str, Rect], rects: dict[str, Rect]
@@ -192,27 +172,24 @@ class _Columns:
         a, b = boxes.get(edge.source, rects[line.source]), boxes.get(edge.target, rects[line.target])
         last = edge.source == line.source or self.members[line.source][-1].id == edge.source
         if edge.kind == "down" and last and edge.target == line.target:
-            return router.down(line.source, (a.x, a.y, a.width, a.height), line.target, ROW_GAP * 0.6)
+            return router.down(line.source, a, line.target, ROW_GAP * 0.6)
         if edge.kind == "side" and edge.source == line.source and edge.target == line.target:
             return router.side(line.source, line.target)
         if edge.kind == "free" and edge.source == line.source:
-            return router.free(line.source, line.target, (b.x, b.y, b.width, b.height))
+            return router.free(line.source, line.target, b)
         return None
 
     def _inside(self, edge: Edge, outer: Rect, boxes: dict[str, Rect]) -> list[Point]:
         """An edge within one group: straight to the next box, beside the column otherwise."""
         a, b = boxes.get(edge.source, outer), boxes.get(edge.target, outer)
-        ax, bx = a.x + a.width / 2, b.x + b.width / 2
         if a is not outer and b is not outer and edge.source != edge.target:
             order = [m.id for m in self.members[self.outer(edge.source)]]
             if order.index(edge.target) == order.index(edge.source) + 1:
-                return [(ax, a.y + a.height), (bx, b.y)]
-        side = max(a.x + a.width, b.x + b.width)
-        reach = side + min(PAD / 2, max(2.0, outer.x + outer.width - side))
-        return [
-            (a.x + a.width, a.y + a.height * 0.4), (reach, a.y + a.height * 0.4),
-            (reach, b.y + b.height * 0.6), (b.x + b.width, b.y + b.height * 0.6),
-        ]  # fmt: skip
+                return [(a.middle, a.bottom), (b.middle, b.y)]
+        side = max(a.right, b.right)
+        reach = side + min(PAD / 2, max(2.0, outer.right - side))
+        start, end = a.y + a.height * 0.4, b.y + b.height * 0.6
+        return [(a.right, start), (reach, start), (reach, end), (b.right, end)]
 
     def _through(self, edge: Edge, route: list[Point], boxes: dict[str, Rect]) -> list[Point]:
         """Carry a route between groups on to the boxes inside them."""
@@ -227,13 +204,10 @@ class _Columns:
 def _step_in(at: Point, box: Rect) -> list[Point]:
     """From a point on a group's border to the border of a box inside."""
     x, y = at
-    if y >= box.y + box.height and box.x <= x <= box.x + box.width:
-        return [(x, box.y + box.height)]
-    if y <= box.y and box.x <= x <= box.x + box.width:
-        return [(x, box.y)]
-    middle = box.y + box.height / 2
-    border = box.x if x <= box.x + box.width / 2 else box.x + box.width
-    return [(x, middle), (border, middle)]
+    if box.x <= x <= box.right and (y >= box.bottom or y <= box.y):
+        return [(x, box.bottom if y >= box.bottom else box.y)]
+    height = box.y + box.height / 2
+    return [(x, height), (box.x if x <= box.middle else box.right, height)]
 
 
 def _tidy(points: list[Point]) -> list[Point]:
@@ -252,115 +226,16 @@ def _tidy(points: list[Point]) -> list[Point]:
     return kept if len(kept) > 1 else kept * 2
 
 
-def _shifted(boxes: dict[str, Rect], groups: dict[str, Rect], routes: list[list[Point]], engine: str) -> Placement:
+def _shifted(boxes: dict[str, Rect], groups: dict[str, Rect], routes: list[list[Point]]) -> Placement:
     """Moved so that the smallest coordinate is the margin, and rounded to a tenth of a pixel."""
     rects = [*boxes.values(), *groups.values()]
-    xs = [r.x for r in rects] + [r.x + r.width for r in rects] + [p[0] for route in routes for p in route]
-    ys = [r.y for r in rects] + [r.y + r.height for r in rects] + [p[1] for route in routes for p in route]
     if not rects:
-        return Placement(2 * MARGIN, 2 * MARGIN, {}, {}, [[] for _ in routes], engine)
+        return Placement(2 * MARGIN, 2 * MARGIN, {}, {}, [[] for _ in routes])
+    points = [*((r.x, r.y) for r in rects), *((r.right, r.bottom) for r in rects), *chain.from_iterable(routes)]
+    xs, ys = zip(*points, strict=True)
     dx, dy = MARGIN - min(xs), MARGIN - min(ys)
-
-    def move(r: Rect) -> Rect:
-        return Rect(round(r.x + dx, 1), round(r.y + dy, 1), r.width, r.height)
-
     return Placement(
         round(max(xs) + dx + MARGIN, 1), round(max(ys) + dy + MARGIN, 1),
-        {i: move(r) for i, r in boxes.items()}, {i: move(r) for i, r in groups.items()},
-        [[(round(x + dx, 1), round(y + dy, 1)) for x, y in route] for route in routes], engine,
+        {i: r.moved(dx, dy) for i, r in boxes.items()}, {i: r.moved(dx, dy) for i, r in groups.items()},
+        [[(round(x + dx, 1), round(y + dy, 1)) for x, y in route] for route in routes],
     )  # fmt: skip
-
-
-# -- system dot -------------------------------------------------------------------------------------
-
-
-@functools.cache
-def dot_program() -> str | None:
-    """The path of Graphviz' `dot`, or None."""
-    return shutil.which("dot")
-
-
-def _dot(sizes: dict[str, tuple[float, float]], lines: list[layered.Line], gaps: layered.Gaps) -> layered.Placed | None:
-    """Positions from system `dot`; None where it is missing, fails, takes too long or answers oddly."""
-    program = dot_program()
-    if program is None or len(sizes) > DOT_BOXES:
-        return None
-    names = {id: f"n{i}" for i, id in enumerate(sizes)}
-    source = _dot_source(sizes, lines, gaps, names)
-    try:
-        done = subprocess.run(
-            [program, "-Tjson"], input=source, capture_output=True, text=True, timeout=DOT_SECONDS, check=True
-        )
-        return _read_dot(json.loads(done.stdout), sizes, lines, names)
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, IndexError):
-        return None
-
-
-def _dot_source(
-    sizes: dict[str, tuple[float, float]], lines: list[layered.Line], gaps: layered.Gaps, names: dict[str, str]
-) -> str:
-    import graphviz
-
-    graph = graphviz.Digraph("g", graph_attr={
-        "rankdir": "TB", "splines": "polyline", "nodesep": f"{gaps.side / 72:.4f}", "ranksep": f"{gaps.row / 72:.4f}",
-        "newrank": "true",
-    }, node_attr={"shape": "box", "fixedsize": "true", "label": ""})  # fmt: skip
-    for id, (width, height) in sizes.items():
-        graph.node(names[id], width=f"{width / 72:.4f}", height=f"{height / 72:.4f}")
-    for number, line in enumerate(lines):
-        if line.source == line.target:
-            continue
-        style = {"id": f"e{number}"}
-        if line.kind == "side":
-            style |= {"tailport": "e", "headport": "w"}
-            graph.body.append(f"\t{{rank=same; {names[line.source]}; {names[line.target]}}}\n")
-        elif line.kind == "free":
-            style["constraint"] = "false"
-        else:
-            style |= {"tailport": "s", "headport": "n"}
-        if line.kind == "order":
-            style["style"] = "invis"
-        graph.edge(names[line.source], names[line.target], **style)
-    return str(graph.source)
-
-
-def _read_dot(
-    data: dict[str, Any], sizes: dict[str, tuple[float, float]], lines: list[layered.Line], names: dict[str, str]
-) -> layered.Placed | None:
-    """Positions and routes out of `dot -Tjson`, with y turned downwards."""
-    ids = {name: id for id, name in names.items()}
-    corners: dict[str, tuple[float, float]] = {}
-    for thing in data.get("objects", []):
-        if thing.get("name") in ids and "pos" in thing:
-            id = ids[thing["name"]]
-            x, y = (float(v) for v in thing["pos"].split(","))
-            width, height = sizes[id]
-            corners[id] = (x - width / 2, -y - height / 2)
-    if len(corners) != len(sizes) or layered.overlapping(corners, sizes):
-        return None
-    routes: list[list[Point]] = [[] for _ in lines]
-    for thing in data.get("edges", []):
-        number = int(thing["id"][1:])
-        if lines[number].kind != "order":
-            routes[number] = _dot_route(thing["pos"])
-    for number, line in enumerate(lines):
-        if line.kind == "order" or line.source == line.target:
-            continue
-        a, b = (*corners[line.source], *sizes[line.source]), (*corners[line.target], *sizes[line.target])
-        inner = routes[number][1:-1] if len(routes[number]) > 2 else []
-        routes[number] = layered.clipped(a, b, inner, line.kind)
-    return layered.Placed(corners, routes)
-
-
-def _dot_route(pos: str) -> list[Point]:
-    """The corners of a polyline: of its Bezier points every third, and where the arrow's tip is."""
-    tip: list[Point] = []
-    points: list[Point] = []
-    for part in pos.replace("\\\n", "").split():
-        if part.startswith("e,"):
-            x, y = part[2:].split(",")
-            tip = [(float(x), -float(y))]
-        elif not part.startswith("s,"):
-            x, y = part.split(",")
-            points.append((float(x), -float(y)))
-    return points[::3] + tip

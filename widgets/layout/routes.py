@@ -1,4 +1,4 @@
-"""Right-angled routes between placed boxes, where one is free; the engines' own routes serve elsewhere.
+"""Right-angled routes between placed boxes, where one is free; elsewhere the routes of `layered` serve.
 
 Promises: a route returned starts and ends on the borders asked for and crosses no other box; None where no
 simple route is free.  Only for drawings of moderate size: each try looks at every box.
@@ -7,35 +7,33 @@ simple route is free.  Only for drawings of moderate size: each try looks at eve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 
-Point = tuple[float, float]
-#: x, y, width, height
-Frame = tuple[float, float, float, float]
+from dynascope.widgets.layout.layered import Point, Rect
 
 LANE = 6.0
+#: comparisons of a route with a box in one drawing; after that, free edges run beside the drawing
+BUDGET = 400_000
 
 
 class Router:
     """Routes in one drawing; lanes taken by earlier routes are left free for these."""
 
-    def __init__(self, outers: dict[str, Frame]) -> None:
+    def __init__(self, outers: dict[str, Rect]) -> None:
         self.outers = outers
-        self.lanes: set[tuple[float, float, float]] = set()
+        self.lanes: set[tuple[bool, float, float, float]] = set()
+        self.budget = BUDGET
 
-    def down(self, source: str, a: Frame, target: str, drop: float) -> list[Point] | None:
+    def down(self, source: str, a: Rect, target: str, drop: float) -> list[Point] | None:
         """From the bottom of `a` (in the outer box `source`) to the top of the outer box `target`."""
-        outer, b = self.outers[source], self.outers[target]
-        ax, bx = a[0] + a[2] / 2, b[0] + b[2] / 2
-        start, end = a[1] + a[3], b[1]
-        floor = outer[1] + outer[3]
-        if end <= floor:
+        b, floor = self.outers[target], self.outers[source].bottom
+        if b.y <= floor:
             return None
-        if abs(ax - bx) < 1:
-            return self._free([(ax, start), (ax, end)], source, target)
-        for y in (end - drop, floor + min(drop, (end - floor) / 2)):
+        if abs(a.middle - b.middle) < 1:
+            return self._free([(a.middle, a.bottom), (a.middle, b.y)], source, target)
+        for y in (b.y - drop, floor + min(drop, (b.y - floor) / 2)):
             if y > floor:
-                route = self._free([(ax, start), (ax, y), (bx, y), (bx, end)], source, target)
+                route = self._free([(a.middle, a.bottom), (a.middle, y), (b.middle, y), (b.middle, b.y)], source, target)
                 if route:
                     return route
         return None
@@ -43,67 +41,94 @@ class Router:
     def side(self, source: str, target: str) -> list[Point] | None:
         """From the right of one outer box to the left of another: straight where their heights meet, else one step."""
         a, b = self.outers[source], self.outers[target]
-        right, left = a[0] + a[2], b[0]
-        if left - right < 8:
+        if b.x - a.right < 8:
             return None
-        top, bottom = max(a[1], b[1]), min(a[1] + a[3], b[1] + b[3])
+        top, bottom = max(a.y, b.y), min(a.bottom, b.bottom)
         if top + 4 <= bottom:
-            y = min(max(b[1] + 20, top + 2), bottom - 2)
-            return self._free([(right, y), (left, y)], source, target)
-        ya, yb = a[1] + min(20, a[3] / 2), b[1] + min(20, b[3] / 2)
-        for x in self._between(right, left):
-            route = self._free([(right, ya), (x, ya), (x, yb), (left, yb)], source, target)
+            y = min(max(b.y + 20, top + 2), bottom - 2)
+            return self._free([(a.right, y), (b.x, y)], source, target)
+        ya, yb = a.y + min(20, a.height / 2), b.y + min(20, b.height / 2)
+        for x in _between(a.right, b.x):
+            route = self._free([(a.right, ya), (x, ya), (x, yb), (b.x, yb)], source, target)
             if route:
                 return self._keep(route)
         return None
 
-    def free(self, source: str, target: str, b: Frame) -> list[Point] | None:
+    def free(self, source: str, target: str, b: Rect) -> list[Point] | None:
         """From a side of one outer box to a side of `b`, which lies in the outer box `target`."""
         a, outer = self.outers[source], self.outers[target]
-        y_end = b[1] + b[3] / 2
-        y_start = a[1] + min(20, a[3] / 2)
-        tries: list[list[Point]] = []
-        if outer[0] - (a[0] + a[2]) >= 8:
-            for x in self._between(a[0] + a[2], outer[0]):
-                tries.append([(a[0] + a[2], y_start), (x, y_start), (x, y_end), (b[0], y_end)])
-        if a[0] - (outer[0] + outer[2]) >= 8:
-            for x in self._between(outer[0] + outer[2], a[0]):
-                tries.append([(a[0], y_start), (x, y_start), (x, y_end), (b[0] + b[2], y_end)])
-        beside = max(a[0] + a[2], outer[0] + outer[2])
-        for lane in range(1, 9):
-            x = beside + 4 + lane * LANE
-            tries.append([(a[0] + a[2], y_start), (x, y_start), (x, y_end), (b[0] + b[2], y_end)])
-        for points in tries:
-            route = self._free(points, source, target)
-            if route and self._unused(route):
-                return self._keep(route)
+        for points in chain(_across(a, outer, b), _around(a, outer, b)):
+            if self.budget <= 0:
+                break
+            if self._unused(points) and self._free(points, source, target):
+                return self._keep(points)
         return None
 
-    def _between(self, left: float, right: float) -> Iterator[float]:
-        """Places for an upright line between two borders, the nearest to the right one first."""
-        x = right - 12 if right - left > 24 else (left + right) / 2
-        for _ in range(10):
-            if x <= left + 3:
-                return
-            yield x
-            x -= LANE
-
     def _unused(self, route: list[Point]) -> bool:
-        x = route[1][0]
-        low, high = sorted((route[1][1], route[2][1]))
-        return not any(abs(x - lane) < LANE - 1 and low < bottom and top < high for lane, top, bottom in self.lanes)
+        """Whether no earlier route runs along an inner stretch of this one."""
+        return not any(
+            is_upright == other and abs(at - lane) < LANE - 1 and low < end and start < high
+            for is_upright, at, low, high in _lanes(route)
+            for other, lane, start, end in self.lanes
+        )
 
     def _keep(self, route: list[Point]) -> list[Point]:
-        low, high = sorted((route[1][1], route[2][1]))
-        self.lanes.add((route[1][0], low, high))
+        self.lanes.update(_lanes(route))
         return route
 
-    def _free(self, route: list[Point], *ends: str) -> list[Point] | None:
-        """The route, if none of its stretches crosses a box other than those at its ends."""
+    def _free(self, route: list[Point], source: str, target: str) -> list[Point] | None:
+        """The route, if it crosses no box: only its first stretch may touch the source, only its last the target."""
+        self.budget -= len(self.outers)
+        stretches = [
+            (min(ax, bx) - 2, max(ax, bx) + 2, min(ay, by) - 2, max(ay, by) + 2) for (ax, ay), (bx, by) in pairwise(route)
+        ]
+        lefts, rights, tops, bottoms = zip(*stretches, strict=True)
+        left, right, top, bottom = min(lefts), max(rights), min(tops), max(bottoms)
         for id, (x, y, width, height) in self.outers.items():
-            if id in ends:
+            if x >= right or y >= bottom or x + width <= left or y + height <= top:
                 continue
-            for (ax, ay), (bx, by) in pairwise(route):
-                if min(ax, bx) < x + width + 2 and max(ax, bx) > x - 2 and min(ay, by) < y + height + 2 and max(ay, by) > y - 2:
+            for x0, x1, y0, y1 in stretches[id == source : len(stretches) - (id == target)]:
+                if x0 < x + width and x1 > x and y0 < y + height and y1 > y:
                     return None
         return route
+
+
+def _across(a: Rect, outer: Rect, b: Rect) -> Iterator[list[Point]]:
+    """Out of a side of `a`, and one step to a side of `b`."""
+    start, end = a.y + min(20, a.height / 2), b.y + b.height / 2
+    if outer.x - a.right >= 8:
+        for x in _between(a.right, outer.x):
+            yield [(a.right, start), (x, start), (x, end), (b.x, end)]
+    if a.x - outer.right >= 8:
+        for x in _between(outer.right, a.x):
+            yield [(a.x, start), (x, start), (x, end), (b.right, end)]
+    for lane in range(1, 9):
+        x = max(a.right, outer.right) + 4 + lane * LANE
+        yield [(a.right, start), (x, start), (x, end), (b.right, end)]
+
+
+def _around(a: Rect, outer: Rect, b: Rect) -> Iterator[list[Point]]:
+    """Out of the top or the bottom of `a`, between two rows, and beside `outer` to a side of `b`."""
+    start, end = a.x + a.width * 0.75, b.y + b.height / 2
+    for away in (4 + lane * LANE for lane in range(1, 7)):
+        for border, y in ((a.y, a.y - away), (a.bottom, a.bottom + away)):
+            for x, side in ((outer.right + away, b.right), (outer.x - away, b.x)):
+                yield [(start, border), (start, y), (x, y), (x, end), (side, end)]
+
+
+def _between(left: float, right: float) -> Iterator[float]:
+    """Places for an upright line between two borders, the nearest to the right one first."""
+    x = right - 12 if right - left > 24 else (left + right) / 2
+    for _ in range(10):
+        if x <= left + 3:
+            return
+        yield x
+        x -= LANE
+
+
+def _lanes(route: list[Point]) -> Iterator[tuple[bool, float, float, float]]:
+    """(is it upright, where, from, to) of each inner stretch."""
+    for (ax, ay), (bx, by) in pairwise(route[1:-1]):
+        upright = abs(ax - bx) < 0.01
+        low, high = sorted((ay, by) if upright else (ax, bx))
+        yield upright, ax if upright else ay, low, high

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from dynascope.widgets.layout import placement as lay
+from dynascope.widgets.layout.layered import Point, Rect
 
 #: pixels: what is less high stays one column
 TALL = 640.0
@@ -42,7 +43,7 @@ class _Column:
     def joined(self, other: _Column) -> _Column:
         return _Column(min(self.left, other.left), self.top, max(self.right, other.right), other.bottom)
 
-    def moved(self, point: lay.Point) -> lay.Point:
+    def moved(self, point: Point) -> Point:
         return round(point[0] + self.dx, 1), round(point[1] + self.dy, 1)
 
 
@@ -68,8 +69,8 @@ def wrapped(
     def of(top: float) -> _Column:
         return columns[min(bisect_left(ends, top), len(columns) - 1)]
 
-    def rect(r: lay.Rect) -> lay.Rect:
-        return lay.Rect(*of(r.y).moved((r.x, r.y)), r.width, r.height)
+    def rect(r: Rect) -> Rect:
+        return Rect(*of(r.y).moved((r.x, r.y)), r.width, r.height)
 
     routes = [
         _carried(route, used[n], columns, pages, bend) if n in used else [of(p[1]).moved(p) for p in route]
@@ -78,7 +79,7 @@ def wrapped(
     width = max(c.right + c.dx for c in columns) + lay.MARGIN
     height = max(c.bottom + c.dy for c in columns) + max(lay.MARGIN, bend + lay.MARGIN / 2)
     boxes, groups = ({i: rect(r) for i, r in rects.items()} for rects in (placed.boxes, placed.groups))
-    return lay.Placement(round(width, 1), round(height, 1), boxes, groups, routes, placed.engine)
+    return lay.Placement(round(width, 1), round(height, 1), boxes, groups, routes)
 
 
 def _cuts(placed: lay.Placement, edges: list[lay.Edge], bend: float) -> list[_Cut]:
@@ -88,7 +89,7 @@ def _cuts(placed: lay.Placement, edges: list[lay.Edge], bend: float) -> list[_Cu
     for r in sorted([*placed.groups.values(), *placed.boxes.values()], key=lambda r: r.y):
         if r.y > bottom + 2 * bend:
             gaps.append((bottom, r.y))
-        bottom = max(r.y + r.height, bottom) if bottom < math.inf else r.y + r.height
+        bottom = max(r.bottom, bottom) if bottom < math.inf else r.bottom
     met: list[list[int]] = [[] for _ in gaps]
     for number, route in enumerate(placed.edges):
         heights = [y for _, y in route]
@@ -105,8 +106,8 @@ def _pieces(placed: lay.Placement, cuts: list[_Cut]) -> list[_Column]:
     pieces = [_Column(math.inf, math.inf, -math.inf, -math.inf) for _ in (0, *cuts)]
     for r in (*placed.groups.values(), *placed.boxes.values()):
         piece = pieces[bisect_right(begins, r.y)]
-        piece.top, piece.bottom = min(piece.top, r.y), max(piece.bottom, r.y + r.height)
-        piece.left, piece.right = min(piece.left, r.x), max(piece.right, r.x + r.width)
+        piece.top, piece.bottom = min(piece.top, r.y), max(piece.bottom, r.bottom)
+        piece.left, piece.right = min(piece.left, r.x), max(piece.right, r.right)
     for x, y in (point for route in placed.edges for point in route):
         piece = pieces[bisect_right(begins, y)]
         piece.left, piece.right = min(piece.left, x), max(piece.right, x)
@@ -134,9 +135,7 @@ def _pages(pieces: list[_Column], room: float, tall: float) -> list[list[_Column
     return pages
 
 
-def _carried(
-    route: list[lay.Point], cut: _Cut, columns: list[_Column], pages: list[list[_Column]], bend: float
-) -> list[lay.Point]:
+def _carried(route: list[Point], cut: _Cut, columns: list[_Column], pages: list[list[_Column]], bend: float) -> list[Point]:
     """The route that leads from the end of one column to the begin of the next."""
     before = next(n for n, column in enumerate(columns) if column.bottom == cut.bottom)
     here, there = columns[before], columns[before + 1]

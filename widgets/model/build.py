@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dynascope.compiler.report import Break, Report, plural
 from dynascope.widgets.drawing.shapes import break_code
+from dynascope.widgets.drawing.sizes import SIZES
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.guarded import Parts, guarded
 from dynascope.widgets.labels.advice import outcome_words
@@ -41,7 +42,7 @@ def _model(report: Report) -> ViewModel:
         "schema": MODEL_SCHEMA, "headline": printable(head, 2000), "name": printable(name(report), 2000),
         "counts": _counts(report, printable(head)),
         "chips": parts.draw("The facts beside the headline", lambda: _chips(report, places), []),
-        "first": parts.draw("What matters most", lambda: first_id(report), ""), "split": split,
+        "first": parts.draw("What matters most", lambda: first_id(report), ""), "split": split, "drawing": SIZES.copy(),
         "lens": parts.draw("The source", lambda: lens(report, places), []), "details": told,
         "breaks": parts.draw("The list of breaks", lambda: break_rows(report, places), []),
         "time": parts.draw("The run time", lambda: timeline(report, places), None),
@@ -57,13 +58,14 @@ def _undrawn(why: str) -> ViewModel:
     """The model of a report that cannot be drawn at all; `why` says so."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
-        "split": _no_picture(), "lens": [], "details": _only(why), "breaks": [], "time": None, "notes": [], "settings": {},
+        "split": _no_picture(), "drawing": SIZES.copy(),
+        "lens": [], "details": _only(why), "breaks": [], "time": None, "notes": [], "settings": {},
         "origin": "live",
     }  # fmt: skip
 
 
 def _no_picture() -> Picture:
-    return {"width": 0.0, "height": 0.0, "groups": [], "boxes": [], "arrows": [], "folded": "", "engine": ""}
+    return {"width": 0.0, "height": 0.0, "groups": [], "boxes": [], "arrows": [], "folded": ""}
 
 
 def _only(why: str) -> dict[str, Detail]:

@@ -6,7 +6,7 @@ what was not measured is left out or said to be unknown.
 
 from __future__ import annotations
 
-from dynascope.compiler.report import Graph, GraphRun, Report, time_text
+from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Report, time_text
 from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import Bar, BarGroup, Part, RunBody
@@ -22,11 +22,15 @@ _BEFORE = (
 def run_part(report: Report, graph: Graph) -> Part:
     """The tab "Run alone" of a graph: its figures, or how to get them."""
     name = report.settings.get("output") or "dynascope.last()"
-    code = printable(f'{name}.run_graph("{graph.id}")', 200)
-    body: RunBody = {"graph": graph.id, "text": [_BEFORE], "groups": [], "code": code}
+    body: RunBody = {"graph": graph.id, "text": [_BEFORE], "groups": [], "code": ""}
+    if report.from_file:
+        body["text"] = [ONLY_WHERE_RECORDED[:1].upper() + ONLY_WHERE_RECORDED[1:] + "."]
+    else:
+        body["code"] = printable(f'{name}.run_graph("{graph.id}")', 200)
     if graph.run is not None:
-        body["text"] = [printable(graph_run_words(graph.run), 500) + "."]
-        body["text"] += [printable(note[:1].upper() + note[1:], 500) + "." for note in graph.run.notes]
+        notes = [printable(note[:1].upper() + note[1:], 500) + "." for note in graph.run.notes]
+        last = body["text"] if report.from_file else []
+        body["text"] = [printable(graph_run_words(graph.run), 500) + ".", *notes, *last]
         body["groups"] = _groups(graph.run, graph)
     return {"key": "run", "name": "Run alone", "kind": "run", "body": body}
 

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
-from dynascope.widgets.drawing.shapes import REGION_HEIGHT
+from dynascope.widgets.drawing.sizes import SIZES
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.words import cut, wrapped
 from dynascope.widgets.model.build import view_model
@@ -101,14 +101,14 @@ def _group(g: Shape) -> str:
             + rect
         )
     if g["kind"] == "skipped":
-        head = 34 + 16 * len(g.get("lines", [])) - 8
+        head = SIZES["title_height"] + SIZES["line_height"] * len(g.get("lines", [])) - 8
         rect += f'<rect x="{x + 5:g}" y="{y + 5:g}" width="{w - 10:g}" height="{head:g}" rx="5" '
         rect += f'fill="{LIGHT["bg"]}" opacity=".88"/>'
-    texts = _text(x + 12, y + 22, g["title"], "600", size=12.5) + _text(
-        x + w - 12, y + 22, g["note"], fill="soft", size=11, end=True, mono=True
-    )
+    inset, baseline = SIZES["inset"], y + SIZES["title_baseline"]
+    texts = _text(x + inset, baseline, g["title"], "600", size=12.5)
+    texts += _text(x + w - inset, baseline, g["note"], fill="soft", size=11, end=True, mono=True)
     for i, line in enumerate(g.get("lines", [])):
-        texts += _text(x + 12, y + 40 + 16 * i, line, fill="soft", size=11)
+        texts += _text(x + inset, y + SIZES["first_line"] + SIZES["line_height"] * i, line, fill="soft", size=11)
     return f"<g><title>{escape(g['full'])}</title>{rect}{texts}</g>"
 
 
@@ -120,7 +120,7 @@ def _box(b: Shape) -> str:
             f'<rect x="{x - 6:g}" y="{y:g}" width="{w + 12:g}" height="{h + 6:g}" rx="8" fill="none" stroke="{stroke}"{dash}/>'
         )
         area += _text(x + 6, y + 14, b.get("lines", [""])[0], fill="soft", size=11)
-        y, h = y + REGION_HEIGHT, h - REGION_HEIGHT
+        y, h = y + SIZES["region_height"], h - SIZES["region_height"]
     if b["kind"] == "graph":
         stroke, fill = GRAPHS_LIGHT[b.get("tone", 0)]
         shape = f'rx="5" fill="{fill}" stroke="{stroke}"'
@@ -129,7 +129,7 @@ def _box(b: Shape) -> str:
         shape = f'rx="{h / 2:g}" fill="{LIGHT["break-tint"]}" stroke="{LIGHT["break"]}" stroke-width="1.8"{dashed}'
     else:
         shape = f'rx="5" fill="{LIGHT["panel"]}" stroke="{LIGHT["skip"]}" stroke-dasharray="2 3"'
-    inset = 14 if b["kind"] == "break" else 12
+    inset = SIZES["break_inset" if b["kind"] == "break" else "inset"]
     middle = y + h / 2 + 4
     return (
         f'<g><title>{escape(b["full"])}</title>{area}<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" {shape}/>'
@@ -139,7 +139,7 @@ def _box(b: Shape) -> str:
     )
 
 
-def rounded(points: list[list[float]], radius: float = 7.0) -> str:
+def rounded(points: list[list[float]], radius: float = SIZES["bend"]) -> str:
     """SVG path data of a polyline with rounded corners."""
     path = f"M{points[0][0]:g} {points[0][1]:g}"
     for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):

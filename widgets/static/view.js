@@ -736,8 +736,8 @@ function runBody(body,ctx){
 const devices=ctx.host.get("devices")||[],on=h("select",{"aria-label":"device",cls:"dyn-select"},h("option",{value:"",text:"as recorded"}),...devices.map((d)=>h("option",{value:d,text:d})));
 const run=()=>ctx.request({kind:"run_graph",graph:body.graph,device:on.value||null});
 return h("div",{cls:"dyn-prose dyn-run"},...body.text.map((t)=>h("p",{text:t})),
-h("div",{cls:"dyn-row"},ctx.canRun()?[h("button",{cls:"dyn-btn dyn-primary",type:"button",text:body.groups.length?"Run it again":"Run this graph",onclick:run}),devices.length>1?on:null]:null,
-h("code",{text:body.code}),copyButton(body.code,"Copy")),
+h("div",{cls:"dyn-row"},ctx.canRun()&&body.code?[h("button",{cls:"dyn-btn dyn-primary",type:"button",text:body.groups.length?"Run it again":"Run this graph",onclick:run}),devices.length>1?on:null]:null,
+body.code?[h("code",{text:body.code}),copyButton(body.code,"Copy")]:null),
 ...body.groups.map((g)=>h("div",{},h("h3",{text:g.title}),...g.bars.map((b)=>h("div",{cls:"dyn-figure"},
 h("span",{text:b.label}),h("i",{style:`--h:${b.part}%`}),h("b",{text:b.value}))))));
 }

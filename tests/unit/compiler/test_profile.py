@@ -17,7 +17,6 @@ import torch
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import measure as profiles
-from dynascope.compiler.profile.break_costs import first_to_fix
 from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.replay import RecordedCall
@@ -250,15 +249,20 @@ def test_loggers_are_not_followed() -> None:
     assert [type(value) for value in Reachable([roots]).objects] == [list, torch.Tensor]
 
 
+def profiled(measured: profiles.Measured) -> Profile:
+    report = Report()
+    profiles.annotate_profile(report, measured)
+    assert report.profile is not None
+    return report.profile
+
+
 def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     call = {"name": profiles.CALL, "kind": "cpu", "start": 0, "duration": 1_000_000, "thread": 1, "device": None}
     measured = profiles.Measured(events=[{**call, "correlation": None}], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
-    found = profiles.tell(measured, Report())
-    assert found is not None
+    found = profiled(measured)
     assert [note.partition(",")[0] for note in found.notes] == ["the calls took very different times"]
     measured.compiled = [0.5e-3] * 5
-    found = profiles.tell(measured, Report())
-    assert found is not None
+    found = profiled(measured)
     assert found.notes == ["the profiler slows the call down, from 500 µs to 1.0 ms: short stretches take less without it"]
     measured.compiled, measured.eager = [1e-3] * 5, [1e-3, 1e-3, 1e-3, 9e-3, 9e-3]
     assert [note.partition(",")[0] for note in profiles._doubts(measured)] == ["the eager calls took very different times"]

@@ -16,7 +16,7 @@ import torch
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.profile.attribution import read_calls
-from dynascope.compiler.profile.profiler_trace import BACKEND, CALL, GRAPH, LOOKUP, REGION, Event, plain_events, trees
+from dynascope.compiler.profile.profiler_trace import BACKEND, CALL, GRAPH, GUARD_CHECK, REGION, Event, plain_events, trees
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
 from dynascope.widgets.labels.sentences import cost_method
@@ -41,24 +41,24 @@ def within(events: list[Event], calls: list[Event], prefix: str) -> int:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_pieces_cover_each_call_without_a_hole(name: str) -> None:
+def test_slices_cover_each_call_without_a_hole(name: str) -> None:
     events, report = recorded(name)
     for call in read_calls(events, report):
-        assert call.pieces[0].start == call.start
-        assert call.pieces[-1].end == call.end
-        assert all(a.end == b.start for a, b in zip(call.pieces, call.pieces[1:], strict=False))
+        assert call.slices[0].start == call.start
+        assert call.slices[-1].end == call.end
+        assert all(a.end == b.start for a, b in zip(call.slices, call.slices[1:], strict=False))
 
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_sums_by_kind_are_those_of_the_raw_events(name: str) -> None:
     events, report = recorded(name)
     marked = [e for e in events if e["name"] == CALL]
-    pieces = [p for call in read_calls(events, report) for p in call.pieces]
+    slices = [p for call in read_calls(events, report) for p in call.slices]
     assert len(marked) == 3
     graphs = within(events, marked, BACKEND if name.startswith("inductor") else GRAPH)
-    assert sum(p.end - p.start for p in pieces if p.kind == "graph") == graphs
-    assert sum(p.end - p.start for p in pieces if p.kind == "lookup") == within(events, marked, LOOKUP)
-    assert sum(p.ops.get("aten::is_nonzero", [0, 0])[0] for p in pieces) == within(events, marked, "aten::is_nonzero")
+    assert sum(p.end - p.start for p in slices if p.kind == "graph") == graphs
+    assert sum(p.end - p.start for p in slices if p.kind == "lookup") == within(events, marked, GUARD_CHECK)
+    assert sum(p.ops.get("aten::is_nonzero", [0, 0])[0] for p in slices) == within(events, marked, "aten::is_nonzero")
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -99,13 +99,13 @@ def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
     events, report = recorded("training_cpu")
     calls = [e for e in events if e["name"] == CALL]
     (first, *_) = read_calls(events, report)
-    graphs = [(p.graph, p.label) for p in first.pieces if p.kind == "graph"]
+    graphs = [(p.graph, p.label) for p in first.slices if p.kind == "graph"]
     assert graphs == [("g0", ""), ("g1", ""), ("g1", "backward of graph 1"), ("g0", "backward of graph 0")]
-    pieces = [p for call in read_calls(events, report) for p in call.pieces]
-    assert sum(p.end - p.start for p in pieces if p.kind == "graph") == within(events, calls, BACKEND)
+    slices = [p for call in read_calls(events, report) for p in call.slices]
+    assert sum(p.end - p.start for p in slices if p.kind == "graph") == within(events, calls, BACKEND)
     # the wrappers of the second graph's backward are there because of the break, those of the first one's are not
     lines = {b.id: b.line for b in report.breaks}
-    wrappers = [lines.get(p.break_ or "") for p in first.pieces if p.kind == "prologue" and not p.label][-4:]
+    wrappers = [lines.get(p.break_ or "") for p in first.slices if p.kind == "prologue" and not p.label][-4:]
     assert wrappers == [48, 48, None, None]
 
 
@@ -154,7 +154,7 @@ def a_call(at: int = 0, gap: int = 500) -> list[Event]:
 
 def test_each_nanosecond_of_a_made_up_call() -> None:
     (call,) = read_calls(a_call(), one_break())
-    assert [(p.kind, p.start, p.end, p.graph, p.break_) for p in call.pieces] == [
+    assert [(p.kind, p.start, p.end, p.graph, p.break_) for p in call.slices] == [
         ("unaccounted", 0, 50, None, None),
         ("lookup", 50, 90, None, None),
         ("prologue", 90, 120, None, None),
@@ -251,7 +251,7 @@ def test_a_backward_belongs_to_the_graph_with_its_sequence_number() -> None:
         event("CompiledFunctionBackward", 800, 850, sequence=99),
     ]  # fmt: skip
     (call,) = read_calls(events, nested_and_trained())
-    graphs = [(p.graph, p.label, p.start, p.end) for p in call.pieces if p.kind == "graph"]
+    graphs = [(p.graph, p.label, p.start, p.end) for p in call.slices if p.kind == "graph"]
     assert graphs == [
         ("g0", "", 40, 100),
         ("g1", "", 180, 280),
@@ -260,7 +260,7 @@ def test_a_backward_belongs_to_the_graph_with_its_sequence_number() -> None:
         (None, "compiled backward", 800, 850),
     ]
     # what wraps the second graph and its backward is the break's; the way to the first would be there without it
-    assert [(p.start, p.end, p.break_) for p in call.pieces if p.kind == "prologue"] == [
+    assert [(p.start, p.end, p.break_) for p in call.slices if p.kind == "prologue"] == [
         (20, 40, None), (150, 180, "b0"), (280, 300, "b0"), (300, 400, "b0"), (510, 530, "b0"), (580, 590, "b0"),
     ]  # fmt: skip
 
@@ -277,9 +277,9 @@ def test_autograds_thread_for_a_device_stands_where_the_call_waits_for_it() -> N
         event("autograd::engine::evaluate_function: X", 150, 180, **other),  # while the call itself worked
     ]  # fmt: skip
     (call,) = read_calls(events, one_break())
-    assert [(p.start, p.end) for p in call.pieces if p.label == "backward of graph 0"] == [(410, 590)]
-    assert all(a.end == b.start for a, b in itertools.pairwise(call.pieces))
-    assert not any("X" in op for p in call.pieces for op in p.ops)
+    assert [(p.start, p.end) for p in call.slices if p.label == "backward of graph 0"] == [(410, 590)]
+    assert all(a.end == b.start for a, b in itertools.pairwise(call.slices))
+    assert not any("X" in op for p in call.slices for op in p.ops)
 
 
 # -- a device: made up, not yet run on a GPU ---------------------------------------------------------------------
@@ -332,7 +332,7 @@ def test_the_kernels_of_a_cuda_graph_belong_to_the_graph_that_replays_it() -> No
 def test_waiting_inside_a_graph_is_waiting() -> None:
     events = [*a_call(), event("cudaStreamSynchronize", 130, 150, "runtime", 5)]
     (call,) = read_calls(events, one_break())
-    assert [(p.kind, p.start, p.end) for p in call.pieces[3:6]] == [
+    assert [(p.kind, p.start, p.end) for p in call.slices[3:6]] == [
         ("graph", 120, 130),
         ("wait", 130, 150),
         ("graph", 150, 200),
@@ -407,7 +407,7 @@ def test_the_backward_of_a_graph_that_the_report_lacks() -> None:
     frame = next(f for f in report.frames if f.graph == "g0")
     assert frame.compile_id is not None
     (call, *_) = read_calls(renamed(events, frame.compile_id, f"{frame.compile_id.split('/')[0]}/7"), report)
-    labels = [p.label for p in call.pieces if p.kind == "graph" and p.graph is None]
+    labels = [p.label for p in call.slices if p.kind == "graph" and p.graph is None]
     assert labels == [f"{what}compiled code the report lacks (1/7)" for what in ("", "backward of ")]
 
 

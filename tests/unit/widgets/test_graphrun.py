@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from samples import alone, layers_alone, one_break
 
-from dynascope.compiler.report import Graph, GraphRun, Node, OpTime
+from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report
 from dynascope.widgets import view
 from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.model.build import view_model
@@ -82,6 +83,20 @@ def test_the_part_before_and_after() -> None:
     assert [b["value"] for b in after["groups"][1]["bars"]] == ["12.0 MiB", "1.5 KiB"]
     failed = part(alone(), "g1", "run")
     assert [[b["value"] for b in g["bars"]] for g in failed["groups"][:2]] == [["523 µs (505 µs to 640 µs)"], ["unknown"]]
+
+
+@pytest.mark.parametrize("way", ["loaded", "trace"])
+def test_of_a_report_from_a_file_the_part_says_that_its_graphs_are_not_run(way: str) -> None:
+    report = alone()
+    if way == "loaded":
+        report = Report.from_dict(json.loads(json.dumps(report.to_dict())))
+    else:
+        report.origin = "trace"
+    sentence = "Graphs can be run only where they were recorded, and this report was read from a file."
+    report.graphs[1].run = None
+    before, after = part(report, "g1", "run"), part(report, "g0", "run")
+    assert (before["text"], before["code"], before["groups"]) == ([sentence], "", [])
+    assert (len(after["groups"]), after["code"], after["text"][-1]) == (3, "", sentence)
 
 
 def test_the_name_that_the_report_is_bound_to_stands_in_the_python_line() -> None:

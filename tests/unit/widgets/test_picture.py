@@ -6,12 +6,14 @@ import base64
 import html
 import re
 import shutil
+import subprocess
 import xml.dom.minidom
 
 import pytest
-from samples import EVIL, SAMPLES, hostile, loop, one_break
+from samples import SAMPLES, hostile, loop, one_break
 
 from dynascope.widgets.labels.words import cut, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.layout import placement
 from dynascope.widgets.layout.placement import Box, Edge, layout
 from dynascope.widgets.render.picture import rounded, to_dot, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
@@ -90,30 +92,12 @@ def test_hostile_text_is_text_in_the_static_twin() -> None:
     assert "\u202e" not in page
 
 
-def test_dot_is_given_ids_and_sizes_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    import subprocess
-
-    given: list[str] = []
-
-    def run(*args: object, input: str, **kwargs: object) -> None:
-        given.append(input)
-        raise subprocess.TimeoutExpired("dot", 1)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr("dynascope.widgets.layout.placement.dot_program", lambda: "dot")
-    placed = layout([Box(EVIL, 10, 10), Box("b", 10, 11)], [Edge(EVIL, "b")])
-    assert placed.engine == "layered"
-    assert "onerror" not in given[0]
-
-
-def test_without_graphviz_the_picture_is_still_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dynascope.widgets.layout import placement as module
-
-    module._cached.cache_clear()
-    monkeypatch.setattr(module, "dot_program", lambda: None)
+def test_a_picture_depends_on_no_program_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)
+    monkeypatch.setenv("PATH", "")
+    placement._cached.cache_clear()
     for name in ("nested", "loop", "helper", "many"):
         xml.dom.minidom.parseString(to_svg(SAMPLES[name]()))
-    module._cached.cache_clear()
 
 
 def test_layout_refuses_unknown_ids() -> None:

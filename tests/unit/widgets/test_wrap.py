@@ -8,7 +8,8 @@ import pytest
 from samples import SAMPLES, many
 
 from dynascope.widgets.drawing.split_graph import ROOM
-from dynascope.widgets.layout.placement import Box, Edge, EdgeKind, Group, Placement, Rect, layout
+from dynascope.widgets.layout.layered import Rect
+from dynascope.widgets.layout.placement import Box, Edge, EdgeKind, Group, Placement, layout
 from dynascope.widgets.layout.wrap import wrapped
 from dynascope.widgets.model.build import view_model
 
@@ -21,7 +22,7 @@ def chain(count: int, *more: tuple[str, str, EdgeKind], beside: tuple[int, ...] 
     boxes = [Box(f"b{i}", WIDE - 40, 40, f"f{i}") for i in range(count)]
     edges = [Edge(f"b{i}", f"f{i + 1}") for i in range(count - 1)] + [Edge(f"f{i}", f"h{i}", "side") for i in beside]
     edges += [Edge(a, b, kind) for a, b, kind in more]
-    return layout(boxes, edges, groups, engine="layered"), edges
+    return layout(boxes, edges, groups), edges
 
 
 def overlapping(rects: dict[str, Rect]) -> list[tuple[str, str]]:
