@@ -14,7 +14,7 @@ const SCHEMA = 1;
 const PATIENCE = 3000;
 const GONE = "kernel gone: run the cell again";
 
-/** @param {import("./wire").Host} host */
+/** @param {import("./view").Host} host */
 function mount(root, host) {
   const view = h("div", { cls: "dyn" });
   let selected = "", shown = "", drawnFor = null;
@@ -226,6 +226,13 @@ export function render({ model, el }) {
 
 export function mountPage(root, content) {
   return mount(root, pageHost(content));
+}
+
+// The page that widgets/render/page.py writes: its data stand in `#dyn-data`, compressed where they are large.
+export async function openPage() {
+  const data = document.getElementById("dyn-data");
+  const content = data.dataset.packed === "gzip" ? await unzipped(data.textContent) : JSON.parse(data.textContent);
+  return mountPage(document.getElementById("dyn-view"), content);
 }
 
 export default { render };
