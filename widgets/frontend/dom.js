@@ -31,10 +31,14 @@ export function lamp(name) {
 // Scroll only the given box, never the page around it.
 export function reveal(box, node, center = false) {
   if (!box || !node) return;
-  const a = box.getBoundingClientRect(), b = node.getBoundingClientRect();
-  const up = b.top - a.top, left = b.left - a.left;
-  if (up < 0 || up + b.height > a.height) box.scrollTop += center ? up - (a.height - b.height) / 2 : up < 0 ? up - 8 : up + b.height - a.height + 8;
-  if (left < 0 || left + b.width > a.width) box.scrollLeft += left < 0 || b.width > a.width ? left - 12 : left + b.width - a.width + 12;
+  const a = box.getBoundingClientRect(),
+    b = node.getBoundingClientRect();
+  const up = b.top - a.top,
+    left = b.left - a.left;
+  if (up < 0 || up + b.height > a.height)
+    box.scrollTop += center ? up - (a.height - b.height) / 2 : up < 0 ? up - 8 : up + b.height - a.height + 8;
+  if (left < 0 || left + b.width > a.width)
+    box.scrollLeft += left < 0 || b.width > a.width ? left - 12 : left + b.width - a.width + 12;
 }
 
 export async function copyText(text) {
@@ -62,7 +66,8 @@ export function roving(box, selector, { vertical = true, enter = null } = {}) {
     stop.setAttribute("tabindex", "0");
   };
   box.addEventListener("keydown", (event) => {
-    const all = items(), at = all.indexOf(event.target.closest(selector));
+    const all = items(),
+      at = all.indexOf(event.target.closest(selector));
     if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
     const [back, on] = vertical ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];
     const to = { [back]: at - 1, [on]: at + 1, Home: 0, End: all.length - 1 }[event.key];

@@ -9,7 +9,9 @@ const NOTES = { skipped: "skipped", failed: "failed", empty: "empty" };
 export function paintCode(box, text, marks = [], open = "") {
   const painted = tokenize(text, open);
   for (const piece of withMarks(painted.tokens, marks)) {
-    const cls = [piece.kind && `dyn-t-${piece.kind}`, piece.mark && `dyn-mark dyn-mark-${piece.mark.outcome}`].filter(Boolean).join(" ");
+    const cls = [piece.kind && `dyn-t-${piece.kind}`, piece.mark && `dyn-mark dyn-mark-${piece.mark.outcome}`]
+      .filter(Boolean)
+      .join(" ");
     box.append(cls ? h("span", { cls, text: piece.text, "data-id": piece.mark && piece.mark.id }) : piece.text);
   }
   return painted.open;
@@ -34,8 +36,26 @@ function row(line, previous, box) {
   const note = line.marks ? line.reason : first ? NOTES[state] || "" : "";
   const code = h("code");
   box.open = paintCode(code, line.text, line.marks || [], box.open);
-  return h("div", { cls: `dyn-ln ${tone}`, role: "option", "aria-selected": "false", tabindex: "-1", title: line.reason, "data-line": line.line, "data-id": line.marks ? line.marks[0].id : line.id },
-    h("span", { cls: `dyn-no${line.region ? ` dyn-in-${line.region[0]}` : ""}`, title: line.region && line.region[1], text: line.line }), badge(line), code, note ? h("span", { cls: "dyn-note", text: note }) : h("span"));
+  return h(
+    "div",
+    {
+      cls: `dyn-ln ${tone}`,
+      role: "option",
+      "aria-selected": "false",
+      tabindex: "-1",
+      title: line.reason,
+      "data-line": line.line,
+      "data-id": line.marks ? line.marks[0].id : line.id,
+    },
+    h("span", {
+      cls: `dyn-no${line.region ? ` dyn-in-${line.region[0]}` : ""}`,
+      title: line.region && line.region[1],
+      text: line.line,
+    }),
+    badge(line),
+    code,
+    note ? h("span", { cls: "dyn-note", text: note }) : h("span"),
+  );
 }
 
 export function lensView(select) {
@@ -65,9 +85,20 @@ export function lensView(select) {
           const node = row(line, line.gap ? null : previous, state);
           rows.push({ node, line, file: file.file });
           previous = line;
-          return line.gap ? [h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }), node] : node;
+          return line.gap
+            ? [h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }), node]
+            : node;
         });
-        parts.push(h("div", { role: "group", "aria-label": file.label }, content.lens.length > 1 ? h("div", { cls: "dyn-file", title: file.file, text: file.label, role: "presentation" }) : null, ...lines));
+        parts.push(
+          h(
+            "div",
+            { role: "group", "aria-label": file.label },
+            content.lens.length > 1
+              ? h("div", { cls: "dyn-file", title: file.file, text: file.label, role: "presentation" })
+              : null,
+            ...lines,
+          ),
+        );
       }
       box.replaceChildren(...parts);
       if (rows[0]) mark(rows[0].node);
@@ -76,8 +107,15 @@ export function lensView(select) {
     light(content, id) {
       const detail = content.details[id] || {};
       const number = detail.kind === "graph" ? Number(detail.title.replace(/\D/g, "")) : -1;
-      const on = rows.filter(({ line, file }) => line.id === id || (line.marks || []).some((m) => m.id === id) || (line.graphs || []).includes(number) ||
-        (!["break", "graph"].includes(detail.kind) && detail.line === line.line && detail.file === file)).map((row) => row.node);
+      const on = rows
+        .filter(
+          ({ line, file }) =>
+            line.id === id ||
+            (line.marks || []).some((m) => m.id === id) ||
+            (line.graphs || []).includes(number) ||
+            (!["break", "graph"].includes(detail.kind) && detail.line === line.line && detail.file === file),
+        )
+        .map((row) => row.node);
       lamps(on);
       if (on.length) mark(on[0]);
       return () => reveal(box, on[0], true);

@@ -10,9 +10,12 @@ export function search(content, query) {
     if (detail.kind === "fold") continue;
     if (line) {
       const number = Number(line[1]);
-      const atLine = content.lens.some((f) => f.lines.some((l) => l.line === number && (l.id === id || (l.marks || []).some((m) => m.id === id))));
+      const atLine = content.lens.some((f) =>
+        f.lines.some((l) => l.line === number && (l.id === id || (l.marks || []).some((m) => m.id === id))),
+      );
       if (detail.line === number || atLine) found.push(id);
-    } else if (`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words)) found.push(id);
+    } else if (`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))
+      found.push(id);
   }
   return found;
 }
@@ -22,14 +25,18 @@ export function step(picture, id, key) {
   const all = [...picture.groups, ...picture.boxes];
   const here = all.find((shape) => shape.id === id);
   if (!here) return all.length ? all[0].id : "";
-  const middle = (shape) => [shape.x + shape.w / 2, shape.kind === "graph" || shape.kind === "break" || shape.kind === "fold" ? shape.y + shape.h / 2 : shape.y + 12];
+  const middle = (shape) => [
+    shape.x + shape.w / 2,
+    shape.kind === "graph" || shape.kind === "break" || shape.kind === "fold" ? shape.y + shape.h / 2 : shape.y + 12,
+  ];
   const [x, y] = middle(here);
   const linked = new Set();
   for (const arrow of picture.arrows) {
     if (arrow.source === id) linked.add(arrow.target);
     if (arrow.target === id) linked.add(arrow.source);
   }
-  let best = "", least = Infinity;
+  let best = "",
+    least = Infinity;
   for (const shape of all) {
     if (shape.id === id) continue;
     const [a, b] = middle(shape);
@@ -58,9 +65,11 @@ export const linkTo = (id, part) => `#${id}${part ? "/" + part : ""}`;
 
 // Changes that wait for "Run again".
 export function pending() {
-  const settings = {}, regions = new Map();
+  const settings = {},
+    regions = new Map();
   return {
-    settings, regions,
+    settings,
+    regions,
     set(name, value, now) {
       if (value === now) delete settings[name];
       else settings[name] = value;
@@ -69,8 +78,16 @@ export function pending() {
       if (regions.get(target) === set) regions.delete(target);
       else regions.set(target, set);
     },
-    get count() { return Object.keys(settings).length + regions.size; },
-    request() { return { kind: "run_again", settings: { ...settings }, regions: [...regions].map(([target, set]) => ({ target, set })) }; },
+    get count() {
+      return Object.keys(settings).length + regions.size;
+    },
+    request() {
+      return {
+        kind: "run_again",
+        settings: { ...settings },
+        regions: [...regions].map(([target, set]) => ({ target, set })),
+      };
+    },
     clear() {
       for (const name of Object.keys(settings)) delete settings[name];
       regions.clear();
@@ -83,7 +100,9 @@ export function rounded(points, radius = 7) {
   let path = `M${points[0][0]} ${points[0][1]}`;
   for (let i = 1; i + 1 < points.length; i++) {
     const [[ax, ay], [x, y], [bx, by]] = points.slice(i - 1, i + 2);
-    const before = Math.hypot(ax - x, ay - y), after = Math.hypot(bx - x, by - y), r = Math.min(radius, before / 2, after / 2);
+    const before = Math.hypot(ax - x, ay - y),
+      after = Math.hypot(bx - x, by - y),
+      r = Math.min(radius, before / 2, after / 2);
     if (r < 0.5) path += `L${x} ${y}`;
     else {
       const part = (from, to, length) => (to + ((from - to) * r) / length).toFixed(1);
@@ -100,4 +119,9 @@ export const unzipped = (data) => {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 };
 
-export const clock = (seconds) => (seconds < 0.1 ? `${Math.round(seconds * 1000)} ms` : seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`);
+export const clock = (seconds) =>
+  seconds < 0.1
+    ? `${Math.round(seconds * 1000)} ms`
+    : seconds < 10
+      ? `${seconds.toFixed(1)} s`
+      : `${Math.round(seconds)} s`;

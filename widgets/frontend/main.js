@@ -17,18 +17,39 @@ const GONE = "kernel gone: run the cell again";
 /** @param {import("./view").Host} host */
 function mount(root, host) {
   const view = h("div", { cls: "dyn" });
-  let selected = "", shown = "", drawnFor = null;
+  let selected = "",
+    shown = "",
+    drawnFor = null;
   const ctx = {
-    host, pending: pending(), content: null, local: "", gone: false,
-    select, point: (file, line) => lens.point(file, line), has: (id) => Boolean(ctx.content && ctx.content.details[id]),
+    host,
+    pending: pending(),
+    content: null,
+    local: "",
+    gone: false,
+    select,
+    point: (file, line) => lens.point(file, line),
+    has: (id) => Boolean(ctx.content && ctx.content.details[id]),
     canRun: () => Boolean(host.get("can_run_again")) && !ctx.gone,
-    changed: () => { header.drawControls(); if (ctx.content) detail.show(ctx.content, selected); },
+    changed: () => {
+      header.drawControls();
+      if (ctx.content) detail.show(ctx.content, selected);
+    },
     link: (id, part) => host.link(linkTo(id, part)),
     request,
   };
   const open = () => detail.node.focus({ preventScroll: false });
-  const header = headerView(ctx), breaks = breaksView(select, open), time = timeView(select, open), lens = lensView(select), split = splitView(select, open), detail = detailView(ctx);
-  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Source" })), lens.node);
+  const header = headerView(ctx),
+    breaks = breaksView(select, open),
+    time = timeView(select, open),
+    lens = lensView(select),
+    split = splitView(select, open),
+    detail = detailView(ctx);
+  const source = h(
+    "section",
+    { cls: "dyn-lens", "aria-label": "source" },
+    h("div", { cls: "dyn-bar" }, h("h2", { text: "Source" })),
+    lens.node,
+  );
   view.append(header.node, breaks.node, time.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
   root.replaceChildren(view);
   const stopTheme = followTheme(view);
@@ -98,15 +119,28 @@ function mount(root, host) {
   });
   const stops = [
     host.on("content", draw),
-    host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light(); } }),
+    host.on("selected", () => {
+      const id = host.get("selected");
+      if (id !== selected && ctx.has(id)) {
+        selected = id;
+        light();
+      }
+    }),
     host.on("now", header.drawProgress),
-    ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => {
-      if (name === "settings") clear();
-      if (name === "can_run_again" && ctx.content) detail.show(ctx.content, selected);
-      header.drawControls();
-      header.drawNotes();
-    })),
-    ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
+    ...["settings", "busy", "can_run_again", "command"].map((name) =>
+      host.on(name, () => {
+        if (name === "settings") clear();
+        if (name === "can_run_again" && ctx.content) detail.show(ctx.content, selected);
+        header.drawControls();
+        header.drawNotes();
+      }),
+    ),
+    ...["status", "edited", "diff", "printed"].map((name) =>
+      host.on(name, () => {
+        ctx.local = "";
+        header.drawNotes();
+      }),
+    ),
   ];
   // The connection changed: where nobody answers any more, nothing may look alive.
   const gone = () => {
@@ -115,12 +149,20 @@ function mount(root, host) {
     ctx.local = GONE;
     draw();
   };
-  if (host.connection) stops.push(host.connection(() => host.ask({ kind: "ping" }, PATIENCE).then((answer) => { if (answer === "gone") gone(); })));
+  if (host.connection)
+    stops.push(
+      host.connection(() =>
+        host.ask({ kind: "ping" }, PATIENCE).then((answer) => {
+          if (answer === "gone") gone();
+        }),
+      ),
+    );
   const follow = (hash) => {
     const link = parseLink(hash);
     if (!link) return;
     if (link.part) {
-      const content = host.get("content"), at = content && content.details[link.id];
+      const content = host.get("content"),
+        at = content && content.details[link.id];
       if (at) detail.choose(at.kind, link.part);
     }
     selected = link.id;
@@ -139,11 +181,15 @@ function mount(root, host) {
 
 // In a notebook: traits of the Python side, and messages that are answered.
 function widgetHost(model) {
-  let next = 0, content = null, turn = 0;
-  const waiting = new Map(), draws = new Set();
+  let next = 0,
+    content = null,
+    turn = 0;
+  const waiting = new Map(),
+    draws = new Set();
   // A large model comes compressed; where a newer one came meanwhile, it is that which is drawn.
   const read = () => {
-    const given = model.get("content"), mine = ++turn;
+    const given = model.get("content"),
+      mine = ++turn;
     const put = (whole) => {
       if (mine !== turn) return;
       content = whole;
@@ -163,7 +209,11 @@ function widgetHost(model) {
     get: (name) => (name === "content" ? content : model.get(name)),
     set(name, value) {
       model.set(name, value);
-      try { model.save_changes(); } catch { /* no kernel: the selection goes on in the browser */ }
+      try {
+        model.save_changes();
+      } catch {
+        /* no kernel: the selection goes on in the browser */
+      }
     },
     on(name, act) {
       if (name === "content") {
@@ -184,13 +234,22 @@ function widgetHost(model) {
       kernel.interrupt();
       return true;
     },
-    ask: (message, patience) => new Promise((resolve) => {
-      const id = `${Date.now()}-${next++}`;
-      const settle = (answer) => { waiting.delete(id); clearTimeout(timer); resolve(answer); };
-      const timer = setTimeout(() => settle("gone"), patience);
-      waiting.set(id, settle);
-      try { model.send({ ...message, id }); } catch { settle("gone"); }
-    }),
+    ask: (message, patience) =>
+      new Promise((resolve) => {
+        const id = `${Date.now()}-${next++}`;
+        const settle = (answer) => {
+          waiting.delete(id);
+          clearTimeout(timer);
+          resolve(answer);
+        };
+        const timer = setTimeout(() => settle("gone"), patience);
+        waiting.set(id, settle);
+        try {
+          model.send({ ...message, id });
+        } catch {
+          settle("gone");
+        }
+      }),
     close() {
       model.off("msg:custom", heard);
       model.off("change:content", read);
@@ -204,11 +263,19 @@ function pageHost(content) {
   return {
     live: false,
     get: (name) => values[name],
-    set: (name, value) => { values[name] = value; },
+    set: (name, value) => {
+      values[name] = value;
+    },
     on: () => () => {},
     // later, as a browser takes its time for it
-    link: (hash) => { clearTimeout(values.link); values.link = setTimeout(() => history.replaceState(null, "", hash)); },
-    hash: (act) => { addEventListener("hashchange", () => act(location.hash)); return location.hash; },
+    link: (hash) => {
+      clearTimeout(values.link);
+      values.link = setTimeout(() => history.replaceState(null, "", hash));
+    },
+    hash: (act) => {
+      addEventListener("hashchange", () => act(location.hash));
+      return location.hash;
+    },
     ask: async () => "gone",
     close: () => {},
   };

@@ -1,7 +1,8 @@
 // Light or dark, as the host says: JupyterLab, VS Code, Colab, marimo, else the system.
 
 export function hostTheme(doc, prefersDark) {
-  const body = doc.body, root = doc.documentElement;
+  const body = doc.body,
+    root = doc.documentElement;
   const lab = body && body.dataset.jpThemeLight;
   if (lab) return lab === "false" ? "dark" : "light";
   const names = `${body ? body.className : ""} ${root.className} ${(body && body.dataset.vscodeThemeKind) || ""}`;
@@ -18,9 +19,14 @@ export function hostTheme(doc, prefersDark) {
 // Keep `data-theme` of the view right while the host changes; returns how to stop.
 export function followTheme(view) {
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const apply = () => { view.dataset.theme = hostTheme(document, system.matches); };
+  const apply = () => {
+    view.dataset.theme = hostTheme(document, system.matches);
+  };
   const watch = new MutationObserver(apply);
-  const options = { attributes: true, attributeFilter: ["class", "theme", "data-theme", "data-jp-theme-light", "data-vscode-theme-kind"] };
+  const options = {
+    attributes: true,
+    attributeFilter: ["class", "theme", "data-theme", "data-jp-theme-light", "data-vscode-theme-kind"],
+  };
   watch.observe(document.documentElement, options);
   watch.observe(document.body, options);
   system.addEventListener("change", apply);

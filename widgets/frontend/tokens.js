@@ -1,13 +1,19 @@
 // A small tokenizer for Python source: enough for colours, line by line, with strings that span lines.
 
-const KEYWORDS = new Set(("False None True and as assert async await break class continue def del elif else except finally for from " +
-  "global if import in is lambda match nonlocal not or pass raise return try while with yield").split(" "));
-const TOKEN = /(#.*)|([rbfuRBFU]{0,2}(?:"""|'''))|([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))|(\b\d[\w.]*)|(@[\w.]+)|([^\W\d]\w*)/uy;
+const KEYWORDS = new Set(
+  (
+    "False None True and as assert async await break class continue def del elif else except finally for from " +
+    "global if import in is lambda match nonlocal not or pass raise return try while with yield"
+  ).split(" "),
+);
+const TOKEN =
+  /(#.*)|([rbfuRBFU]{0,2}(?:"""|'''))|([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))|(\b\d[\w.]*)|(@[\w.]+)|([^\W\d]\w*)/uy;
 
 // [[text, kind]] of one line; `open` is the quote of a string that began on an earlier line.
 export function tokenize(line, open = "") {
   const out = [];
-  let at = 0, plain = "";
+  let at = 0,
+    plain = "";
   const push = (text, kind) => {
     if (plain) out.push([plain, ""]);
     plain = "";
@@ -31,7 +37,8 @@ export function tokenize(line, open = "") {
     const [text, comment, triple, string, number, decorator, name] = match;
     at += text.length;
     if (triple) {
-      const quote = triple.slice(-3), end = line.indexOf(quote, at);
+      const quote = triple.slice(-3),
+        end = line.indexOf(quote, at);
       if (end < 0) {
         push(line.slice(at - text.length), "str");
         return { tokens: out, open: quote };
@@ -56,7 +63,8 @@ export function withMarks(tokens, marks) {
   const out = [];
   let column = 0;
   for (const [text, kind] of tokens) {
-    let run = "", mark = null;
+    let run = "",
+      mark = null;
     for (const char of text) {
       const here = marks.find((m) => column >= m.start && column < m.end) || null;
       if (run && here !== mark) {
