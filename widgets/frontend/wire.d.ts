@@ -1,4 +1,4 @@
-// The model that comes from the kernel; the other side is widgets/wire.py (a test compares the two).
+// The model that comes from the kernel. The interfaces are those of widgets/wire.py; a test compares the two.
 
 export interface LensMark {
   id: string;
@@ -6,6 +6,7 @@ export interface LensMark {
   end: number;
   outcome: string;
 }
+
 export interface LensLine {
   line: number;
   text: string;
@@ -17,11 +18,13 @@ export interface LensLine {
   id?: string;
   region?: string[];
 }
+
 export interface LensFile {
   file: string;
   label: string;
   lines: LensLine[];
 }
+
 export interface Shape {
   id: string;
   kind: string;
@@ -40,6 +43,7 @@ export interface Shape {
   holds?: string[];
   inside?: Picture;
 }
+
 export interface Arrow {
   source: string;
   target: string;
@@ -49,6 +53,7 @@ export interface Arrow {
   at?: number[];
   full: string;
 }
+
 export interface Picture {
   width: number;
   height: number;
@@ -58,6 +63,7 @@ export interface Picture {
   folded: string;
   engine: string;
 }
+
 export interface FxNode {
   name: string;
   op: string;
@@ -72,6 +78,7 @@ export interface FxNode {
   time?: string;
   heat?: number;
 }
+
 export interface FxPicture {
   width: number;
   height: number;
@@ -83,6 +90,7 @@ export interface FxPicture {
   edges: number[][][];
   folds?: FxFold[];
 }
+
 export interface FxFold {
   name: string;
   first: number;
@@ -90,31 +98,50 @@ export interface FxFold {
   inside: FxPicture;
   heat?: number;
 }
+
 export interface FxBody {
   nodes: FxNode[];
   picture: FxPicture;
 }
+
 export interface Bar {
   label: string;
   value: string;
   part: number;
 }
+
 export interface BarGroup {
   title: string;
   bars: Bar[];
 }
+
 export interface RunBody {
   graph: string;
   text: string[];
   groups: BarGroup[];
   code: string;
 }
-export interface Part {
+
+export interface Part<Kind, Body> {
   key: string;
   name: string;
-  kind: "prose" | "code" | "source" | "stack" | "graph" | "list" | "issue" | "run";
-  body: unknown;
+  kind: Kind;
+  body: Body;
 }
+
+export type AnyPart =
+  | Part<"prose", ProseBody>
+  | Part<"code", CodeBody>
+  | Part<"source", SourceBody>
+  | Part<"stack", StackEntry[]>
+  | Part<"graph", FxBody>
+  | Part<"list", string[][]>
+  | Part<"issue", string>
+  | Part<"run", RunBody>;
+export type ProseBody = { text: string[]; todo: string[]; code: string[] };
+export type CodeBody = { text: string; lang: string; start?: number };
+export type SourceBody = { file: string; start: number; end: number };
+export type StackEntry = { place: string; file: string; line: number; function: string; source: string };
 export interface Detail {
   kind: string;
   title: string;
@@ -122,12 +149,13 @@ export interface Detail {
   place: string;
   copy: string;
   facts: string[][];
-  parts: Part[];
+  parts: AnyPart[];
   links?: string[][];
   target?: string;
   file?: string;
   line?: number;
 }
+
 export interface Row {
   id: string;
   place: string;
@@ -141,6 +169,7 @@ export interface Row {
   target: string;
   cost?: string;
 }
+
 export interface TimeSegment {
   kind: string;
   lane: number;
@@ -151,18 +180,21 @@ export interface TimeSegment {
   id: string;
   tone?: number;
 }
+
 export interface Share {
   name: string;
   kind: string;
   part: number;
   full: string;
 }
+
 export interface InputRow {
   arguments: string;
   outcome: string;
   words: string;
   id: string;
 }
+
 export interface TimeLine {
   total: string;
   calls: number;
@@ -178,12 +210,14 @@ export interface TimeLine {
   inputs: InputRow[];
   inputs_told: string;
 }
+
 export interface Chip {
   text: string;
   kind: string;
   id?: string;
   full?: string;
 }
+
 export interface ViewModel {
   schema: number;
   headline: string;
