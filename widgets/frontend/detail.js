@@ -267,7 +267,7 @@ export function detailView(ctx) {
       const props = {
         "aria-pressed": String(ctx.pending.regions.get(target) === set),
         "data-set": set,
-        title: `${effect} ${where}, at the next run`,
+        title: `${effect} ${where}, in the next run`,
       };
       box.append(button("dyn-btn", `${word} ${where}`, choose, props));
     }
@@ -277,7 +277,7 @@ export function detailView(ctx) {
   /** What stands where nothing is selected. @param {ViewModel} content */
   function hint(content) {
     if (Object.keys(content.details).length) return "Select a line of the source or a part of the split graph.";
-    return ctx.host.get("busy") ? "Nothing was compiled yet." : "Nothing was compiled.";
+    return ctx.host.get("busy") ? "Nothing has been compiled yet." : "Nothing was compiled.";
   }
 
   /** @param {Detail} detail */

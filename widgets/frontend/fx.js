@@ -74,7 +74,7 @@ function listView(nodes, point, start) {
       cls: `dyn-fxlist${nodes.some((node) => node.time) ? " dyn-timed" : ""}`,
       tabindex: "0",
       role: "group",
-      "aria-label": `${nodes.length} nodes, arrow keys choose`,
+      "aria-label": `${nodes.length} nodes; use the arrow keys to choose one`,
       style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px`,
     },
     inner,
@@ -328,7 +328,7 @@ function legend(nodes) {
   const kinds = [...new Set(nodes.map((node) => node.kind))];
   const entries = kinds.map((kind) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${kind}` }), KINDS[kind] || kind));
   const timed = nodes.some((node) => node.time);
-  const heat = timed && h("span", {}, h("i", { cls: "dyn-heatkey" }), "time alone, eager");
+  const heat = timed && h("span", {}, h("i", { cls: "dyn-heatkey" }), "eager time of each op");
   return h("div", { cls: "dyn-legend" }, ...entries, heat);
 }
 

@@ -98,7 +98,7 @@ export function headerView(ctx) {
     const off = given(name) === null ? null : false;
     const moot = name === "error_on_graph_break" && value("fullgraph") === true;
     const cls = `dyn-switch${changedClass(name)}${moot ? " dyn-moot" : ""}`;
-    const title = moot ? "has no effect: fullgraph wins" : null;
+    const title = moot ? "has no effect: fullgraph takes precedence" : null;
     const flip = () => change(name, on ? off : true);
     return button(cls, name, flip, { role: "switch", "aria-checked": String(on), title });
   }
@@ -230,7 +230,7 @@ export function headerView(ctx) {
     const lines = [];
     if (ctx.local) lines.push([ctx.local, "warning"]);
     else if (status.text) lines.push([status.text, status.kind]);
-    if (host.get("edited")) lines.push(["the cell was edited since this run", "warning"]);
+    if (host.get("edited")) lines.push(["the cell has been edited since this run", "warning"]);
     for (const text of ctx.content ? ctx.content.notes : []) lines.push([text, "note"]);
     notes.replaceChildren(
       ...lines.map(([text, kind]) => {

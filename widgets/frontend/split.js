@@ -17,13 +17,13 @@ const LEGEND = [
   ["break", "graph break"],
   ["allowed", "allowed break"],
   ["compiled", "frame"],
-  ["recompile", "compiled again"],
+  ["recompile", "recompiled"],
   ["skipped", "skipped frame"],
   ["failed", "failed frame"],
   ["cached", "cached frame"],
   ["fold", "folded"],
   ["empty", "empty frame"],
-  ["hits", "same break, met again"],
+  ["hits", "same break, hit again"],
   ["allow", "region: breaks allowed"],
   ["error", "region: breaks are errors"],
 ];
@@ -165,7 +165,7 @@ const arrowLabel = ({ label: text, at }) => at && label("dyn-label", at[0], at[1
 function drawPicture(picture, name) {
   const n = ++serial;
   const ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits: `dyn-tipb-${n}` };
-  const description = `split graph of ${name}; arrow keys follow the arrows`;
+  const description = `split graph of ${name}; use the arrow keys to follow the arrows`;
   return s(
     "svg",
     { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": description },

@@ -128,9 +128,9 @@ export function timeView(select, open) {
     "div",
     { cls: "dyn-bar" },
     title,
-    zoomer("−", "show more of the call", 1 / ZOOM),
-    zoomer("+", "show less of the call, larger", ZOOM),
-    zoomer("fit", "the whole call", 0),
+    zoomer("−", "zoom out of the call", 1 / ZOOM),
+    zoomer("+", "zoom in on the call", ZOOM),
+    zoomer("fit", "show the whole call", 0),
   );
   const node = h("section", { cls: "dyn-time", "aria-label": "run time" }, bar, summary, shares, pane, inputs);
   const markSelected = exclusive("aria-selected");

@@ -67,42 +67,42 @@ kind:"unfolded",w:fold.w+wider,h:fold.h+higher};return{width:picture.width+wider
 groups.map(moved),frame,...inside.groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture.
 arrows.map(rerouted),...inside.arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.
 points.map(move),at:arrow.at&&move(arrow.at)}}var STRIP=20,CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],
-["recompile","compiled again"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["fold","\
-folded"],["empty","empty frame"],["hits","same break, met again"],["allow","region: breaks allowed"],["error","region: b\
-reaks are errors"]],serial=0;function triangle({x,y,h:h2},open){let d=open?`M${x+11} ${y+14}h9l-4.5 6z`:`M${x+13} ${y+h2/
-2-4.5}v9l6 -4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold){let{x,y,w,h:h2,title,note}=fold;return[s(
-"rect",{cls:"dyn-main",x,y,width:w,height:h2,rx:8}),triangle(fold,!0),label("dyn-strong",x+26,y+21,title),label("dyn-sof\
-t",x+w-12,y+21,note,"end")]}function groupShape(group,ids){if(group.kind==="unfolded")return openShape(group);let{x,y,w,
-h:h2,lines=[],kind}=group,skipped=kind==="skipped",head={x:x+5,y:y+5,width:w-10,height:26+16*lines.length,rx:5};return[group.
-badge==="recompile"&&s("rect",{cls:"dyn-frame",x:x+4,y:y-4,width:w,height:h2,rx:8}),s("rect",{cls:"dyn-frame dyn-main",x,
-y,width:w,height:h2,rx:8,fill:skipped&&`url(#${ids.hatch})`}),skipped&&s("rect",{cls:"dyn-under",...head}),label("dyn-na\
-me",x+12,y+22,group.title),label("dyn-soft dyn-mono",x+w-12,y+22,group.note,"end"),...lines.map((text,i)=>label("dyn-sof\
-t",x+12,y+40+16*i,text))]}function boxShape(box){let{x,w}=box,isBreak=box.kind==="break",strip=isBreak&&box.region?STRIP:
-0,top=box.y+strip,height=box.h-strip,inset=isBreak?14:12,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",
-{cls:"dyn-area",x:x-6,y:box.y,width:w+12,height:box.h+6,rx:8}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s(
-"rect",{cls:"dyn-main",x,y:top,width:w,height,rx:isBreak?height/2:5}),shift>0&&triangle(box,!1),label("dyn-strong",x+inset+
-shift,y,box.title),label("dyn-soft",x+w-inset,y,box.note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-no\
-de dyn-k-${shape.kind}`,shape.tone!==void 0&&`dyn-g${shape.tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dy\
-n-r-${shape.region}`].filter(Boolean).join(" "),role:"button","aria-pressed":"false","aria-expanded":shape.inside?String(
-shape.kind==="unfolded"):null,tabindex:"-1","data-id":shape.id};return s("g",props,s("title",{text:shape.full}),...parts)}
-function definitions(ids){let pattern={width:8,height:8,patternUnits:"userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s(
-"pattern",{id:ids.hatch,...pattern},s("rect",{width:8,height:8,cls:"dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-h\
-atch-b"})),tip=(id,cls)=>s("marker",{id,...{markerWidth:8,markerHeight:8,refX:7,refY:4,orient:"auto",markerUnits:"userSp\
-aceOnUse"}},s("path",{d:"M0 0.5L8 4L0 7.5z",cls}));return s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-ti\
-p dyn-tip-hits"))}function arrowPath(arrow,ids){let props={cls:`dyn-arrow dyn-a-${arrow.kind}`,d:rounded(arrow.points),"\
-marker-end":`url(#${arrow.kind==="hits"?ids.hits:ids.soft})`,"data-s":arrow.source,"data-t":arrow.target};return s("path",
-props,s("title",{text:arrow.full}))}var arrowLabel=({label:text,at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,name){
-let n=++serial,ids={hatch:`dyn-hatch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}\
-; arrow keys follow the arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-labe\
-l":description},definitions(ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids))),picture.arrows.map(arrow=>arrowPath(
-arrow,ids)),picture.boxes.map(box=>shapeNode(box,boxShape(box))),picture.arrows.map(arrowLabel))}function legendOf(picture){
-let shapes=[...picture.groups,...picture.boxes],kinds=new Set(shapes.flatMap(({kind,badge,region})=>[kind,badge,region]));
-return picture.arrows.some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.filter(([kind])=>kinds.has(kind)).map(([
-kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.
-addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||
-(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.
-buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&
-([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){
+["recompile","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["fold","fold\
+ed"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],["error","region: break\
+s are errors"]],serial=0;function triangle({x,y,h:h2},open){let d=open?`M${x+11} ${y+14}h9l-4.5 6z`:`M${x+13} ${y+h2/2-4.5}\
+v9l6 -4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold){let{x,y,w,h:h2,title,note}=fold;return[s("rect",
+{cls:"dyn-main",x,y,width:w,height:h2,rx:8}),triangle(fold,!0),label("dyn-strong",x+26,y+21,title),label("dyn-soft",x+w-
+12,y+21,note,"end")]}function groupShape(group,ids){if(group.kind==="unfolded")return openShape(group);let{x,y,w,h:h2,lines=[],
+kind}=group,skipped=kind==="skipped",head={x:x+5,y:y+5,width:w-10,height:26+16*lines.length,rx:5};return[group.badge==="\
+recompile"&&s("rect",{cls:"dyn-frame",x:x+4,y:y-4,width:w,height:h2,rx:8}),s("rect",{cls:"dyn-frame dyn-main",x,y,width:w,
+height:h2,rx:8,fill:skipped&&`url(#${ids.hatch})`}),skipped&&s("rect",{cls:"dyn-under",...head}),label("dyn-name",x+12,y+
+22,group.title),label("dyn-soft dyn-mono",x+w-12,y+22,group.note,"end"),...lines.map((text,i)=>label("dyn-soft",x+12,y+40+
+16*i,text))]}function boxShape(box){let{x,w}=box,isBreak=box.kind==="break",strip=isBreak&&box.region?STRIP:0,top=box.y+
+strip,height=box.h-strip,inset=isBreak?14:12,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",{cls:"dyn-a\
+rea",x:x-6,y:box.y,width:w+12,height:box.h+6,rx:8}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s("rect",{cls:"\
+dyn-main",x,y:top,width:w,height,rx:isBreak?height/2:5}),shift>0&&triangle(box,!1),label("dyn-strong",x+inset+shift,y,box.
+title),label("dyn-soft",x+w-inset,y,box.note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-node dyn-k-${shape.
+kind}`,shape.tone!==void 0&&`dyn-g${shape.tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dyn-r-${shape.region}`].
+filter(Boolean).join(" "),role:"button","aria-pressed":"false","aria-expanded":shape.inside?String(shape.kind==="unfolde\
+d"):null,tabindex:"-1","data-id":shape.id};return s("g",props,s("title",{text:shape.full}),...parts)}function definitions(ids){
+let pattern={width:8,height:8,patternUnits:"userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s("pattern",{id:ids.hatch,
+...pattern},s("rect",{width:8,height:8,cls:"dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-hatch-b"})),tip=(id,cls)=>s(
+"marker",{id,...{markerWidth:8,markerHeight:8,refX:7,refY:4,orient:"auto",markerUnits:"userSpaceOnUse"}},s("path",{d:"M0\
+ 0.5L8 4L0 7.5z",cls}));return s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits"))}function arrowPath(arrow,ids){
+let props={cls:`dyn-arrow dyn-a-${arrow.kind}`,d:rounded(arrow.points),"marker-end":`url(#${arrow.kind==="hits"?ids.hits:
+ids.soft})`,"data-s":arrow.source,"data-t":arrow.target};return s("path",props,s("title",{text:arrow.full}))}var arrowLabel=({
+label:text,at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,name){let n=++serial,ids={hatch:`d\
+yn-hatch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}; use the arrow keys to foll\
+ow the arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-label":description},definitions(
+ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids))),picture.arrows.map(arrow=>arrowPath(arrow,ids)),picture.
+boxes.map(box=>shapeNode(box,boxShape(box))),picture.arrows.map(arrowLabel))}function legendOf(picture){let shapes=[...picture.
+groups,...picture.boxes],kinds=new Set(shapes.flatMap(({kind,badge,region})=>[kind,badge,region]));return picture.arrows.
+some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.filter(([kind])=>kinds.has(kind)).map(([kind,text])=>h("span",
+{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.addEventListener("po\
+interdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||(drag={x,y,left:pane.
+scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.buttons&1))return;
+let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&([pane.scrollLeft,
+pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){
 let icon=(text,name,act)=>button("dyn-btn dyn-icon",text,act,{"aria-label":name,title:name}),pane=h("div",{cls:"dyn-pane",
 tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search t\
 he split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),foldButton=button("dyn-btn","",()=>redraw(
@@ -150,29 +150,29 @@ full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-dot"}),h("b",{te
 "placeholder"?"input":node.target}),h("span",{cls:"dyn-took",style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-v\
 al",text:node.value}),h("span",{cls:"dyn-at",text:node.place||""}))}function listView(nodes,point,start){let inner=h("di\
 v",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?"\
- dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length} nodes, arrow keys choose`,style:`height:${Math.
-min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row=rows.get(i);row&&row.setAttribute(
-"aria-pressed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){
-let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);
-for(let[i,row]of rows)i>=first&&i<end||(row.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(
-i))continue;let row=listRow(nodes[i],i,i===now,()=>choose(i));rows.set(i,row),added.push(row)}inner[first<from?"prepend":
-"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,
-End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&
-(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
-()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.
-map(([x,y,w,h2],i)=>boxOf(picture,nodes,i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.
-joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.
-filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){let fold=picture.folds?.[i],at=fold?fold.
-first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.notes[i]};return fold?{...shape,id:`${at}\
-+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,inside:drawingOf(
-fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box){if(box.kind==="unfolded")return openShape(
-box);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind==="outpu\
-t"?14:5});if(box.inside){let[name,count]=[label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)];return[rectangle,
-triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/2+4),title,"middle"),label(
-"dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,"middle")]}function boxNode(box,open){let hot=box.
-heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(
-box),role:"button",tabindex:"-1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("tit\
-le",{text:box.full+(box.place?`
+ dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length} nodes; use the arrow keys to choose one`,style:`\
+height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row=rows.get(i);
+row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),
+press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.
+ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||(row.remove(),rows.delete(i));let added=[];for(let i=first;i<
+end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,i===now,()=>choose(i));rows.set(i,row),added.push(row)}inner[first<
+from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-
+1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.
+clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scr\
+oll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture,nodes){let{width,height}=picture,
+boxes=picture.boxes.map(([x,y,w,h2],i)=>boxOf(picture,nodes,i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,
+target]=picture.joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,groups:[],
+boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){let fold=picture.folds?.[i],
+at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.notes[i]};return fold?{...shape,
+id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,
+inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box){if(box.kind==="unfold\
+ed")return openShape(box);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="\
+input"||kind==="output"?14:5});if(box.inside){let[name,count]=[label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)];
+return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/2+4),title,
+"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,"middle")]}function boxNode(box,open){
+let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolde\
+d":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.
+id)):null},title=s("title",{text:box.full+(box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape2(box))}function pictureView({picture,nodes},point,name,open,changed){
 let whole=drawingOf(picture,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
 get(id);function draw(){let drawing=unfolded(whole,open);boxes=[...drawing.groups,...drawing.boxes].sort((a,b)=>a.at-b.at),
@@ -193,8 +193,8 @@ return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode"
 {preventScroll:!0}),reveal(pane,part.querySelector(to.kind==="unfolded"?"text":"rect"))}else return;handled(event)}),draw(),
 requestAnimationFrame(()=>{pane.scrollLeft=(pane.scrollWidth-pane.clientWidth)/2}),{pane,foldAll:()=>{open.clear(),draw()}}}
 function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},h("i",{cls:`dyn-dot dy\
-n-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-heatkey"}),"time alone\
-, eager");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open){let{nodes,picture}=body,
+n-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-heatkey"}),"eager time\
+ of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open){let{nodes,picture}=body,
 status=h("div",{cls:"dyn-told",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{at=i,status.textContent=node.
 full+(node.place?`  ·  ${node.place}`:""),node.line&&pointAt(node.file,node.line)},kindButton=button("dyn-btn","",()=>{
 listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",()=>drawn.foldAll()),updateButtons=()=>{kindButton.textContent=
@@ -285,17 +285,17 @@ kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;
  function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,
 effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.
 region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(
-ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, at the next run`};box.append(button("dy\
+ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dy\
 n-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).length?"S\
-elect a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing was compiled yet.":"Nothing was \
-compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||
-"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("\
-h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?
-copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text}\
- ↗`}))))}function show(content,id){let detail=content.details[id];if(node.hidden=!1,!detail){node.replaceChildren(h("p",
-{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(id)||new Set;opened2.set(id,open);let main=h("div",{cls:"\
-dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.
-facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
+elect a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing\
+ was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",
+text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhea\
+d dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("spa\
+n",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-ou\
+t",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(node.hidden=!1,!detail){
+node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(id)||new Set;opened2.set(id,
+open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"dyn\
+-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
 "default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
 "…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
 name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?
@@ -310,16 +310,16 @@ head,controls,notes,changes,printed),timer=0,saving=!1,given=name=>{let value2=(
 void 0?null:value2},value=name=>name in pending2.settings?pending2.settings[name]:given(name),change=(name,to)=>{pending2.
 set(name,to,given(name)),ctx.changed()},changedClass=name=>name in pending2.settings?" dyn-changed":"";function toggle(name){
 let on=value(name)===!0,off=given(name)===null?null:!1,moot=name==="error_on_graph_break"&&value("fullgraph")===!0,cls=`\
-dyn-switch${changedClass(name)}${moot?" dyn-moot":""}`,title2=moot?"has no effect: fullgraph wins":null;return button(cls,
-name,()=>change(name,on?off:!0),{role:"switch","aria-checked":String(on),title:title2})}function choice(name,options){let now=value(
-name),list=h("select",{"aria-label":name,cls:`dyn-select${changedClass(name)}`}),all=options.some(([v])=>v===now)?options:
-[[now,String(now)],...options];for(let[v,text]of all){let option=h("option",{text});option.selected=v===now,list.append(
-option)}return list.addEventListener("change",()=>change(name,all[list.selectedIndex][0])),h("label",{cls:"dyn-choice"},
-h("span",{text:name}),list)}function settingControls(){return Object.keys(host.get("settings")||{}).length?[toggle("full\
-graph"),toggle("error_on_graph_break"),choice("backend",BACKENDS.map(name=>[name,name])),choice("dynamic",DYNAMIC),choice(
-"device",DEVICES)]:[]}function runControls(){let busy=!!(host.get("busy")&&!ctx.gone),{count}=pending2,text=count?`Run a\
-gain (${count} change${count>1?"s":""})`:"Run again",run=button("dyn-btn dyn-primary",text,()=>ctx.request(pending2.request()));
-return run.disabled=busy,busy?[run,button("dyn-btn","Stop",()=>ctx.request({kind:"stop"}))]:[run]}function saveControls(){
+dyn-switch${changedClass(name)}${moot?" dyn-moot":""}`,title2=moot?"has no effect: fullgraph takes precedence":null;return button(
+cls,name,()=>change(name,on?off:!0),{role:"switch","aria-checked":String(on),title:title2})}function choice(name,options){
+let now=value(name),list=h("select",{"aria-label":name,cls:`dyn-select${changedClass(name)}`}),all=options.some(([v])=>v===
+now)?options:[[now,String(now)],...options];for(let[v,text]of all){let option=h("option",{text});option.selected=v===now,
+list.append(option)}return list.addEventListener("change",()=>change(name,all[list.selectedIndex][0])),h("label",{cls:"d\
+yn-choice"},h("span",{text:name}),list)}function settingControls(){return Object.keys(host.get("settings")||{}).length?[
+toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",BACKENDS.map(name=>[name,name])),choice("dynamic",DYNAMIC),
+choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.get("busy")&&!ctx.gone),{count}=pending2,text=count?
+`Run again (${count} change${count>1?"s":""})`:"Run again",run=button("dyn-btn dyn-primary",text,()=>ctx.request(pending2.
+request()));return run.disabled=busy,busy?[run,button("dyn-btn","Stop",()=>ctx.request({kind:"stop"}))]:[run]}function saveControls(){
 let path=h("input",{cls:"dyn-search","aria-label":"path of the report",type:"text"});path.value="report.html";let save=()=>{
 saving=!1,ctx.request({kind:"save",path:path.value}),drawControls()};path.addEventListener("keydown",event=>{event.key===
 "Enter"&&save(),event.stopPropagation()});let ask=()=>{saving=!0,drawControls();let field=controls.querySelector("input");
@@ -338,10 +338,10 @@ timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let st
 now.graphs,"graph"),counted(now.breaks,"break"),clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"dy\
 n-spin"}),words.join(" · "))};update(),timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},
 500)}function drawNotes(){let status=host.get("status")||{},lines=[];ctx.local?lines.push([ctx.local,"warning"]):status.
-text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.push(["the cell was edited since this run","warnin\
-g"]);for(let text of ctx.content?ctx.content.notes:[])lines.push([text,"note"]);notes.replaceChildren(...lines.map(([text,
-kind])=>{let cls=`dyn-say dyn-say-${/^\w+$/.test(kind||"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>300?
-"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){let diff=host.get("diff");if(!diff){changes.replaceChildren();
+text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.push(["the cell has been edited since this run","w\
+arning"]);for(let text of ctx.content?ctx.content.notes:[])lines.push([text,"note"]);notes.replaceChildren(...lines.map(
+([text,kind])=>{let cls=`dyn-say dyn-say-${/^\w+$/.test(kind||"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>
+300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){let diff=host.get("diff");if(!diff){changes.replaceChildren();
 return}let summary=h("summary",{text:`since the previous run: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h(
 "li",{text}));changes.replaceChildren(h("details",{},summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.
 get("printed")||[]).map(({type,text})=>h("pre",{cls:`dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("\
@@ -375,11 +375,11 @@ id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("td",{},h("code",{
 ink",words,()=>select(id)):words)));return[h("summary",{text:time.inputs_told}),h("table",{},...rows)]}function timeView(select,open){
 let pane=h("div",{cls:"dyn-lanes"}),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("detai\
 ls",{cls:"dyn-inputs",open:!0}),title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),zoomer=(text,name,factor)=>button("dy\
-n-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),bar=h("div",{cls:"dyn-bar"},title,zoomer("−","show more\
- of the call",1/ZOOM),zoomer("+","show less of the call, larger",ZOOM),zoomer("fit","the whole call",0)),node=h("section",
-{cls:"dyn-time","aria-label":"run time"},bar,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(
-pane,".dyn-seg",{vertical:!1,enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(
-closest(event,".dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.
+n-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),bar=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out \
+of the call",1/ZOOM),zoomer("+","zoom in on the call",ZOOM),zoomer("fit","show the whole call",0)),node=h("section",{cls:"\
+dyn-time","aria-label":"run time"},bar,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(pane,
+".dyn-seg",{vertical:!1,enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(
+event,".dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.
 scrollLeft+pane.clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),
 pane.scrollLeft=middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(
 line.segments,NARROW/width);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"\
