@@ -267,6 +267,36 @@ class Chip(TypedDict):
     full: NotRequired[str]
 
 
+class Drawing(TypedDict):
+    """Sizes in pixels that the static picture and the page share.
+
+    Attributes:
+        inset: from the border of a frame, a graph or a fold to its text.
+        break_inset: the same for a break, whose ends are round.
+        title_height: the strip of a frame that holds its title.
+        title_baseline: from the top of a frame to the baseline of its title.
+        line_height: of each line below the title.
+        first_line: from the top of a frame to the baseline of the first of these lines.
+        region_height: the strip above a break that names its region.
+        fold_head: room for a fold's name above what it holds, once it is open.
+        corner: the radius of a frame's corners.
+        box_corner: the radius of a box's corners.
+        bend: the radius of the bends of arrows.
+    """
+
+    inset: float
+    break_inset: float
+    title_height: float
+    title_baseline: float
+    line_height: float
+    first_line: float
+    region_height: float
+    fold_head: float
+    corner: float
+    box_corner: float
+    bend: float
+
+
 class ViewModel(TypedDict):
     """All that a view shows of one report."""
 
@@ -277,6 +307,7 @@ class ViewModel(TypedDict):
     chips: list[Chip]
     first: str
     split: Picture
+    drawing: Drawing
     lens: list[LensFile]
     details: dict[str, Detail]
     breaks: list[Row]

@@ -108,21 +108,13 @@ test("changes wait, can be taken back, and make one request", () => {
 });
 
 test("polylines get round corners", () => {
-  assert.equal(
-    rounded([
-      [0, 0],
-      [0, 50],
-      [50, 50],
-    ]),
-    "M0 0L0.0 43.0Q0 50 7.0 50.0L50 50",
-  );
-  assert.equal(
-    rounded([
-      [0, 0],
-      [0, 50],
-    ]),
-    "M0 0L0 50",
-  );
+  const [start, corner, end] = [
+    [0, 0],
+    [0, 50],
+    [50, 50],
+  ];
+  assert.equal(rounded([start, corner, end], 7), "M0 0L0.0 43.0Q0 50 7.0 50.0L50 50");
+  assert.equal(rounded([start, corner], 7), "M0 0L0 50");
 });
 
 test("seconds", () => assert.deepEqual([0.031, 4.21, 75.4].map(clock), ["31 ms", "4.2 s", "75 s"]));

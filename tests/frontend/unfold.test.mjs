@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { module } from "./load.mjs";
 
-const { unfolded } = await module("unfold");
+const view = await module("unfold");
+const HEAD = 34;
+const unfolded = (picture, open) => view.unfolded(picture, open, HEAD);
 
 const inside = {
   width: 270,

@@ -139,19 +139,20 @@ function figure({ label, value, part }) {
  * @param {Set<string>} open the folds of its FX graph that are open
  */
 function partBody(part, ctx, name, open) {
+  const content = /** @type {ViewModel} */ (ctx.content);
   switch (part.kind) {
     case "prose":
       return proseBody(part.body);
     case "code":
       return codeBody(part.body);
     case "source": {
-      const text = sourceText(ctx.content ? ctx.content.lens : [], part.body);
+      const text = sourceText(content.lens, part.body);
       return codeBody({ text, lang: "python", start: part.body.start });
     }
     case "stack":
       return stackBody(part.body, ctx);
     case "graph":
-      return fxView(part.body, ctx.point, name, open);
+      return fxView(part.body, ctx.point, name, open, content.drawing);
     case "issue":
       return issueBody(part.body);
     case "run":

@@ -6,7 +6,7 @@ import { openShape, triangle } from "./split.js";
 import { unfolded } from "./unfold.js";
 
 /** @import { FxBox, FxDrawing } from "./view" */
-/** @import { FxBody, FxNode, FxPicture } from "./wire" */
+/** @import { Drawing, FxBody, FxNode, FxPicture } from "./wire" */
 /** @typedef {(file: string | undefined, line: number) => void} PointAt */
 
 // Pixels: the height of a row of the list, and of the list.
@@ -173,11 +173,18 @@ function boxOf(picture, nodes, i, rectangle) {
 /**
  * What a box shows.
  * @param {FxBox} box
+ * @param {Drawing} sizes
  */
-function boxShape(box) {
-  if (box.kind === "unfolded") return openShape(box);
+function boxShape(box, sizes) {
+  if (box.kind === "unfolded") return openShape(box, sizes);
   const { x, y, w, h, title, note, time, kind } = box;
-  const rectangle = s("rect", { x, y, width: w, height: h, rx: kind === "input" || kind === "output" ? 14 : 5 });
+  const rectangle = s("rect", {
+    x,
+    y,
+    width: w,
+    height: h,
+    rx: kind === "input" || kind === "output" ? 14 : sizes.box_corner,
+  });
   if (box.inside) {
     const [name, count] = [label("", x + 26, y + 17, title), label("dyn-fxval", x + 26, y + 31, note)];
     return [rectangle, triangle(box, false), name, count];
@@ -195,8 +202,9 @@ function boxShape(box) {
  * A node or fold of the picture.
  * @param {FxBox} box
  * @param {Set<string>} open
+ * @param {Drawing} sizes
  */
-function boxNode(box, open) {
+function boxNode(box, open, sizes) {
   const hot = box.heat === undefined ? "" : " dyn-hot";
   const props = {
     cls: `dyn-fxnode dyn-fx-${box.kind}${box.kind === "unfolded" ? " dyn-k-unfolded" : hot}`,
@@ -207,7 +215,7 @@ function boxNode(box, open) {
     "aria-expanded": box.inside ? String(open.has(box.id)) : null,
   };
   const title = s("title", { text: box.full + (box.place ? `\n${box.place}` : "") });
-  return s("g", props, title, ...boxShape(box));
+  return s("g", props, title, ...boxShape(box, sizes));
 }
 
 /**
@@ -216,9 +224,10 @@ function boxNode(box, open) {
  * @param {(box: FxBox) => void} point shows a node
  * @param {string} name
  * @param {Set<string>} open the folds that are open
+ * @param {Drawing} sizes
  * @param {() => void} changed is called when folds were opened or closed
  */
-function pictureView({ picture, nodes }, point, name, open, changed) {
+function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
   const whole = drawingOf(picture, nodes);
   const pane = h("div", { cls: "dyn-fxpane" });
   /** @type {FxBox[]} */
@@ -231,9 +240,9 @@ function pictureView({ picture, nodes }, point, name, open, changed) {
   const partOf = (/** @type {string} */ id) => /** @type {SVGElement} */ (parts.get(id));
 
   function draw() {
-    const drawing = unfolded(whole, open);
+    const drawing = unfolded(whole, open, sizes.fold_head);
     boxes = [...drawing.groups, ...drawing.boxes].sort((a, b) => a.at - b.at);
-    parts = new Map(boxes.map((box) => [box.id, boxNode(box, open)]));
+    parts = new Map(boxes.map((box) => [box.id, boxNode(box, open, sizes)]));
     arrows = drawing.arrows.map((arrow) => [arrow, s("path", { cls: "dyn-arrow", d: rounded(arrow.points, 5) })]);
     const { width, height, groups } = drawing;
     const svg = s(
@@ -336,9 +345,10 @@ function legend(nodes) {
  * @param {FxBody} body
  * @param {PointAt} pointAt shows a line of the source
  * @param {string} name
- * @param {Set<string>} open the folds that are open; they stay so when the detail is drawn anew
+ * @param {Set<string>} open the folds that are open; they stay so when the detail is drawn again
+ * @param {Drawing} sizes
  */
-export function fxView(body, pointAt, name, open) {
+export function fxView(body, pointAt, name, open, sizes) {
   const { nodes, picture } = body;
   const status = h("div", { cls: "dyn-told", role: "status" });
   const pane = h("div");
@@ -359,7 +369,7 @@ export function fxView(body, pointAt, name, open) {
     kindButton.textContent = listed ? "As a graph" : "As a list";
     foldButton.hidden = listed || !open.size;
   };
-  const drawn = pictureView(body, (box) => point(box.at, box), name, open, updateButtons);
+  const drawn = pictureView(body, (box) => point(box.at, box), name, open, sizes, updateButtons);
   function show() {
     pane.replaceChildren(listed ? listView(nodes, (i) => point(i, nodes[i]), at) : drawn.pane);
     updateButtons();

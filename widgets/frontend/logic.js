@@ -141,8 +141,9 @@ export function pending() {
 /**
  * SVG path data of a polyline with rounded corners.
  * @param {number[][]} points
+ * @param {number} radius
  */
-export function rounded(points, radius = 7) {
+export function rounded(points, radius) {
   let path = `M${points[0][0]} ${points[0][1]}`;
   for (let i = 1; i + 1 < points.length; i++) {
     const [[ax, ay], [x, y], [bx, by]] = points.slice(i - 1, i + 2);

@@ -5,11 +5,9 @@ import { rounded, search, step } from "./logic.js";
 import { unfolded } from "./unfold.js";
 
 /** @import { FoldableBox, Select, SelectablePart } from "./view" */
-/** @import { Arrow, Picture, Shape, ViewModel } from "./wire" */
+/** @import { Arrow, Drawing, Picture, Shape, ViewModel } from "./wire" */
 /** @typedef {{ hatch: string, soft: string, hits: string }} DefinitionIds */
 
-// Height of the strip above a break that names its region; as REGION_HEIGHT in widgets/drawing/shapes.py.
-const STRIP = 20;
 // Pixels that a pointer may move in a click.
 const CLICK = 5;
 const LEGEND = [
@@ -43,14 +41,15 @@ export function triangle({ x, y, h }, open) {
 /**
  * The frame around what an open fold holds.
  * @param {FoldableBox & { title: string, note: string }} fold
+ * @param {Drawing} sizes
  */
-export function openShape(fold) {
+export function openShape(fold, { corner, inset }) {
   const { x, y, w, h, title, note } = fold;
   return [
-    s("rect", { cls: "dyn-main", x, y, width: w, height: h, rx: 8 }),
+    s("rect", { cls: "dyn-main", x, y, width: w, height: h, rx: corner }),
     triangle(fold, true),
     label("dyn-strong", x + 26, y + 21, title),
-    label("dyn-soft", x + w - 12, y + 21, note, "end"),
+    label("dyn-soft", x + w - inset, y + 21, note, "end"),
   ];
 }
 
@@ -58,39 +57,44 @@ export function openShape(fold) {
  * A frame, with its name and what is said below it.
  * @param {Shape} group
  * @param {DefinitionIds} ids
+ * @param {Drawing} sizes
  */
-function groupShape(group, ids) {
-  if (group.kind === "unfolded") return openShape(group);
+function groupShape(group, ids, sizes) {
+  if (group.kind === "unfolded") return openShape(group, sizes);
   const { x, y, w, h, lines = [], kind } = group;
   const skipped = kind === "skipped";
-  const head = { x: x + 5, y: y + 5, width: w - 10, height: 26 + 16 * lines.length, rx: 5 };
+  const { inset, corner, line_height, title_height } = sizes;
+  const frame = { width: w, height: h, rx: corner };
+  const header = title_height + line_height * lines.length;
+  const baseline = y + sizes.title_baseline;
   return [
-    group.badge === "recompile" && s("rect", { cls: "dyn-frame", x: x + 4, y: y - 4, width: w, height: h, rx: 8 }),
-    s("rect", { cls: "dyn-frame dyn-main", x, y, width: w, height: h, rx: 8, fill: skipped && `url(#${ids.hatch})` }),
-    skipped && s("rect", { cls: "dyn-under", ...head }),
-    label("dyn-name", x + 12, y + 22, group.title),
-    label("dyn-soft dyn-mono", x + w - 12, y + 22, group.note, "end"),
-    ...lines.map((text, i) => label("dyn-soft", x + 12, y + 40 + 16 * i, text)),
+    group.badge === "recompile" && s("rect", { cls: "dyn-frame", x: x + 4, y: y - 4, ...frame }),
+    s("rect", { cls: "dyn-frame dyn-main", x, y, ...frame, fill: skipped && `url(#${ids.hatch})` }),
+    skipped && s("rect", { cls: "dyn-under", x: x + 5, y: y + 5, width: w - 10, height: header - 8, rx: 5 }),
+    label("dyn-name", x + inset, baseline, group.title),
+    label("dyn-soft dyn-mono", x + w - inset, baseline, group.note, "end"),
+    ...lines.map((text, i) => label("dyn-soft", x + inset, y + sizes.first_line + line_height * i, text)),
   ];
 }
 
 /**
  * A graph, a break or a fold.
  * @param {Shape} box
+ * @param {Drawing} sizes
  */
-function boxShape(box) {
+function boxShape(box, sizes) {
   const { x, w } = box;
   const isBreak = box.kind === "break";
-  const strip = isBreak && box.region ? STRIP : 0;
+  const strip = isBreak && box.region ? sizes.region_height : 0;
   const top = box.y + strip;
   const height = box.h - strip;
-  const inset = isBreak ? 14 : 12;
+  const inset = isBreak ? sizes.break_inset : sizes.inset;
   const shift = box.inside ? 14 : 0;
   const y = top + height / 2 + 4;
   return [
-    strip > 0 && s("rect", { cls: "dyn-area", x: x - 6, y: box.y, width: w + 12, height: box.h + 6, rx: 8 }),
+    strip > 0 && s("rect", { cls: "dyn-area", x: x - 6, y: box.y, width: w + 12, height: box.h + 6, rx: sizes.corner }),
     strip > 0 && label("dyn-soft", x + 6, box.y + 14, box.lines?.[0]),
-    s("rect", { cls: "dyn-main", x, y: top, width: w, height, rx: isBreak ? height / 2 : 5 }),
+    s("rect", { cls: "dyn-main", x, y: top, width: w, height, rx: isBreak ? height / 2 : sizes.box_corner }),
     shift > 0 && triangle(box, false),
     label("dyn-strong", x + inset + shift, y, box.title),
     label("dyn-soft", x + w - inset, y, box.note, "end"),
@@ -142,11 +146,12 @@ function definitions(ids) {
 /**
  * @param {Arrow} arrow
  * @param {DefinitionIds} ids
+ * @param {number} bend
  */
-function arrowPath(arrow, ids) {
+function arrowPath(arrow, ids, bend) {
   const props = {
     cls: `dyn-arrow dyn-a-${arrow.kind}`,
-    d: rounded(arrow.points),
+    d: rounded(arrow.points, bend),
     "marker-end": `url(#${arrow.kind === "hits" ? ids.hits : ids.soft})`,
     "data-s": arrow.source,
     "data-t": arrow.target,
@@ -160,9 +165,10 @@ const arrowLabel = ({ label: text, at }) => at && label("dyn-label", at[0], at[1
 /**
  * The picture as SVG: frames first, then arrows, boxes and labels above them.
  * @param {Picture} picture
+ * @param {Drawing} sizes
  * @param {string} name
  */
-function drawPicture(picture, name) {
+function drawPicture(picture, sizes, name) {
   const n = ++serial;
   const ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits: `dyn-tipb-${n}` };
   const description = `split graph of ${name}; use the arrow keys to follow the arrows`;
@@ -170,9 +176,9 @@ function drawPicture(picture, name) {
     "svg",
     { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": description },
     definitions(ids),
-    picture.groups.map((group) => shapeNode(group, groupShape(group, ids))),
-    picture.arrows.map((arrow) => arrowPath(arrow, ids)),
-    picture.boxes.map((box) => shapeNode(box, boxShape(box))),
+    picture.groups.map((group) => shapeNode(group, groupShape(group, ids, sizes))),
+    picture.arrows.map((arrow) => arrowPath(arrow, ids, sizes.bend)),
+    picture.boxes.map((box) => shapeNode(box, boxShape(box, sizes))),
     picture.arrows.map(arrowLabel),
   );
 }
@@ -314,8 +320,8 @@ export function splitView(select, enter) {
   /** @param {ViewModel} model */
   function draw(model) {
     content = model;
-    picture = unfolded(content.split, open);
-    svg = drawPicture(picture, content.name.slice(0, 200));
+    picture = unfolded(content.split, open, content.drawing.fold_head);
+    svg = drawPicture(picture, content.drawing, content.name.slice(0, 200));
     const drawn = /** @type {SVGElement[]} */ ([...svg.querySelectorAll(".dyn-node")]);
     nodes = new Map(drawn.map((n) => [idOf(n), n]));
     arrows = [...svg.querySelectorAll(/** @type {"path"} */ (".dyn-arrow"))];

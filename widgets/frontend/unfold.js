@@ -3,22 +3,20 @@
 /** @import { Edge, Foldable, FoldableBox } from "./view" */
 /** @typedef {(point: number[]) => number[]} Move */
 
-// Room for a fold's name above what it holds; as UNFOLD_HEAD in widgets/drawing/split_graph.py.
-const HEAD = 34;
-
 /**
  * The picture with these folds open, folds in folds as well.
  * @template {Foldable} P
  * @param {P} picture
  * @param {Set<string>} open
+ * @param {number} head room for a fold's name above what it holds
  * @returns {P}
  */
-export function unfolded(picture, open) {
+export function unfolded(picture, open, head) {
   const folds = picture.boxes.filter((box) => box.inside && open.has(box.id));
   return folds.reduce((shown, { id }) => {
     const fold = /** @type {FoldableBox} */ (shown.boxes.find((box) => box.id === id));
-    const inside = unfolded(/** @type {Foldable} */ (fold.inside), open);
-    return /** @type {P} */ ({ ...shown, ...opened(shown, fold, inside) });
+    const inside = unfolded(/** @type {Foldable} */ (fold.inside), open, head);
+    return /** @type {P} */ ({ ...shown, ...opened(shown, fold, inside, head) });
   }, picture);
 }
 
@@ -28,13 +26,14 @@ export function unfolded(picture, open) {
  * @param {Foldable} picture
  * @param {FoldableBox} fold
  * @param {Foldable} inside
+ * @param {number} head
  * @returns {Foldable}
  */
-function opened(picture, fold, inside) {
+function opened(picture, fold, inside, head) {
   const right = fold.x + fold.w;
   const bottom = fold.y + fold.h;
   const wider = Math.max(0, inside.width - fold.w);
-  const higher = Math.max(0, inside.height + HEAD - fold.h);
+  const higher = Math.max(0, inside.height + head - fold.h);
   const across = (/** @type {number} */ x) => (x >= right ? x + wider : x);
   const down = (/** @type {number} */ y) => (y >= bottom - 0.5 ? y + higher : y);
 
@@ -53,8 +52,8 @@ function opened(picture, fold, inside) {
   };
 
   /** @type {Move} */
-  const within = ([x, y]) => [x + fold.x, y + fold.y + HEAD];
-  const held = (/** @type {FoldableBox} */ box) => ({ ...box, x: box.x + fold.x, y: box.y + fold.y + HEAD });
+  const within = ([x, y]) => [x + fold.x, y + fold.y + head];
+  const held = (/** @type {FoldableBox} */ box) => ({ ...box, x: box.x + fold.x, y: box.y + fold.y + head });
   const frame = { ...fold, kind: "unfolded", w: fold.w + wider, h: fold.h + higher };
   return {
     width: picture.width + wider,

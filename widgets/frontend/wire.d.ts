@@ -218,6 +218,21 @@ export interface Chip {
   full?: string;
 }
 
+/** Sizes in pixels that the static picture and the view share. */
+export interface Drawing {
+  inset: number;
+  break_inset: number;
+  title_height: number;
+  title_baseline: number;
+  line_height: number;
+  first_line: number;
+  region_height: number;
+  fold_head: number;
+  corner: number;
+  box_corner: number;
+  bend: number;
+}
+
 export interface ViewModel {
   schema: number;
   headline: string;
@@ -226,6 +241,7 @@ export interface ViewModel {
   chips: Chip[];
   first: string;
   split: Picture;
+  drawing: Drawing;
   lens: LensFile[];
   details: Record<string, Detail>;
   breaks: Row[];

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dynascope.compiler.report import Break, Report, headline, plural
 from dynascope.widgets.drawing.shapes import break_code
+from dynascope.widgets.drawing.sizes import SIZES
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.labels.advice import outcome_words
 from dynascope.widgets.labels.words import Places, printable, shorten
@@ -30,7 +31,7 @@ def view_model(report: Report) -> ViewModel:
     return {
         "schema": MODEL_SCHEMA, "headline": printable(headline(report), 2000), "name": _name(report),
         "counts": _counts(report), "chips": _chips(report, places), "first": first_id(report), "split": split,
-        "lens": lens(report, places), "details": told, "breaks": break_rows(report, places),
+        "drawing": SIZES.copy(), "lens": lens(report, places), "details": told, "breaks": break_rows(report, places),
         "time": timeline(report, places),
         "notes": [printable(n, 2000) for n in _notes(report)],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},

@@ -48,61 +48,64 @@ return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
 set?regions.delete(target):regions.set(target,set)},get count(){return Object.keys(settings).length+regions.size},request(){
 return{kind:"run_again",settings:{...settings},regions:[...regions].map(([target,set])=>({target,set}))}},clear(){for(let name of Object.
-keys(settings))delete settings[name];regions.clear()}}}function rounded(points,radius=7){let path=`M${points[0][0]} ${points[0][1]}`;
+keys(settings))delete settings[name];regions.clear()}}}function rounded(points,radius){let path=`M${points[0][0]} ${points[0][1]}`;
 for(let i=1;i+1<points.length;i++){let[[ax,ay],[x2,y2],[bx,by]]=points.slice(i-1,i+2),before=Math.hypot(ax-x2,ay-y2),after=Math.
 hypot(bx-x2,by-y2),r=Math.min(radius,before/2,after/2);if(r<.5){path+=`L${x2} ${y2}`;continue}let toward=(from,to,length)=>(to+
 (from-to)*r/length).toFixed(1);path+=`L${toward(ax,x2,before)} ${toward(ay,y2,before)}`,path+=`Q${x2} ${y2} ${toward(bx,
 x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+`L${x} ${y}`}function unzipped(data){let bytes=typeof data==
 "string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;return new Response(new Blob([bytes]).stream().pipeThrough(
 new DecompressionStream("gzip"))).json()}function clock(seconds){return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<
-10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}function unfolded(picture,open){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{let fold=shown.
-boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open);return{...shown,...opened(shown,fold,inside)}},picture)}function opened(picture,fold,inside){
-let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.max(0,inside.width-fold.w),higher=Math.max(0,inside.height+34-fold.
-h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?y+higher:y,others=picture.boxes.filter(box=>box.id!==fold.id),beside=new Set(
-others.filter(b=>down(b.y)===b.y&&down(b.y+b.h)>b.y+b.h).map(b=>b.id)),moved=box=>({...box,x:across(box.x+box.w/2)-box.w/
-2,y:down(box.y),h:beside.has(box.id)?box.h:down(box.y+box.h)-down(box.y)}),rerouted=arrow=>{let around=routed(arrow,([x2,
-y2])=>[across(x2),down(y2)]),[x,y]=arrow.points[0];return beside.has(arrow.source)?{...around,points:[[across(x),y],...around.
-points]}:around},within=([x,y])=>[x+fold.x,y+fold.y+34],held=box=>({...box,x:box.x+fold.x,y:box.y+fold.y+34}),frame={...fold,
-kind:"unfolded",w:fold.w+wider,h:fold.h+higher};return{width:picture.width+wider,height:picture.height+higher,groups:[...picture.
-groups.map(moved),frame,...inside.groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture.
-arrows.map(rerouted),...inside.arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.
-points.map(move),at:arrow.at&&move(arrow.at)}}var STRIP=20,CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],
-["recompile","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["fold","fold\
-ed"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],["error","region: break\
-s are errors"]],serial=0;function triangle({x,y,h:h2},open){let d=open?`M${x+11} ${y+14}h9l-4.5 6z`:`M${x+13} ${y+h2/2-4.5}\
-v9l6 -4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold){let{x,y,w,h:h2,title,note}=fold;return[s("rect",
-{cls:"dyn-main",x,y,width:w,height:h2,rx:8}),triangle(fold,!0),label("dyn-strong",x+26,y+21,title),label("dyn-soft",x+w-
-12,y+21,note,"end")]}function groupShape(group,ids){if(group.kind==="unfolded")return openShape(group);let{x,y,w,h:h2,lines=[],
-kind}=group,skipped=kind==="skipped",head={x:x+5,y:y+5,width:w-10,height:26+16*lines.length,rx:5};return[group.badge==="\
-recompile"&&s("rect",{cls:"dyn-frame",x:x+4,y:y-4,width:w,height:h2,rx:8}),s("rect",{cls:"dyn-frame dyn-main",x,y,width:w,
-height:h2,rx:8,fill:skipped&&`url(#${ids.hatch})`}),skipped&&s("rect",{cls:"dyn-under",...head}),label("dyn-name",x+12,y+
-22,group.title),label("dyn-soft dyn-mono",x+w-12,y+22,group.note,"end"),...lines.map((text,i)=>label("dyn-soft",x+12,y+40+
-16*i,text))]}function boxShape(box){let{x,w}=box,isBreak=box.kind==="break",strip=isBreak&&box.region?STRIP:0,top=box.y+
-strip,height=box.h-strip,inset=isBreak?14:12,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",{cls:"dyn-a\
-rea",x:x-6,y:box.y,width:w+12,height:box.h+6,rx:8}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s("rect",{cls:"\
-dyn-main",x,y:top,width:w,height,rx:isBreak?height/2:5}),shift>0&&triangle(box,!1),label("dyn-strong",x+inset+shift,y,box.
-title),label("dyn-soft",x+w-inset,y,box.note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-node dyn-k-${shape.
-kind}`,shape.tone!==void 0&&`dyn-g${shape.tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dyn-r-${shape.region}`].
-filter(Boolean).join(" "),role:"button","aria-pressed":"false","aria-expanded":shape.inside?String(shape.kind==="unfolde\
-d"):null,tabindex:"-1","data-id":shape.id};return s("g",props,s("title",{text:shape.full}),...parts)}function definitions(ids){
-let pattern={width:8,height:8,patternUnits:"userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s("pattern",{id:ids.hatch,
-...pattern},s("rect",{width:8,height:8,cls:"dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-hatch-b"})),tip=(id,cls)=>s(
-"marker",{id,...{markerWidth:8,markerHeight:8,refX:7,refY:4,orient:"auto",markerUnits:"userSpaceOnUse"}},s("path",{d:"M0\
- 0.5L8 4L0 7.5z",cls}));return s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits"))}function arrowPath(arrow,ids){
-let props={cls:`dyn-arrow dyn-a-${arrow.kind}`,d:rounded(arrow.points),"marker-end":`url(#${arrow.kind==="hits"?ids.hits:
-ids.soft})`,"data-s":arrow.source,"data-t":arrow.target};return s("path",props,s("title",{text:arrow.full}))}var arrowLabel=({
-label:text,at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,name){let n=++serial,ids={hatch:`d\
-yn-hatch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}; use the arrow keys to foll\
-ow the arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-label":description},definitions(
-ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids))),picture.arrows.map(arrow=>arrowPath(arrow,ids)),picture.
-boxes.map(box=>shapeNode(box,boxShape(box))),picture.arrows.map(arrowLabel))}function legendOf(picture){let shapes=[...picture.
-groups,...picture.boxes],kinds=new Set(shapes.flatMap(({kind,badge,region})=>[kind,badge,region]));return picture.arrows.
-some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.filter(([kind])=>kinds.has(kind)).map(([kind,text])=>h("span",
-{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.addEventListener("po\
-interdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||(drag={x,y,left:pane.
-scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.buttons&1))return;
-let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&([pane.scrollLeft,
-pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){
+10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
+inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
+max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
+y+higher:y,others=picture.boxes.filter(box=>box.id!==fold.id),beside=new Set(others.filter(b=>down(b.y)===b.y&&down(b.y+
+b.h)>b.y+b.h).map(b=>b.id)),moved=box=>({...box,x:across(box.x+box.w/2)-box.w/2,y:down(box.y),h:beside.has(box.id)?box.h:
+down(box.y+box.h)-down(box.y)}),rerouted=arrow=>{let around=routed(arrow,([x2,y2])=>[across(x2),down(y2)]),[x,y]=arrow.points[0];
+return beside.has(arrow.source)?{...around,points:[[across(x),y],...around.points]}:around},within=([x,y])=>[x+fold.x,y+
+fold.y+head],held=box=>({...box,x:box.x+fold.x,y:box.y+fold.y+head}),frame={...fold,kind:"unfolded",w:fold.w+wider,h:fold.
+h+higher};return{width:picture.width+wider,height:picture.height+higher,groups:[...picture.groups.map(moved),frame,...inside.
+groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture.arrows.map(rerouted),...inside.
+arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.points.map(move),at:arrow.
+at&&move(arrow.at)}}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
+le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["fold","folded"],["em\
+pty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],["error","region: breaks are err\
+ors"]],serial=0;function triangle({x,y,h:h2},open){let d=open?`M${x+11} ${y+14}h9l-4.5 6z`:`M${x+13} ${y+h2/2-4.5}v9l6 -\
+4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold,{corner,inset}){let{x,y,w,h:h2,title,note}=fold;return[
+s("rect",{cls:"dyn-main",x,y,width:w,height:h2,rx:corner}),triangle(fold,!0),label("dyn-strong",x+26,y+21,title),label("\
+dyn-soft",x+w-inset,y+21,note,"end")]}function groupShape(group,ids,sizes){if(group.kind==="unfolded")return openShape(group,
+sizes);let{x,y,w,h:h2,lines=[],kind}=group,skipped=kind==="skipped",{inset,corner,line_height,title_height}=sizes,frame={
+width:w,height:h2,rx:corner},header=title_height+line_height*lines.length,baseline=y+sizes.title_baseline;return[group.badge===
+"recompile"&&s("rect",{cls:"dyn-frame",x:x+4,y:y-4,...frame}),s("rect",{cls:"dyn-frame dyn-main",x,y,...frame,fill:skipped&&
+`url(#${ids.hatch})`}),skipped&&s("rect",{cls:"dyn-under",x:x+5,y:y+5,width:w-10,height:header-8,rx:5}),label("dyn-name",
+x+inset,baseline,group.title),label("dyn-soft dyn-mono",x+w-inset,baseline,group.note,"end"),...lines.map((text,i)=>label(
+"dyn-soft",x+inset,y+sizes.first_line+line_height*i,text))]}function boxShape(box,sizes){let{x,w}=box,isBreak=box.kind===
+"break",strip=isBreak&&box.region?sizes.region_height:0,top=box.y+strip,height=box.h-strip,inset=isBreak?sizes.break_inset:
+sizes.inset,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",{cls:"dyn-area",x:x-6,y:box.y,width:w+12,height:box.
+h+6,rx:sizes.corner}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s("rect",{cls:"dyn-main",x,y:top,width:w,height,
+rx:isBreak?height/2:sizes.box_corner}),shift>0&&triangle(box,!1),label("dyn-strong",x+inset+shift,y,box.title),label("dy\
+n-soft",x+w-inset,y,box.note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-node dyn-k-${shape.kind}`,shape.
+tone!==void 0&&`dyn-g${shape.tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dyn-r-${shape.region}`].filter(Boolean).
+join(" "),role:"button","aria-pressed":"false","aria-expanded":shape.inside?String(shape.kind==="unfolded"):null,tabindex:"\
+-1","data-id":shape.id};return s("g",props,s("title",{text:shape.full}),...parts)}function definitions(ids){let pattern={
+width:8,height:8,patternUnits:"userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s("pattern",{id:ids.hatch,...pattern},
+s("rect",{width:8,height:8,cls:"dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-hatch-b"})),tip=(id,cls)=>s("marker",
+{id,...{markerWidth:8,markerHeight:8,refX:7,refY:4,orient:"auto",markerUnits:"userSpaceOnUse"}},s("path",{d:"M0 0.5L8 4L\
+0 7.5z",cls}));return s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits"))}function arrowPath(arrow,ids,bend){
+let props={cls:`dyn-arrow dyn-a-${arrow.kind}`,d:rounded(arrow.points,bend),"marker-end":`url(#${arrow.kind==="hits"?ids.
+hits:ids.soft})`,"data-s":arrow.source,"data-t":arrow.target};return s("path",props,s("title",{text:arrow.full}))}var arrowLabel=({
+label:text,at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,sizes,name){let n=++serial,ids={hatch:`\
+dyn-hatch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}; use the arrow keys to fol\
+low the arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-label":description},
+definitions(ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids,sizes))),picture.arrows.map(arrow=>arrowPath(
+arrow,ids,sizes.bend)),picture.boxes.map(box=>shapeNode(box,boxShape(box,sizes))),picture.arrows.map(arrowLabel))}function legendOf(picture){
+let shapes=[...picture.groups,...picture.boxes],kinds=new Set(shapes.flatMap(({kind,badge,region})=>[kind,badge,region]));
+return picture.arrows.some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.filter(([kind])=>kinds.has(kind)).map(([
+kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.
+addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||
+(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.
+buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&
+([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){
 let icon=(text,name,act)=>button("dyn-btn dyn-icon",text,act,{"aria-label":name,title:name}),pane=h("div",{cls:"dyn-pane",
 tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search t\
 he split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),foldButton=button("dyn-btn","",()=>redraw(
@@ -119,31 +122,32 @@ svg.setAttribute("height",String(Math.round(picture.height*scale))))}function fi
 content&&(open=new Set(ids2),draw(content),highlight(selected)())}function toggle(id){if(!folds().includes(id))return;let place=()=>nodes.
 get(id).getBoundingClientRect().top,before=place();redraw(open.has(id)?[...open].filter(other=>other!==id):[...open,id]);
 let at=tabStop(id);at&&at.focus({preventScroll:!0});let top=pane.getBoundingClientRect().top+40;pane.scrollTop+=place()-
-(open.has(id)?Math.min(before,top):before)}function draw(model){content=model,picture=unfolded(content.split,open),svg=drawPicture(
-picture,content.name.slice(0,200));let drawn=[...svg.querySelectorAll(".dyn-node")];nodes=new Map(drawn.map(n=>[idOf(n),
-n])),arrows=[...svg.querySelectorAll(".dyn-arrow")],stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute(
-"width")||resize(),foldButton.hidden=!folds().length,foldButton.textContent=someOpen()?"Fold all":"Unfold all",folded.textContent=
-picture.folded&&!someOpen()?`folded: ${picture.folded}`:"",legend2.replaceChildren(...legendOf(picture)),tabStop(selected),
-find()}function shownAs(id){if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.holds?.includes(id));return fold?
-fold.id:id}function tabStop(id){return stop&&stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],
-stop&&stop.setAttribute("tabindex","0"),stop}function highlight(chosen){if(selected=chosen,!svg)return()=>{};let id=shownAs(
-chosen),shown=nodes.get(id);markPressed(shown?[shown]:[]);for(let{dataset,classList}of arrows)classList.toggle("dyn-on",
-dataset.s===id||dataset.t===id);tabStop(id);let box=picture.boxes.find(b=>b.id===id),group=nodes.get(box?.group||"");return()=>{
-if(shown)for(let node2 of[group,shown])node2&&reveal(pane,node2.querySelector(".dyn-main"))}}function find(){ids=content?
-search(content,field.value):[];let searching=!!field.value.trim(),matching=new Set(ids.map(shownAs));for(let[id,n]of nodes)
-n.classList.toggle("dyn-dim",searching&&!matching.has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,count=ids.length?
-`${ids.length} found${hidden?`, ${hidden} folded`:""}`:"nothing found";found.textContent=searching?count:""}field.addEventListener(
-"input",find),field.addEventListener("keydown",event=>{if(event.key==="Enter"&&ids.length)select(ids[(ids.indexOf(selected)+
-1)%ids.length]);else if(event.key==="Escape")field.value="",find();else return;handled(event)}),pane.addEventListener("c\
-lick",event=>{let dragged=wasDragged(),hit=closest(event,".dyn-node");if(!hit||dragged)return;let id=idOf(hit);select(id),
-toggle(id),(nodes.get(id)||hit).focus({preventScroll:!0})});let onWheel=event=>{!event.ctrlKey&&!event.metaKey||(event.preventDefault(),
-zoom(scale*(event.deltaY<0?1.12:.89)))};pane.addEventListener("wheel",onWheel,{passive:!1}),pane.addEventListener("keydo\
-wn",event=>{let{key}=event,at=closest(event,".dyn-node");if(key==="+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{
-if(!at||event.ctrlKey||event.metaKey||event.altKey)return;if(key.startsWith("Arrow"))walk(idOf(at),key);else if(key==="E\
-nter"||key===" ")choose(idOf(at),key==="Enter");else return}handled(event)});function walk(id,key){let next=tabStop(step(
-picture,id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,next.querySelector(".dyn-main")))}function choose(id,further){
-select(id),further&&(folds().includes(id)?toggle(id):enter())}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),
-highlight(selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
+(open.has(id)?Math.min(before,top):before)}function draw(model){content=model,picture=unfolded(content.split,open,content.
+drawing.fold_head),svg=drawPicture(picture,content.drawing,content.name.slice(0,200));let drawn=[...svg.querySelectorAll(
+".dyn-node")];nodes=new Map(drawn.map(n=>[idOf(n),n])),arrows=[...svg.querySelectorAll(".dyn-arrow")],stop=void 0,pane.replaceChildren(
+svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),foldButton.hidden=!folds().length,foldButton.textContent=
+someOpen()?"Fold all":"Unfold all",folded.textContent=picture.folded&&!someOpen()?`folded: ${picture.folded}`:"",legend2.
+replaceChildren(...legendOf(picture)),tabStop(selected),find()}function shownAs(id){if(nodes.has(id))return id;let fold=picture.
+boxes.find(box=>box.holds?.includes(id));return fold?fold.id:id}function tabStop(id){return stop&&stop.setAttribute("tab\
+index","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}function highlight(chosen){
+if(selected=chosen,!svg)return()=>{};let id=shownAs(chosen),shown=nodes.get(id);markPressed(shown?[shown]:[]);for(let{dataset,
+classList}of arrows)classList.toggle("dyn-on",dataset.s===id||dataset.t===id);tabStop(id);let box=picture.boxes.find(b=>b.
+id===id),group=nodes.get(box?.group||"");return()=>{if(shown)for(let node2 of[group,shown])node2&&reveal(pane,node2.querySelector(
+".dyn-main"))}}function find(){ids=content?search(content,field.value):[];let searching=!!field.value.trim(),matching=new Set(
+ids.map(shownAs));for(let[id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.has(id));let hidden=ids.filter(
+id=>!nodes.has(id)).length,count=ids.length?`${ids.length} found${hidden?`, ${hidden} folded`:""}`:"nothing found";found.
+textContent=searching?count:""}field.addEventListener("input",find),field.addEventListener("keydown",event=>{if(event.key===
+"Enter"&&ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.key==="Escape")field.value="",find();else
+return;handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),hit=closest(event,".dyn-node");if(!hit||
+dragged)return;let id=idOf(hit);select(id),toggle(id),(nodes.get(id)||hit).focus({preventScroll:!0})});let onWheel=event=>{
+!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*(event.deltaY<0?1.12:.89)))};pane.addEventListener("w\
+heel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{let{key}=event,at=closest(event,".dyn-node");if(key===
+"+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||event.ctrlKey||event.metaKey||event.altKey)return;if(key.
+startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===" ")choose(idOf(at),key==="Enter");else return}handled(
+event)});function walk(id,key){let next=tabStop(step(picture,id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,
+next.querySelector(".dyn-main")))}function choose(id,further){select(id),further&&(folds().includes(id)?toggle(id):enter())}
+let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});return observer.observe(pane),{node,
+draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
 reduction",shape:"shape, index",output:"output"},heatStyle=({heat})=>heat===void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){
 return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.
 full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-dot"}),h("b",{text:node.name}),h("span",{text:node.op===
@@ -165,44 +169,44 @@ target]=picture.joined[i];return{points,source:boxes[source].id,target:boxes[tar
 boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){let fold=picture.folds?.[i],
 at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.notes[i]};return fold?{...shape,
 id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,
-inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box){if(box.kind==="unfold\
-ed")return openShape(box);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="\
-input"||kind==="output"?14:5});if(box.inside){let[name,count]=[label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)];
-return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/2+4),title,
-"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,"middle")]}function boxNode(box,open){
-let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolde\
-d":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.
-id)):null},title=s("title",{text:box.full+(box.place?`
-${box.place}`:"")});return s("g",props,title,...boxShape2(box))}function pictureView({picture,nodes},point,name,open,changed){
+inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){if(box.kind==="\
+unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,
+rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),label(
+"dyn-fxval",x+26,y+31,note)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label("",middle2,
+y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,
+"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dyn-fx-${box.
+kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id,"\
+aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?`
+${box.place}`:"")});return s("g",props,title,...boxShape2(box,sizes))}function pictureView({picture,nodes},point,name,open,sizes,changed){
 let whole=drawingOf(picture,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
-get(id);function draw(){let drawing=unfolded(whole,open);boxes=[...drawing.groups,...drawing.boxes].sort((a,b)=>a.at-b.at),
-parts=new Map(boxes.map(box=>[box.id,boxNode(box,open)])),arrows=drawing.arrows.map(arrow=>[arrow,s("path",{cls:"dyn-arr\
-ow",d:rounded(arrow.points,5)})]);let{width,height,groups}=drawing,svg=s("svg",{width,height,role:"group","aria-label":name},
-groups.map(box=>partOf(box.id)),arrows.map(([,path])=>path),drawing.boxes.map(box=>partOf(box.id)));pane.replaceChildren(
-svg),tabStop(parts.has(now)?now:boxes[0].id),highlight(),changed()}function highlight(){for(let[id,part]of parts)part.setAttribute(
-"aria-pressed",String(id===now));for(let[arrow,path]of arrows)path.classList.toggle("dyn-on",arrow.source===now||arrow.target===
-now)}function tabStop(id){let before=pane.querySelector("[tabindex='0']");return before&&before.setAttribute("tabindex",
-"-1"),partOf(id).setAttribute("tabindex","0"),partOf(id)}function act(id){let box=boxes.find(other=>other.id===id);if(!box)
-return;let before=partOf(id).getBoundingClientRect();if(now=id,point(box),!box.inside){highlight();return}open.delete(id)||
-open.add(id),draw();let after=partOf(id).getBoundingClientRect(),top=pane.getBoundingClientRect().top+30;pane.scrollLeft+=
-after.left-before.left,pane.scrollTop+=after.top-(open.has(id)?Math.min(before.top,top):before.top),partOf(id).focus({preventScroll:!0})}
-return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&act(idOf(hit))}),pane.addEventListener(
-"keydown",event=>{let at=closest(event,".dyn-fxnode");if(!at)return;let id=idOf(at),i=boxes.findIndex(box=>box.id===id),
-[back,forward]=[i-1,i+1],moves={ArrowDown:forward,ArrowRight:forward,ArrowUp:back,ArrowLeft:back,Home:0,End:boxes.length-
-1},to=boxes[moves[event.key]];if(event.key==="Enter"||event.key===" ")act(id);else if(to){let part=tabStop(to.id);part.focus(
-{preventScroll:!0}),reveal(pane,part.querySelector(to.kind==="unfolded"?"text":"rect"))}else return;handled(event)}),draw(),
-requestAnimationFrame(()=>{pane.scrollLeft=(pane.scrollWidth-pane.clientWidth)/2}),{pane,foldAll:()=>{open.clear(),draw()}}}
-function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},h("i",{cls:`dyn-dot dy\
-n-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-heatkey"}),"eager time\
- of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open){let{nodes,picture}=body,
-status=h("div",{cls:"dyn-told",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{at=i,status.textContent=node.
-full+(node.place?`  ·  ${node.place}`:""),node.line&&pointAt(node.file,node.line)},kindButton=button("dyn-btn","",()=>{
-listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",()=>drawn.foldAll()),updateButtons=()=>{kindButton.textContent=
-listed?"As a graph":"As a list",foldButton.hidden=listed||!open.size},drawn=pictureView(body,box=>point(box.at,box),name,
-open,updateButtons);function show(){pane.replaceChildren(listed?listView(nodes,i=>point(i,nodes[i]),at):drawn.pane),updateButtons()}
-picture.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`),show();
-let tools=h("div",{cls:"dyn-fxtools"},foldButton,kindButton);return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxbar"},legend(
-nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
+get(id);function draw(){let drawing=unfolded(whole,open,sizes.fold_head);boxes=[...drawing.groups,...drawing.boxes].sort(
+(a,b)=>a.at-b.at),parts=new Map(boxes.map(box=>[box.id,boxNode(box,open,sizes)])),arrows=drawing.arrows.map(arrow=>[arrow,
+s("path",{cls:"dyn-arrow",d:rounded(arrow.points,5)})]);let{width,height,groups}=drawing,svg=s("svg",{width,height,role:"\
+group","aria-label":name},groups.map(box=>partOf(box.id)),arrows.map(([,path])=>path),drawing.boxes.map(box=>partOf(box.
+id)));pane.replaceChildren(svg),tabStop(parts.has(now)?now:boxes[0].id),highlight(),changed()}function highlight(){for(let[
+id,part]of parts)part.setAttribute("aria-pressed",String(id===now));for(let[arrow,path]of arrows)path.classList.toggle("\
+dyn-on",arrow.source===now||arrow.target===now)}function tabStop(id){let before=pane.querySelector("[tabindex='0']");return before&&
+before.setAttribute("tabindex","-1"),partOf(id).setAttribute("tabindex","0"),partOf(id)}function act(id){let box=boxes.find(
+other=>other.id===id);if(!box)return;let before=partOf(id).getBoundingClientRect();if(now=id,point(box),!box.inside){highlight();
+return}open.delete(id)||open.add(id),draw();let after=partOf(id).getBoundingClientRect(),top=pane.getBoundingClientRect().
+top+30;pane.scrollLeft+=after.left-before.left,pane.scrollTop+=after.top-(open.has(id)?Math.min(before.top,top):before.top),
+partOf(id).focus({preventScroll:!0})}return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&
+act(idOf(hit))}),pane.addEventListener("keydown",event=>{let at=closest(event,".dyn-fxnode");if(!at)return;let id=idOf(at),
+i=boxes.findIndex(box=>box.id===id),[back,forward]=[i-1,i+1],moves={ArrowDown:forward,ArrowRight:forward,ArrowUp:back,ArrowLeft:back,
+Home:0,End:boxes.length-1},to=boxes[moves[event.key]];if(event.key==="Enter"||event.key===" ")act(id);else if(to){let part=tabStop(
+to.id);part.focus({preventScroll:!0}),reveal(pane,part.querySelector(to.kind==="unfolded"?"text":"rect"))}else return;handled(
+event)}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=(pane.scrollWidth-pane.clientWidth)/2}),{pane,foldAll:()=>{open.
+clear(),draw()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},h("i",
+{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-heatke\
+y"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes){
+let{nodes,picture}=body,status=h("div",{cls:"dyn-told",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{at=
+i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),node.line&&pointAt(node.file,node.line)},kindButton=button(
+"dyn-btn","",()=>{listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",()=>drawn.foldAll()),updateButtons=()=>{
+kindButton.textContent=listed?"As a graph":"As a list",foldButton.hidden=listed||!open.size},drawn=pictureView(body,box=>point(
+box.at,box),name,open,sizes,updateButtons);function show(){pane.replaceChildren(listed?listView(nodes,i=>point(i,nodes[i]),
+at):drawn.pane),updateButtons()}picture.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture.folds.length}\
+: click one to open it`),show();let tools=h("div",{cls:"dyn-fxtools"},foldButton,kindButton);return h("div",{cls:"dyn-fx"},
+h("div",{cls:"dyn-fxbar"},legend(nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
 r from global if import in is lambda match nonlocal not or pass raise return try while with yield".split(" ")),TOKEN=new RegExp(
 [/(#.*)/,/([rbfuRBFU]{0,2}(?:"""|'''))/,/([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))/,/(\b\d[\w.]*)/,/(@[\w.]+)/,
 /([^\W\d]\w*)/].map(part=>part.source).join("|"),"uy");function tokenize(line,open=""){let tokens=[],at=0,plain="",push=(text,kind)=>{
@@ -263,13 +267,13 @@ value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("d
 "div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&run,ctx.canRun()&&devices.
 length>1&&choice,h("code",{text:code}),copyButton(code,"Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{text:title}),
 ...bars.map(figure))))}function figure({label:label2,value,part}){let bar=h("i",{style:`--h:${part}%`});return h("div",{
-cls:"dyn-figure"},h("span",{text:label2}),bar,h("b",{text:value}))}function partBody(part,ctx,name,open){switch(part.kind){case"\
-prose":return proseBody(part.body);case"code":return codeBody(part.body);case"source":{let text=sourceText(ctx.content?ctx.
-content.lens:[],part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stack":return stackBody(part.
-body,ctx);case"graph":return fxView(part.body,ctx.point,name,open);case"issue":return issueBody(part.body);case"run":return runBody(
-part.body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,
-async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});
-return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){
+cls:"dyn-figure"},h("span",{text:label2}),bar,h("b",{text:value}))}function partBody(part,ctx,name,open){let content=ctx.
+content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return codeBody(part.body);case"source":{let text=sourceText(
+content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stack":return stackBody(part.body,
+ctx);case"graph":return fxView(part.body,ctx.point,name,open,content.drawing);case"issue":return issueBody(part.body);case"\
+run":return runBody(part.body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button(
+"dyn-btn",label2,async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=
+label2},1500)});return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){
 let entries=facts.map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-s\
 ub":null;return[h("dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});
 return h("dl",{cls:"dyn-facts"},...entries)}function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria-label":"\
