@@ -1,34 +1,28 @@
 """The front end's development tools: installed by npm into widgets/frontend/node_modules, run by `make test`.
 
-As for `.venv`, a stamp that is written last says what is installed: an interrupted installation is repeated, a finished
-one is not.  Standard library only; parses on Python 3.8.
+A finished installation is not repeated; an interrupted one is.  Standard library only; parses on Python 3.8.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import shutil
 import subprocess
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "widgets" / "frontend"
-STAMP = "dynascope-installed"
-#: these decide what is installed
-MANIFESTS = ("package.json", "package-lock.json", ".npmrc")
-
-
-def stamp(folder: Path = FOLDER) -> str:
-    """What the stamp says once everything is installed."""
-    digest = hashlib.sha256()
-    for name in MANIFESTS:
-        digest.update((folder / name).read_bytes())
-    return digest.hexdigest()
+#: the list of what is installed, which npm writes last
+INSTALLED = "node_modules/.package-lock.json"
 
 
 def is_installed(folder: Path = FOLDER) -> bool:
-    """Whether the tools that the manifests name are installed."""
-    path = folder / "node_modules" / STAMP
-    return path.is_file() and path.read_text() == stamp(folder)
+    """Whether everything is installed in the version that the lock file asks for."""
+    if not (folder / INSTALLED).is_file():
+        return False
+    wanted = json.loads((folder / "package-lock.json").read_text())["packages"]
+    installed = json.loads((folder / INSTALLED).read_text())["packages"]
+    needed = {name: package["version"] for name, package in wanted.items() if name and not package.get("optional")}
+    return all(installed.get(name, {}).get("version") == version for name, version in needed.items())
 
 
 def ensure(environ: dict[str, str], folder: Path = FOLDER) -> str | None:
@@ -42,5 +36,4 @@ def ensure(environ: dict[str, str], folder: Path = FOLDER) -> str | None:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith(("npm error", "npm ERR!"))]
         return "npm ci failed: " + (lines[0].partition(" ")[2] if lines else f"exit status {done.returncode}")
-    (folder / "node_modules" / STAMP).write_text(stamp(folder))
     return None

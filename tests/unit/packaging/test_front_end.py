@@ -43,27 +43,38 @@ def test_the_lock_file_pins_everything_and_names_no_registry(root: Path) -> None
     assert all("integrity" in package for name, package in lock["packages"].items() if name)
 
 
+def write_lock(folder: Path, version: str) -> None:
+    lock = {
+        "packages": {
+            "": {},
+            "node_modules/tool": {"version": version},
+            "node_modules/other": {"version": "1", "optional": True},
+        }
+    }
+    (folder / "package-lock.json").write_text(json.dumps(lock))
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """A folder with a manifest, and an npm that notes its calls and succeeds unless `fail` is there."""
-    for name in frontend.MANIFESTS:
-        (tmp_path / name).write_text("{}")
+    """A folder with a lock file, and an npm that records its calls and succeeds unless `fail` is there."""
+    write_lock(tmp_path, "1.0.0")
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()
     npm.write_text(
         f"#!/bin/sh\necho $@ >> {tmp_path}/calls\n"
-        f"[ -e {tmp_path}/fail ] && echo 'npm error code ENOTFOUND' >&2 && exit 1\nmkdir -p node_modules\n"
+        f"[ -e {tmp_path}/fail ] && echo 'npm error code ENOTFOUND' >&2 && exit 1\n"
+        f"mkdir -p node_modules && cp package-lock.json {frontend.INSTALLED}\n"
     )
     npm.chmod(0o755)
     return tmp_path, {"PATH": f"{npm.parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def test_tools_are_installed_once_and_again_when_the_manifest_changes(project: tuple[Path, dict[str, str]]) -> None:
+def test_tools_are_installed_once_and_again_when_a_version_changes(project: tuple[Path, dict[str, str]]) -> None:
     folder, environ = project
     for _ in range(2):
         assert frontend.ensure(environ, folder) is None
         assert (folder / "calls").read_text() == "ci\n"
-    (folder / "package.json").write_text('{"private": true}')
+    write_lock(folder, "1.0.1")
     assert not frontend.is_installed(folder)
     assert frontend.ensure(environ, folder) is None
     assert (folder / "calls").read_text() == "ci\nci\n"
@@ -74,11 +85,10 @@ def test_a_failed_installation_is_named_and_repeated(project: tuple[Path, dict[s
     (folder / "fail").touch()
     assert frontend.ensure(environ, folder) == "npm ci failed: error code ENOTFOUND"
     assert not frontend.is_installed(folder)
+    assert frontend.ensure({"PATH": "/nowhere"}, folder) == "npm is missing"
     (folder / "fail").unlink()
     assert frontend.ensure(environ, folder) is None
     assert frontend.ensure({"PATH": "/nowhere"}, folder) is None, "installed: npm is not asked"
-    (folder / "package.json").write_text("{ }")
-    assert frontend.ensure({"PATH": "/nowhere"}, folder) == "npm is missing"
 
 
 @pytest.mark.parametrize("ci", ["", "1"])
