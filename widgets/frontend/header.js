@@ -53,12 +53,11 @@ function headline({ name, counts }, level) {
  * @returns {Chip[]}
  */
 function settingChips(settings) {
-  const valued = ["backend", "mode", "device"].filter((name) => settings[name]);
-  const flags = ["fullgraph", "error_on_graph_break"].filter((name) => settings[name]);
-  return [
-    ...valued.map((name) => ({ text: String(settings[name]).slice(0, 60), kind: "plain" })),
-    ...flags.map((text) => ({ text, kind: "plain" })),
-  ];
+  const names = ["backend", "mode", "device", "fullgraph", "error_on_graph_break"].filter((name) => settings[name]);
+  return names.map((name) => {
+    const value = settings[name];
+    return { text: value === true ? name : String(value).slice(0, 60), kind: "plain" };
+  });
 }
 
 /** @param {Context} ctx */

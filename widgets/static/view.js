@@ -303,58 +303,57 @@ open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceCh
 "default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
 "…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
 name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?
-" ":"",word]);return[h("b",heading)," ",h("span",{cls:"dyn-counts"},...words)]}function settingChips(settings){let valued=[
-"backend","mode","device"].filter(name=>settings[name]),flags=["fullgraph","error_on_graph_break"].filter(name=>settings[name]);
-return[...valued.map(name=>({text:String(settings[name]).slice(0,60),kind:"plain"})),...flags.map(text=>({text,kind:"pla\
-in"}))]}function headerView(ctx){let{host,pending:pending2}=ctx,title=h("div",{cls:"dyn-title"}),chips=h("div",{cls:"dyn\
--chips"}),progress=h("div",{cls:"dyn-progress",role:"status"}),controls=h("div",{cls:"dyn-controls",role:"group","aria-l\
-abel":"controls"}),notes=h("div",{cls:"dyn-status",role:"status","aria-live":"polite"}),changes=h("div",{cls:"dyn-diff"}),
-printed=h("div",{cls:"dyn-printed"}),head=h("div",{cls:"dyn-head"},title,progress,chips),node=h("header",{cls:"dyn-top"},
-head,controls,notes,changes,printed),timer=0,saving=!1,given=name=>{let value2=(host.get("settings")||{})[name];return value2===
-void 0?null:value2},value=name=>name in pending2.settings?pending2.settings[name]:given(name),change=(name,to)=>{pending2.
-set(name,to,given(name)),ctx.changed()},changedClass=name=>name in pending2.settings?" dyn-changed":"";function toggle(name){
-let on=value(name)===!0,off=given(name)===null?null:!1,moot=name==="error_on_graph_break"&&value("fullgraph")===!0,cls=`\
-dyn-switch${changedClass(name)}${moot?" dyn-moot":""}`,title2=moot?"has no effect: fullgraph takes precedence":null;return button(
-cls,name,()=>change(name,on?off:!0),{role:"switch","aria-checked":String(on),title:title2})}function choice(name,options){
-let now=value(name),list=h("select",{"aria-label":name,cls:`dyn-select${changedClass(name)}`}),all=options.some(([v])=>v===
-now)?options:[[now,String(now)],...options];for(let[v,text]of all){let option=h("option",{text});option.selected=v===now,
-list.append(option)}return list.addEventListener("change",()=>change(name,all[list.selectedIndex][0])),h("label",{cls:"d\
-yn-choice"},h("span",{text:name}),list)}function settingControls(){return Object.keys(host.get("settings")||{}).length?[
-toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",BACKENDS.map(name=>[name,name])),choice("dynamic",DYNAMIC),
-choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.get("busy")&&!ctx.gone),{count}=pending2,text=count?
-`Run again (${count} change${count>1?"s":""})`:"Run again",run=button("dyn-btn dyn-primary",text,()=>ctx.request(pending2.
-request()));return run.disabled=busy,busy?[run,button("dyn-btn","Stop",()=>ctx.request({kind:"stop"}))]:[run]}function saveControls(){
-let path=h("input",{cls:"dyn-search","aria-label":"path of the report",type:"text"});path.value="report.html";let save=()=>{
-saving=!1,ctx.request({kind:"save",path:path.value}),drawControls()};path.addEventListener("keydown",event=>{event.key===
-"Enter"&&save(),event.stopPropagation()});let ask=()=>{saving=!0,drawControls();let field=controls.querySelector("input");
-field&&field.focus()},submit=button("dyn-btn","Save",()=>saving?save():ask(),{title:"save as .html, .json, .svg, .dot or\
- .txt"});return saving?[path,submit]:[submit]}function regionChips(){return[...pending2.regions].map(([target,set])=>{let text=`${/^\d/.
-test(target)?"line ":""}${target}: ${set} ×`;return button("dyn-chip dyn-changed",text,()=>{pending2.region(target,set),
-ctx.changed()},{title:"undo this change"})})}function drawControls(){let at=[...controls.querySelectorAll(CONTROLS)].findIndex(
-control=>control===document.activeElement),can=ctx.canRun(),parts=can?[...settingControls(),h("span",{cls:"dyn-spacer"}),
-...runControls()]:[];host.live&&!ctx.gone&&parts.push(...saveControls());let command=host.get("command"),regions=regionChips();
-command&&can?parts.push(h("div",{cls:"dyn-command"},...regions,h("code",{text:command}),copyButton(command,"Copy"))):parts.
-push(...regions),controls.replaceChildren(...parts),controls.hidden=!parts.length,can&&controls.parentNode!==node?node.insertBefore(
-controls,notes):!can&&controls.parentNode!==head&&head.append(controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||
-controls.querySelector("button")||controls).focus()}function drawProgress(){let now=host.get("now")||{};if(clearInterval(
-timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-1e3*(now.seconds||0),counted=(count,word)=>`${count||
-0} ${word}${count===1?"":"s"}`,update=()=>{let words=[`compiling ${now.now||"…"}`,counted(now.frames,"frame"),counted(
-now.graphs,"graph"),counted(now.breaks,"break"),clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"dy\
-n-spin"}),words.join(" · "))};update(),timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},
-500)}function drawNotes(){let status=host.get("status")||{},lines=[];ctx.local?lines.push([ctx.local,"warning"]):status.
-text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.push(["the cell has been edited since this run","w\
-arning"]);for(let text of ctx.content?ctx.content.notes:[])lines.push([text,"note"]);notes.replaceChildren(...lines.map(
-([text,kind])=>{let cls=`dyn-say dyn-say-${/^\w+$/.test(kind||"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>
-300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){let diff=host.get("diff");if(!diff){changes.replaceChildren();
-return}let summary=h("summary",{text:`since the previous run: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h(
-"li",{text}));changes.replaceChildren(h("details",{},summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.
-get("printed")||[]).map(({type,text})=>h("pre",{cls:`dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("\
-summary",{text:"output of the run"});printed.replaceChildren(...texts.length?[h("details",{open:!0},summary,...texts)]:[])}
-function drawChips(content){let shown=[...content.chips,...host.get("can_run_again")?[]:settingChips(content.settings)];
-chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
-select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){title.replaceChildren(
-...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
-drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+" ":"",word]);return[h("b",heading)," ",h("span",{cls:"dyn-counts"},...words)]}function settingChips(settings){return["b\
+ackend","mode","device","fullgraph","error_on_graph_break"].filter(name=>settings[name]).map(name=>{let value=settings[name];
+return{text:value===!0?name:String(value).slice(0,60),kind:"plain"}})}function headerView(ctx){let{host,pending:pending2}=ctx,
+title=h("div",{cls:"dyn-title"}),chips=h("div",{cls:"dyn-chips"}),progress=h("div",{cls:"dyn-progress",role:"status"}),controls=h(
+"div",{cls:"dyn-controls",role:"group","aria-label":"controls"}),notes=h("div",{cls:"dyn-status",role:"status","aria-liv\
+e":"polite"}),changes=h("div",{cls:"dyn-diff"}),printed=h("div",{cls:"dyn-printed"}),head=h("div",{cls:"dyn-head"},title,
+progress,chips),node=h("header",{cls:"dyn-top"},head,controls,notes,changes,printed),timer=0,saving=!1,given=name=>{let value2=(host.
+get("settings")||{})[name];return value2===void 0?null:value2},value=name=>name in pending2.settings?pending2.settings[name]:
+given(name),change=(name,to)=>{pending2.set(name,to,given(name)),ctx.changed()},changedClass=name=>name in pending2.settings?
+" dyn-changed":"";function toggle(name){let on=value(name)===!0,off=given(name)===null?null:!1,moot=name==="error_on_gra\
+ph_break"&&value("fullgraph")===!0,cls=`dyn-switch${changedClass(name)}${moot?" dyn-moot":""}`,title2=moot?"has no effec\
+t: fullgraph takes precedence":null;return button(cls,name,()=>change(name,on?off:!0),{role:"switch","aria-checked":String(
+on),title:title2})}function choice(name,options){let now=value(name),list=h("select",{"aria-label":name,cls:`dyn-select${changedClass(
+name)}`}),all=options.some(([v])=>v===now)?options:[[now,String(now)],...options];for(let[v,text]of all){let option=h("o\
+ption",{text});option.selected=v===now,list.append(option)}return list.addEventListener("change",()=>change(name,all[list.
+selectedIndex][0])),h("label",{cls:"dyn-choice"},h("span",{text:name}),list)}function settingControls(){return Object.keys(
+host.get("settings")||{}).length?[toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",BACKENDS.map(name=>[
+name,name])),choice("dynamic",DYNAMIC),choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.get("busy")&&
+!ctx.gone),{count}=pending2,text=count?`Run again (${count} change${count>1?"s":""})`:"Run again",run=button("dyn-btn dy\
+n-primary",text,()=>ctx.request(pending2.request()));return run.disabled=busy,busy?[run,button("dyn-btn","Stop",()=>ctx.
+request({kind:"stop"}))]:[run]}function saveControls(){let path=h("input",{cls:"dyn-search","aria-label":"path of the re\
+port",type:"text"});path.value="report.html";let save=()=>{saving=!1,ctx.request({kind:"save",path:path.value}),drawControls()};
+path.addEventListener("keydown",event=>{event.key==="Enter"&&save(),event.stopPropagation()});let ask=()=>{saving=!0,drawControls();
+let field=controls.querySelector("input");field&&field.focus()},submit=button("dyn-btn","Save",()=>saving?save():ask(),{
+title:"save as .html, .json, .svg, .dot or .txt"});return saving?[path,submit]:[submit]}function regionChips(){return[...pending2.
+regions].map(([target,set])=>{let text=`${/^\d/.test(target)?"line ":""}${target}: ${set} ×`;return button("dyn-chip dy\
+n-changed",text,()=>{pending2.region(target,set),ctx.changed()},{title:"undo this change"})})}function drawControls(){let at=[
+...controls.querySelectorAll(CONTROLS)].findIndex(control=>control===document.activeElement),can=ctx.canRun(),parts=can?
+[...settingControls(),h("span",{cls:"dyn-spacer"}),...runControls()]:[];host.live&&!ctx.gone&&parts.push(...saveControls());
+let command=host.get("command"),regions=regionChips();command&&can?parts.push(h("div",{cls:"dyn-command"},...regions,h("\
+code",{text:command}),copyButton(command,"Copy"))):parts.push(...regions),controls.replaceChildren(...parts),controls.hidden=
+!parts.length,can&&controls.parentNode!==node?node.insertBefore(controls,notes):!can&&controls.parentNode!==head&&head.append(
+controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||controls.querySelector("button")||controls).focus()}function drawProgress(){
+let now=host.get("now")||{};if(clearInterval(timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.
+now()-1e3*(now.seconds||0),counted=(count,word)=>`${count||0} ${word}${count===1?"":"s"}`,update=()=>{let words=[`compil\
+ing ${now.now||"…"}`,counted(now.frames,"frame"),counted(now.graphs,"graph"),counted(now.breaks,"break"),clock((Date.now()-
+started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spin"}),words.join(" · "))};update(),timer=setInterval(()=>{host.
+get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}function drawNotes(){let status=host.get("status")||{},lines=[];
+ctx.local?lines.push([ctx.local,"warning"]):status.text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.
+push(["the cell has been edited since this run","warning"]);for(let text of ctx.content?ctx.content.notes:[])lines.push(
+[text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-say dyn-say-${/^\w+$/.test(kind||"")?kind:
+"note"}`;return h("div",{cls,text,tabindex:text.length>300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){
+let diff=host.get("diff");if(!diff){changes.replaceChildren();return}let summary=h("summary",{text:`since the previous r\
+un: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h("li",{text}));changes.replaceChildren(h("details",{},
+summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.get("printed")||[]).map(({type,text})=>h("pre",{cls:`\
+dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("summary",{text:"output of the run"});printed.replaceChildren(
+...texts.length?[h("details",{open:!0},summary,...texts)]:[])}function drawChips(content){let shown=[...content.chips,...host.
+get("can_run_again")?[]:settingChips(content.settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`\
+dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),chips.
+hidden=!shown.length}function draw(content){title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),
+drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
 test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
 theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
