@@ -122,12 +122,12 @@ def can_compile() -> bool:
 
 
 def node_finding(under_ci: bool) -> Finding | None:
-    """The front end's own tests run in node; without it they are left out, but never under CI."""
-    if shutil.which("node"):
+    """The front end is checked with node and npm; without them its checks are left out, but never under CI."""
+    if shutil.which("node") and shutil.which("npm"):
         return None
     return Finding(
-        "node, for the tests in tests/frontend" + ("" if under_ci else " (left out)"),
-        system_cure("nodejs", "brew install node", "install node 20 or later"),
+        "node and npm, for the checks of the front end" + ("" if under_ci else " (left out)"),
+        system_cure("nodejs npm", "brew install node", "install node 20 or newer, which includes npm"),
         fatal=under_ci,
     )
 

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from tools import browser, environment, preflight
+from tools import browser, environment, frontend, preflight
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
@@ -130,10 +130,27 @@ def checks(work: Work) -> list[str]:
         ("ruff format", [work.python, "-m", "ruff", "format", "--quiet", "--diff", "."]),
         ("mypy", [work.python, "-m", "tools.typecheck"]),
     ]
-    node = shutil.which("node")
-    scripts = sorted(str(p) for p in (ROOT / "tests" / "frontend").glob("**/*.test.*js"))
-    if node and scripts:
-        commands.append(("node tests", [node, "--test", *scripts]))
+    return run_checks(work, commands) + frontend_checks(work)
+
+
+def frontend_checks(work: Work) -> list[str]:
+    """Tests, types and format of the front end; the names of those that failed.
+
+    What npm cannot install (there is no network, say) is left out, but under CI that is a failure.
+    """
+    with lock(BUILD / "setup.lock"):
+        trouble = frontend.ensure(work.environ)
+    npm = [shutil.which("npm", path=work.environ.get("PATH")) or "npm", "--silent", "--prefix", str(frontend.FOLDER)]
+    failed = [] if npm[0] == "npm" else run_checks(work, [("front end, tests", [*npm, "test"])])
+    if trouble is None:
+        return failed + run_checks(work, [("front end, types and format", [*npm, "run", "check"])])
+    needed = preflight.under_ci()
+    print("front end, types and format: {} ({})".format("FAILED" if needed else "left out", trouble), flush=True)
+    return [*failed, "front end, types and format"] if needed else failed
+
+
+def run_checks(work: Work, commands: list[tuple[str, list[str]]]) -> list[str]:
+    """Run each command and print how it ended; the names of those that failed."""
     failed = []
     for name, command in commands:
         start = time.time()

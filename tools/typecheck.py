@@ -37,7 +37,7 @@ def assemble(root: Path, target: Path) -> dict[str, str]:
     real = {}
     for package, folder in folders(root).items():
         place = target / package.replace(".", "/")
-        shutil.copytree(root / folder, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(root / folder, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
         real[place.relative_to(target).as_posix() + "/"] = folder + "/"
     return real
 

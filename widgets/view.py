@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -19,8 +18,8 @@ import traitlets
 from dynascope.compiler.report import Report
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.front_end import es_module, style_sheet
 
-STATIC = Path(__file__).parent / "static"
 Request = Callable[[dict[str, Any]], None]
 #: characters of output of a rerun that are kept
 OUTPUT_LIMIT = 50_000
@@ -43,8 +42,8 @@ class View(anywidget.AnyWidget):
     "times": str, ...}` or None).
     """
 
-    _esm = (STATIC / "view.js").read_text("utf-8")
-    _css = (STATIC / "view.css").read_text("utf-8")
+    _esm = es_module()
+    _css = style_sheet()
 
     content: Any = traitlets.Dict(allow_none=True, default_value=None).tag(
         sync=True, to_json=packed, from_json=lambda _, view: view.content

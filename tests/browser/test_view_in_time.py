@@ -82,7 +82,7 @@ def test_after_a_kernel_restart_nothing_looks_alive_and_the_view_can_still_be_re
     lab.python(VIEWS + "views[0].can_run_again = True")
     expect(shown.root.get_by_role("button", name="Run again")).to_be_visible()
     lab.restart()
-    expect(shown.root.locator(".dyn-status")).to_contain_text("kernel gone: run the cell again", timeout=15_000)
+    expect(shown.root.locator(".dyn-status")).to_contain_text("the kernel is gone: run the cell again", timeout=15_000)
     expect(shown.root.get_by_role("button", name="Run again")).to_have_count(0)
     assert not shown.root.locator(".dyn-progress").is_visible()
     shown.select("g1")
@@ -100,7 +100,7 @@ def test_a_kernel_that_dies_while_it_compiles_leaves_no_view_that_counts_on(open
     root = lab.cells().nth(2).locator(".dyn-widget")
     expect(root.locator(".dyn-progress")).to_contain_text("1 graph", timeout=15_000)
     lab.restart()
-    expect(root.locator(".dyn-status")).to_contain_text("kernel gone: run the cell again", timeout=15_000)
+    expect(root.locator(".dyn-status")).to_contain_text("the kernel is gone: run the cell again", timeout=15_000)
     assert not root.locator(".dyn-progress").is_visible()
     time.sleep(0.6)  # longer than the clock's tick
     assert not root.locator(".dyn-progress").is_visible()

@@ -13,8 +13,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.lab import shot_path
-from browser.view_pages import ROOT, Shown, grave_faults, sample
+from browser.view_pages import Shown, grave_faults, sample
 from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.front_end import es_module, style_sheet
 from dynascope.widgets.render.page import to_html
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.view import packed
@@ -274,10 +275,9 @@ MOUNT = """async ([script, style, content]) => {
 
 def mount(page: Page, name: str) -> None:
     """The widget's own module in a page that is no Jupyter, as VS Code, Colab and marimo run it."""
-    static = ROOT / "widgets" / "static"
-    script = base64.b64encode((static / "view.js").read_bytes()).decode()
+    script = base64.b64encode(es_module().encode()).decode()
     content = json.loads(json.dumps(view_model(sample(name))))
-    page.evaluate(MOUNT, [script, (static / "view.css").read_text("utf-8"), content])
+    page.evaluate(MOUNT, [script, style_sheet(), content])
 
 
 PACKED = """async ([script, packs]) => {
@@ -295,7 +295,7 @@ PACKED = """async ([script, packs]) => {
 
 
 def test_a_compressed_model_is_drawn_and_the_newest_wins(chromium: Browser) -> None:
-    script = base64.b64encode((ROOT / "widgets" / "static" / "view.js").read_bytes()).decode()
+    script = base64.b64encode(es_module().encode()).decode()
     packs = [base64.b64encode(packed(view_model(sample(name)))["gzip"]).decode() for name in ("big", "many")]
     page = chromium.new_page()
     page.evaluate(PACKED, [script, packs])

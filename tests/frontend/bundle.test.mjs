@@ -8,4 +8,6 @@ test("the bundle is one module with a render function, and touches no page when 
   const bundle = await import("data:text/javascript;base64," + Buffer.from(text).toString("base64"));
   assert.equal(typeof bundle.default.render, "function");
   assert.equal(typeof bundle.mountPage, "function");
+  assert.equal(typeof bundle.openPage, "function");
+  assert.match(text, /function openPage\(/, "pages call it by this name"); // widgets/render/page.py
 });

@@ -1,2 +1,2 @@
-// The page that the modules need where they are tested without a browser: none of them touches it at import.
+// Imports a module of the front end; none of them needs a page to be imported.
 export const module = (name) => import(new URL(`../../widgets/frontend/${name}.js`, import.meta.url));

@@ -7,11 +7,25 @@ const { clock, linkTo, parseLink, pending, rounded, search, sourceText, step, un
 
 const content = {
   details: {
-    b0: { title: "Graph break", code: "log(h)", place: "In[3]:4", kind: "break", line: 4, facts: [["goes on in", "resume in f", "f1"]] },
+    b0: {
+      title: "Graph break",
+      code: "log(h)",
+      place: "In[3]:4",
+      kind: "break",
+      line: 4,
+      facts: [["goes on in", "resume in f", "f1"]],
+    },
     g0: { title: "Graph 0", code: "of f", place: "In[3]:2", kind: "graph", line: 2, facts: [] },
     f1: { title: "Resume function", code: "resume in f", place: "In[3]:5", kind: "resume", line: 5, facts: [] },
   },
-  lens: [{ lines: [{ line: 3, id: "g0" }, { line: 4, marks: [{ id: "b0" }] }] }],
+  lens: [
+    {
+      lines: [
+        { line: 3, id: "g0" },
+        { line: 4, marks: [{ id: "b0" }] },
+      ],
+    },
+  ],
 };
 
 test("search by name, place or line", () => {
@@ -24,9 +38,19 @@ test("search by name, place or line", () => {
 });
 
 const picture = {
-  groups: [{ id: "f0", kind: "compiled", x: 0, y: 0, w: 200, h: 140 }, { id: "f1", kind: "compiled", x: 0, y: 200, w: 200, h: 100 }, { id: "f2", kind: "skipped", x: 260, y: 200, w: 200, h: 100 }],
-  boxes: [{ id: "g0", kind: "graph", x: 10, y: 40, w: 180, h: 34 }, { id: "b0", kind: "break", x: 10, y: 90, w: 180, h: 34 }],
-  arrows: [{ source: "b0", target: "f1" }, { source: "f1", target: "f2" }],
+  groups: [
+    { id: "f0", kind: "compiled", x: 0, y: 0, w: 200, h: 140 },
+    { id: "f1", kind: "compiled", x: 0, y: 200, w: 200, h: 100 },
+    { id: "f2", kind: "skipped", x: 260, y: 200, w: 200, h: 100 },
+  ],
+  boxes: [
+    { id: "g0", kind: "graph", x: 10, y: 40, w: 180, h: 34 },
+    { id: "b0", kind: "break", x: 10, y: 90, w: 180, h: 34 },
+  ],
+  arrows: [
+    { source: "b0", target: "f1" },
+    { source: "f1", target: "f2" },
+  ],
 };
 
 test("arrow keys walk down the column and along calls, and stay at the ends", () => {
@@ -41,7 +65,16 @@ test("arrow keys walk down the column and along calls, and stay at the ends", ()
 });
 
 test("source lines come from the lens", () => {
-  const lens = [{ file: "a", lines: [{ line: 3, text: "x" }, { line: 4, text: "y" }, { line: 9, gap: 4, text: "z" }] }];
+  const lens = [
+    {
+      file: "a",
+      lines: [
+        { line: 3, text: "x" },
+        { line: 4, text: "y" },
+        { line: 9, gap: 4, text: "z" },
+      ],
+    },
+  ];
   assert.equal(sourceText(lens, { file: "a", start: 4, end: 9 }), "y\n...\nz");
   assert.equal(sourceText(lens, { file: "b", start: 4, end: 9 }), "");
 });
@@ -59,7 +92,14 @@ test("changes wait, can be taken back, and make one request", () => {
   changes.region("4", "allow");
   changes.region("block", "error");
   assert.equal(changes.count, 3);
-  assert.deepEqual(changes.request(), { kind: "run_again", settings: { fullgraph: true }, regions: [{ target: "4", set: "allow" }, { target: "block", set: "error" }] });
+  assert.deepEqual(changes.request(), {
+    kind: "run_again",
+    settings: { fullgraph: true },
+    regions: [
+      { target: "4", set: "allow" },
+      { target: "block", set: "error" },
+    ],
+  });
   changes.set("fullgraph", false, false);
   changes.region("4", "allow");
   assert.equal(changes.count, 1);
@@ -68,8 +108,13 @@ test("changes wait, can be taken back, and make one request", () => {
 });
 
 test("polylines get round corners", () => {
-  assert.equal(rounded([[0, 0], [0, 50], [50, 50]]), "M0 0L0.0 43.0Q0 50 7.0 50.0L50 50");
-  assert.equal(rounded([[0, 0], [0, 50]]), "M0 0L0 50");
+  const [start, corner, end] = [
+    [0, 0],
+    [0, 50],
+    [50, 50],
+  ];
+  assert.equal(rounded([start, corner, end], 7), "M0 0L0.0 43.0Q0 50 7.0 50.0L50 50");
+  assert.equal(rounded([start, corner], 7), "M0 0L0 50");
 });
 
 test("seconds", () => assert.deepEqual([0.031, 4.21, 75.4].map(clock), ["31 ms", "4.2 s", "75 s"]));
@@ -77,5 +122,6 @@ test("seconds", () => assert.deepEqual([0.031, 4.21, 75.4].map(clock), ["31 ms",
 test("a compressed model is read from bytes and from base64", async () => {
   const packed = gzipSync(JSON.stringify({ name: "f", counts: ["ä"] }));
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
-  for (const data of [view, packed.toString("base64")]) assert.deepEqual(await unzipped(data), { name: "f", counts: ["ä"] });
+  for (const data of [view, packed.toString("base64")])
+    assert.deepEqual(await unzipped(data), { name: "f", counts: ["ä"] });
 });

@@ -14,9 +14,12 @@ test("what is wide enough stays, also alone what is not", () => {
 test("narrow neighbours become one neutral piece that counts them and stands for each", () => {
   const narrow = Array.from({ length: 400 }, (_, i) => piece(0.2 + i / 4000, 1 / 4000, i % 2 ? `b${i}` : ""));
   const shown = merged([piece(0, 0.2, "g0"), ...narrow, piece(0.3, 0.7, "g1")], 0.001);
-  assert.deepEqual(shown.map((s) => s.kind), ["gap", "short", "gap"]);
+  assert.deepEqual(
+    shown.map((s) => s.kind),
+    ["gap", "short", "gap"],
+  );
   const [, joined] = shown;
-  assert.match(joined.full, /^400 short stretches, 10(\.0)? % of the call: zoom in to tell them apart$/);
+  assert.match(joined.full, /^400 short stretches, 10(\.0)? % of the call: zoom in to see each$/);
   assert.ok(Math.abs(joined.x - 0.2) < 1e-9 && Math.abs(joined.w - 0.1) < 1e-9);
   assert.equal(joined.id, "b1");
   assert.ok(joined.ids.includes("b399"));
@@ -24,6 +27,15 @@ test("narrow neighbours become one neutral piece that counts them and stands for
 });
 
 test("lanes are not mixed", () => {
-  const shown = merged([piece(0, 0.0001, "a"), piece(0.1, 0.0001, "b"), piece(0, 0.0001, "c", 1), piece(0.1, 0.0001, "d", 1)], 0.001);
-  assert.deepEqual(shown.map((s) => [s.lane, s.ids]), [[0, ["a", "b"]], [1, ["c", "d"]]]);
+  const shown = merged(
+    [piece(0, 0.0001, "a"), piece(0.1, 0.0001, "b"), piece(0, 0.0001, "c", 1), piece(0.1, 0.0001, "d", 1)],
+    0.001,
+  );
+  assert.deepEqual(
+    shown.map((s) => [s.lane, s.ids]),
+    [
+      [0, ["a", "b"]],
+      [1, ["c", "d"]],
+    ],
+  );
 });

@@ -1,7 +1,7 @@
 """The colours, once: told apart by the colour-blind, readable on light and on dark ground.
 
 Promises: literal colours for static pictures (which know no host variables), and the very same values for
-the style sheet (`css_variables`).  A hue is never the only sign: graphs bear numbers, states bear words.
+the style sheet (`css_rules`).  A hue is never the only sign: graphs bear numbers, states bear words.
 """
 
 from __future__ import annotations
@@ -50,9 +50,15 @@ def _hosted(name: str, value: str) -> str:
     return value
 
 
-def css_variables(*, dark: bool) -> str:
-    """`--dyn-ink: #1b1f24; ...` for the style sheet."""
+def css_rules() -> str:
+    """The colours as CSS variables of the view, for both themes; paper is white, whatever the theme."""
+    light, dark = _variables(dark=False), _variables(dark=True)
+    return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n'
+
+
+def _variables(*, dark: bool) -> str:
+    """`--dyn-ink:#1b1f24;...` of one theme."""
     pairs = [(f"--dyn-{name}", _hosted(name, value)) for name, value in (DARK if dark else LIGHT).items()]
     for number, (line, tint) in enumerate(GRAPHS_DARK if dark else GRAPHS_LIGHT):
         pairs += [(f"--dyn-g{number}", line), (f"--dyn-g{number}-tint", tint)]
-    return "; ".join(f"{name}: {value}" for name, value in pairs) + ";"
+    return ";".join(f"{name}:{value}" for name, value in pairs)

@@ -1,137 +1,319 @@
 // The detail of what is selected: facts, and parts as tabs, each with a link of its own.
 
-import { copyText, h, roving } from "./dom.js";
+import { button, copyText, h, roving } from "./dom.js";
 import { fxView } from "./fx.js";
 import { paintCode } from "./lens.js";
 import { linkTo, sourceText } from "./logic.js";
 
-// `words` between backquotes become code.
+/** @import { Context } from "./view" */
+/** @import { AnyPart, CodeBody, Detail, ProseBody, RunBody, StackEntry, ViewModel } from "./wire" */
+
+// Characters; longer code is shown without colours.
+const PAINTED = 40_000;
+/** @type {Record<string, string>} */
+const MARKS = {
+  break: "✂",
+  graph: "▦",
+  skipped: "–",
+  failed: "✗",
+  empty: "∅",
+  resume: "↳",
+  autograd: "↶",
+  fold: "⋯",
+};
+const SWITCHABLE = ["break", "function", "skipped", "failed", "unfinished", "statements"];
+
+/**
+ * A text in which words between backquotes are code.
+ * @param {string} text
+ */
 function prose(text) {
   return text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
 }
 
-const PAINTED = 40_000;
+/** @param {ProseBody} body */
+function proseBody({ text, todo, code }) {
+  return h(
+    "div",
+    { cls: "dyn-prose" },
+    text.map((t) => h("p", {}, ...prose(t))),
+    todo.length > 0 && h("h3", { text: "What to do" }),
+    todo.length > 0 && h("ul", {}, ...todo.map((t) => h("li", {}, ...prose(t)))),
+    code.map((t) => h("pre", { cls: "dyn-code dyn-wrap", text: t })),
+  );
+}
 
-function codePart({ text, lang, start }) {
+/** @param {CodeBody} body */
+function codeBody({ text, lang, start }) {
   const pre = h("pre", { cls: lang === "prose" ? "dyn-code dyn-wrap" : "dyn-code", tabindex: "0" });
-  if (lang !== "python" || text.length > PAINTED) pre.textContent = text;
-  else {
-    let open = "";
-    const lines = text.split("\n");
-    lines.forEach((line, i) => {
-      const box = h("span", start ? { "data-n": start + i, cls: "dyn-cl" } : {});
-      open = paintCode(box, line, [], open);
-      pre.append(box, i + 1 < lines.length ? "\n" : "");
-    });
+  if (lang !== "python" || text.length > PAINTED) {
+    pre.textContent = text;
+    return pre;
   }
+  let open = "";
+  const lines = text.split("\n");
+  lines.forEach((line, i) => {
+    const box = h("span", start ? { "data-n": start + i, cls: "dyn-cl" } : {});
+    open = paintCode(box, line, [], open);
+    pre.append(box, i + 1 < lines.length ? "\n" : "");
+  });
   return pre;
 }
 
-export function copyButton(text, label) {
-  const button = h("button", { cls: "dyn-btn", type: "button", text: label });
-  button.addEventListener("click", async () => {
-    button.textContent = (await copyText(text)) ? "copied" : "could not copy";
-    setTimeout(() => { button.textContent = label; }, 1500);
+/**
+ * @param {StackEntry[]} stack
+ * @param {Context} ctx
+ */
+function stackBody(stack, ctx) {
+  const entries = stack.map(({ place, file, line, function: name, source }) => {
+    const link = button("dyn-link", place, () => ctx.point(file, line));
+    return h("li", {}, link, ` in ${name}`, source ? h("code", { text: source }) : null);
   });
-  return button;
+  return h("ol", { cls: "dyn-stack" }, ...entries);
 }
 
-// A graph on its own: a button where somebody can run it, and what the last run gave.
-function runBody(body, ctx) {
-  const devices = ctx.host.get("devices") || [], on = h("select", { "aria-label": "device", cls: "dyn-select" }, h("option", { value: "", text: "as recorded" }), ...devices.map((d) => h("option", { value: d, text: d })));
-  const run = () => ctx.request({ kind: "run_graph", graph: body.graph, device: on.value || null });
-  return h("div", { cls: "dyn-prose dyn-run" }, ...body.text.map((t) => h("p", { text: t })),
-    h("div", { cls: "dyn-row" }, ctx.canRun() && body.code ? [h("button", { cls: "dyn-btn dyn-primary", type: "button", text: body.groups.length ? "Run it again" : "Run this graph", onclick: run }), devices.length > 1 ? on : null] : null,
-      body.code ? [h("code", { text: body.code }), copyButton(body.code, "Copy")] : null),
-    ...body.groups.map((g) => h("div", {}, h("h3", { text: g.title }), ...g.bars.map((b) => h("div", { cls: "dyn-figure" },
-      h("span", { text: b.label }), h("i", { style: `--h:${b.part}%` }), h("b", { text: b.value }))))));
+/**
+ * A table; a row with an id is a link to it.
+ * @param {string[][]} rows
+ * @param {Context} ctx
+ */
+function listBody(rows, ctx) {
+  const lines = rows.map(([name, value, words, id]) =>
+    h(
+      "tr",
+      {},
+      h("td", {}, id && ctx.has(id) ? selectLink(name, id, ctx) : h("span", { cls: "dyn-monot", text: name })),
+      h("td", { cls: "dyn-monot", text: value }),
+      h("td", { text: words }),
+    ),
+  );
+  return h("table", { cls: "dyn-table" }, h("tbody", {}, ...lines));
 }
 
+/** @param {string} text */
+function issueBody(text) {
+  const pre = h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text });
+  return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(text, "Copy text for an issue")), pre);
+}
+
+/**
+ * A graph run on its own: a button where the kernel can run it, and the figures of the last run.
+ * @param {RunBody} body
+ * @param {Context} ctx
+ */
+function runBody({ graph, text, groups, code }, ctx) {
+  /** @type {string[]} */
+  const devices = ctx.host.get("devices") || [];
+  const options = devices.map((device) => h("option", { value: device, text: device }));
+  const recorded = h("option", { value: "", text: "as recorded" });
+  const choice = h("select", { "aria-label": "device", cls: "dyn-select" }, recorded, ...options);
+  const request = () => ctx.request({ kind: "run_graph", graph, device: choice.value || null });
+  const label = groups.length ? "Run it again" : "Run this graph";
+  const run = button("dyn-btn dyn-primary", label, request);
+  return h(
+    "div",
+    { cls: "dyn-prose dyn-run" },
+    text.map((t) => h("p", { text: t })),
+    h(
+      "div",
+      { cls: "dyn-row" },
+      ctx.canRun() && code && run,
+      ctx.canRun() && code && devices.length > 1 && choice,
+      code && h("code", { text: code }),
+      code && copyButton(code, "Copy"),
+    ),
+    groups.map(({ title, bars }) => h("div", {}, h("h3", { text: title }), ...bars.map(figure))),
+  );
+}
+
+/** @param {RunBody["groups"][0]["bars"][0]} bar */
+function figure({ label, value, part }) {
+  const bar = h("i", { style: `--h:${part}%` });
+  return h("div", { cls: "dyn-figure" }, h("span", { text: label }), bar, h("b", { text: value }));
+}
+
+/**
+ * @param {AnyPart} part
+ * @param {Context} ctx
+ * @param {string} name of what the detail is about
+ * @param {Set<string>} open the folds of its FX graph that are open
+ */
 function partBody(part, ctx, name, open) {
-  const { body } = part;
-  if (part.kind === "code") return codePart(body);
-  if (part.kind === "source") return codePart({ text: sourceText(ctx.content.lens, body), lang: "python", start: body.start });
-  if (part.kind === "graph") return fxView(body, ctx.point, name, open);
-  if (part.kind === "run") return runBody(body, ctx);
-  if (part.kind === "issue") return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body, "Copy text for an issue")), h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: body }));
-  if (part.kind === "prose") {
-    return h("div", { cls: "dyn-prose" }, ...body.text.map((t) => h("p", {}, ...prose(t))),
-      body.todo.length ? [h("h3", { text: "What to do" }), h("ul", {}, ...body.todo.map((t) => h("li", {}, ...prose(t))))] : null,
-      ...body.code.map((t) => h("pre", { cls: "dyn-code dyn-wrap", text: t })));
+  const content = /** @type {ViewModel} */ (ctx.content);
+  switch (part.kind) {
+    case "prose":
+      return proseBody(part.body);
+    case "code":
+      return codeBody(part.body);
+    case "source": {
+      const text = sourceText(content.lens, part.body);
+      return codeBody({ text, lang: "python", start: part.body.start });
+    }
+    case "stack":
+      return stackBody(part.body, ctx);
+    case "graph":
+      return fxView(part.body, ctx.point, name, open, content.drawing);
+    case "issue":
+      return issueBody(part.body);
+    case "run":
+      return runBody(part.body, ctx);
+    default:
+      return listBody(part.body, ctx);
   }
-  if (part.kind === "stack") {
-    return h("ol", { cls: "dyn-stack" }, ...body.map((e) => h("li", {},
-      h("button", { cls: "dyn-link", type: "button", text: e.place, onclick: () => ctx.point(e.file, e.line) }), ` in ${e.function}`, e.source ? h("code", { text: e.source }) : null)));
-  }
-  return h("table", { cls: "dyn-table" }, h("tbody", {}, ...body.map(([a, b, c, id]) => h("tr", {},
-    h("td", {}, id && ctx.has(id) ? h("button", { cls: "dyn-link", type: "button", text: a, onclick: () => ctx.select(id) }) : h("span", { cls: "dyn-monot", text: a })),
-    h("td", { cls: "dyn-monot", text: b }), h("td", { text: c })))));
 }
 
-const MARKS = { break: "✂", graph: "▦", skipped: "–", failed: "✗", empty: "∅", resume: "↳", autograd: "↶", fold: "⋯" };
+/**
+ * A button that copies a text, and says whether that worked.
+ * @param {string} text
+ * @param {string} label
+ */
+export function copyButton(text, label) {
+  const copy = async () => {
+    node.textContent = (await copyText(text)) ? "copied" : "could not copy";
+    setTimeout(() => {
+      node.textContent = label;
+    }, 1500);
+  };
+  const node = button("dyn-btn", label, copy);
+  return node;
+}
 
+/**
+ * @param {string} text
+ * @param {string} id
+ * @param {Context} ctx
+ */
+function selectLink(text, id, ctx) {
+  return button("dyn-link", text, () => ctx.select(id));
+}
+
+/**
+ * Facts by name; a name that repeats the one above is left out, one that begins with a space belongs to it.
+ * @param {string[][]} facts
+ * @param {Context} ctx
+ */
+function factList(facts, ctx) {
+  const entries = facts.map(([label, value, id], i) => {
+    const repeated = i > 0 && facts[i - 1][0] === label;
+    const cls = label.startsWith(" ") ? "dyn-sub" : null;
+    return [
+      h("dt", { text: repeated ? "" : label.trim(), cls }),
+      h("dd", {}, id && ctx.has(id) ? selectLink(value, id, ctx) : value),
+    ];
+  });
+  return h("dl", { cls: "dyn-facts" }, ...entries);
+}
+
+/**
+ * The detail; `show` draws it, `choose` says which part is shown of the details of a kind.
+ * @param {Context} ctx
+ */
 export function detailView(ctx) {
   const node = h("section", { cls: "dyn-detail", "aria-label": "detail", tabindex: "-1" });
-  const chosen = new Map(), opened = new Map();
-  let id = "", content = null;
+  /** By kind of detail: the part that is shown. @type {Map<string, string>} */
+  const chosen = new Map();
+  /** By id: the folds of its FX graph that are open. @type {Map<string, Set<string>>} */
+  const opened = new Map();
 
-  function tabs(detail) {
+  /** @type {(detail: Detail, id: string, open: Set<string>) => HTMLElement[]} */
+  function tabs(detail, id, open) {
+    if (!detail.parts.length) return [];
     const list = h("div", { cls: "dyn-tabs", role: "tablist", "aria-label": "parts" });
     const panel = h("div", { cls: "dyn-panel", role: "tabpanel" });
-    const want = chosen.get(detail.kind);
     const mark = roving(list, ".dyn-tab", { vertical: false, enter: (tab) => tab.click() });
-    const show = (part, focus) => {
-      for (const tab of list.children) {
-        const on = tab.dataset.key === part.key;
-        tab.setAttribute("aria-selected", String(on));
-        if (on) mark(tab);
-        if (on && focus) tab.focus();
+    /** @type {Map<string, HTMLElement>} */
+    const byKey = new Map();
+    const show = (/** @type {AnyPart} */ part) => {
+      for (const [key, tab] of byKey) {
+        tab.setAttribute("aria-selected", String(key === part.key));
+        if (key === part.key) mark(tab);
       }
       panel.setAttribute("aria-label", part.name);
-      panel.replaceChildren(partBody(part, ctx, `${detail.title} ${detail.code}`, opened.get(id)));
+      panel.replaceChildren(partBody(part, ctx, `${detail.title} ${detail.code}`, open));
     };
     for (const part of detail.parts) {
-      list.append(h("a", { cls: "dyn-tab", role: "tab", tabindex: "-1", "data-key": part.key, href: linkTo(id, part.key), text: part.name, onclick: (event) => {
+      const { key, name } = part;
+      const onclick = (/** @type {MouseEvent} */ event) => {
         event.preventDefault();
-        chosen.set(detail.kind, part.key);
-        ctx.link(id, part.key);
-        show(part, true);
-      } }));
+        chosen.set(detail.kind, key);
+        ctx.link(id, key);
+        show(part);
+        tab.focus();
+      };
+      const href = linkTo(id, key);
+      const tab = h("a", { cls: "dyn-tab", role: "tab", tabindex: "-1", "data-key": key, href, text: name, onclick });
+      byKey.set(key, tab);
+      list.append(tab);
     }
-    const first = detail.parts.find((p) => p.key === want) || detail.parts[0];
-    if (first) show(first);
+    const wanted = chosen.get(detail.kind);
+    show(detail.parts.find((part) => part.key === wanted) || detail.parts[0]);
     return [list, panel];
   }
 
-  function switches(detail) {
-    if (!ctx.canRun() || !detail.target || !["break", "function", "skipped", "failed", "unfinished", "statements"].includes(detail.kind)) return null;
-    const where = detail.kind === "break" ? "here" : "in this function";
+  /** The buttons that allow graph breaks here, or make them errors, at the next run. @param {Detail} detail */
+  function switches({ kind, target }) {
+    if (!ctx.canRun() || !target || !SWITCHABLE.includes(kind)) return null;
+    const where = kind === "break" ? "here" : "in this function";
     const box = h("div", { cls: "dyn-switches", role: "group", "aria-label": `error_on_graph_break ${where}` });
-    for (const [set, word] of [["allow", "Allow"], ["error", "Error"]]) {
-      const on = ctx.pending.regions.get(detail.target) === set;
-      box.append(h("button", { cls: "dyn-btn", type: "button", "aria-pressed": String(on), "data-set": set, text: `${word} ${where}`, title: `${set === "allow" ? "allow graph breaks" : "fail at a graph break"} ${where}, at the next run`,
-        onclick: () => { ctx.pending.region(detail.target, set); ctx.changed(); node.querySelector(`.dyn-switches [data-set=${set}]`).focus(); } }));
+    for (const [set, word, effect] of [
+      ["allow", "Allow", "allow graph breaks"],
+      ["error", "Error", "fail at a graph break"],
+    ]) {
+      const choose = () => {
+        ctx.pending.region(target, set);
+        ctx.changed();
+        const again = /** @type {HTMLElement} */ (node.querySelector(`.dyn-switches [data-set=${set}]`));
+        again.focus();
+      };
+      const props = {
+        "aria-pressed": String(ctx.pending.regions.get(target) === set),
+        "data-set": set,
+        title: `${effect} ${where}, in the next run`,
+      };
+      box.append(button("dyn-btn", `${word} ${where}`, choose, props));
     }
     return box;
   }
 
-  function show(model, which) {
-    [content, id] = [model, which];
-    if (!opened.has(id)) opened.set(id, new Set());
+  /** What stands where nothing is selected. @param {ViewModel} content */
+  function hint(content) {
+    if (Object.keys(content.details).length) return "Select a line of the source or a part of the split graph.";
+    return ctx.host.get("busy") ? "Nothing has been compiled yet." : "Nothing was compiled.";
+  }
+
+  /** @param {Detail} detail */
+  function heading(detail) {
+    const { kind, title, code, place, copy, links = [] } = detail;
+    const name = h("span", { cls: "dyn-dkind", text: `${MARKS[kind] || "▢"} ${title}` });
+    const target = { target: "_blank", rel: "noopener noreferrer" };
+    return h(
+      "div",
+      { cls: `dyn-dhead dyn-d-${kind}` },
+      h("h2", { cls: "dyn-dtitle" }, name, code ? [" ", h("code", { text: code })] : null),
+      h(
+        "div",
+        { cls: "dyn-where" },
+        h("span", { text: place }),
+        copy ? copyButton(copy, "Copy place") : null,
+        switches(detail),
+        ...links.map(([text, href]) => h("a", { cls: "dyn-out", href, ...target, text: `${text} ↗` })),
+      ),
+    );
+  }
+
+  /** @type {(content: ViewModel, id: string) => void} */
+  function show(content, id) {
     const detail = content.details[id];
     node.hidden = false;
     if (!detail) {
-      node.replaceChildren(h("p", { cls: "dyn-hint", text: Object.keys(content.details).length ? "Select a line of the source or a part of the split graph." : ctx.host.get("busy") ? "Nothing was compiled yet." : "Nothing was compiled." }));
+      node.replaceChildren(h("p", { cls: "dyn-hint", text: hint(content) }));
       return;
     }
-    const facts = h("dl", { cls: "dyn-facts" }, ...detail.facts.map(([label, value, other], i) => [h("dt", { text: i && detail.facts[i - 1][0] === label ? "" : label.trim(), cls: label.startsWith(" ") ? "dyn-sub" : null }),
-      h("dd", {}, other && ctx.has(other) ? h("button", { cls: "dyn-link", type: "button", text: value, onclick: () => ctx.select(other) }) : value)]));
-    const links = (detail.links || []).map(([name, url]) => h("a", { cls: "dyn-out", href: url, target: "_blank", rel: "noopener noreferrer", text: `${name} ↗` }));
-    node.replaceChildren(
-      h("div", { cls: `dyn-dhead dyn-d-${detail.kind}` },
-        h("h2", { cls: "dyn-dtitle" }, h("span", { cls: "dyn-dkind", text: `${MARKS[detail.kind] || "▢"} ${detail.title}` }), detail.code ? [" ", h("code", { text: detail.code })] : null),
-        h("div", { cls: "dyn-where" }, h("span", { text: detail.place }), detail.copy ? copyButton(detail.copy, "Copy place") : null, switches(detail), ...links)),
-      h("div", { cls: "dyn-dbody" }, h("div", { cls: "dyn-dmain" }, ...(detail.parts.length ? tabs(detail) : [])), facts));
+    const open = opened.get(id) || new Set();
+    opened.set(id, open);
+    const main = h("div", { cls: "dyn-dmain" }, ...tabs(detail, id, open));
+    node.replaceChildren(heading(detail), h("div", { cls: "dyn-dbody" }, main, factList(detail.facts, ctx)));
   }
-  return { node, show, choose: (kind, part) => chosen.set(kind, part) };
+
+  return { node, show, choose: (/** @type {string} */ kind, /** @type {string} */ part) => chosen.set(kind, part) };
 }

@@ -1,42 +1,136 @@
-// Elements, made from data only: every text becomes a text node, nothing is ever parsed as HTML.
+// Creates elements from data only: every text becomes a text node, nothing is ever parsed as HTML.
+
+/** @import { ViewElement } from "./view" */
+/** @typedef {string | number | boolean | null | undefined | ((event: MouseEvent) => void)} Prop */
+/** @typedef {Node | string | false | null | undefined} Child */
 
 const SVG_NS = "http://www.w3.org/2000/svg";
 
+/**
+ * Give an element its attributes and children. `cls` is the class, `text` the text content, `on...` a listener;
+ * what is null, undefined or false is left out.
+ * @template {Element} E
+ * @param {E} node
+ * @param {Record<string, Prop>} props
+ * @param {(Child | Child[])[]} children
+ */
 function fill(node, props, children) {
-  for (const [name, value] of Object.entries(props || {})) {
+  for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "text") node.textContent = value;
+    if (typeof value === "function") node.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    else if (name === "text") node.textContent = String(value);
     else node.setAttribute(name === "cls" ? "class" : name, value === true ? "" : String(value));
   }
-  for (const child of children.flat()) if (child !== null && child !== undefined && child !== false) node.append(child);
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
   return node;
 }
 
-export const h = (tag, props, ...children) => fill(document.createElement(tag), props, children);
+/**
+ * A new HTML element.
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, Prop>} [props]
+ * @param {(Child | Child[])[]} children
+ */
+export const h = (tag, props = {}, ...children) => fill(document.createElement(tag), props, children);
 
-export const s = (tag, props, ...children) => fill(document.createElementNS(SVG_NS, tag), props, children);
+/**
+ * A new SVG element.
+ * @template {keyof SVGElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, Prop>} [props]
+ * @param {(Child | Child[])[]} children
+ */
+export const s = (tag, props = {}, ...children) => fill(document.createElementNS(SVG_NS, tag), props, children);
 
-// An attribute that is "true" on a few of many nodes: only those that change are touched.
-export function lamp(name) {
-  let lit = new Set();
-  return (nodes) => {
+/**
+ * A button.
+ * @param {string} cls
+ * @param {string} text
+ * @param {((event: MouseEvent) => void) | null} onclick
+ * @param {Record<string, Prop>} [props]
+ */
+export const button = (cls, text, onclick, props = {}) => h("button", { cls, type: "button", text, onclick, ...props });
+
+/**
+ * A text in a picture, or nothing where there is none.
+ * @param {string} cls
+ * @param {number} x
+ * @param {number} y
+ * @param {string | undefined} text
+ * @param {"end" | "middle" | null} [anchor] what of the text is at `x`; its start unless this says otherwise
+ */
+export const label = (cls, x, y, text, anchor) =>
+  text ? s("text", { cls: cls || null, x, y, text, "text-anchor": anchor }) : null;
+
+/** What an item of a listbox has until something is chosen. */
+export const OPTION = { role: "option", "aria-selected": "false", tabindex: "-1" };
+
+/**
+ * The element around an event's target that matches.
+ * @param {Event} event
+ * @param {string} selector
+ * @returns {ViewElement | null}
+ */
+export const closest = (event, selector) => /** @type {Element} */ (event.target).closest(selector);
+
+/**
+ * The id that an element stands for, or "".
+ * @param {ViewElement | null} node
+ */
+export const idOf = (node) => node?.dataset.id || "";
+
+/**
+ * Ends the way of an event that was handled.
+ * @param {Event} event
+ */
+export function handled(event) {
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/**
+ * An attribute that is "true" on a few of many nodes: only those that change are touched.
+ * @param {string} name
+ */
+export function exclusive(name) {
+  /** @type {Set<Element>} */
+  let marked = new Set();
+  return (/** @type {Iterable<Element>} */ nodes) => {
     const now = new Set(nodes);
-    for (const node of lit) if (!now.has(node)) node.setAttribute(name, "false");
-    for (const node of now) if (!lit.has(node)) node.setAttribute(name, "true");
-    lit = now;
+    for (const node of marked) if (!now.has(node)) node.setAttribute(name, "false");
+    for (const node of now) if (!marked.has(node)) node.setAttribute(name, "true");
+    marked = now;
   };
 }
 
-// Scroll only the given box, never the page around it.
+/**
+ * Scroll a box until a node in it is in sight, but never the page around it.
+ * @param {Element} box
+ * @param {Element | null | undefined} node
+ */
 export function reveal(box, node, center = false) {
-  if (!box || !node) return;
-  const a = box.getBoundingClientRect(), b = node.getBoundingClientRect();
-  const up = b.top - a.top, left = b.left - a.left;
-  if (up < 0 || up + b.height > a.height) box.scrollTop += center ? up - (a.height - b.height) / 2 : up < 0 ? up - 8 : up + b.height - a.height + 8;
-  if (left < 0 || left + b.width > a.width) box.scrollLeft += left < 0 || b.width > a.width ? left - 12 : left + b.width - a.width + 12;
+  if (!node) return;
+  const outer = box.getBoundingClientRect();
+  const inner = node.getBoundingClientRect();
+  const top = inner.top - outer.top;
+  const left = inner.left - outer.left;
+  if (top < 0 || top + inner.height > outer.height) {
+    if (center) box.scrollTop += top - (outer.height - inner.height) / 2;
+    else box.scrollTop += top < 0 ? top - 8 : top + inner.height - outer.height + 8;
+  }
+  if (left < 0 || left + inner.width > outer.width) {
+    const wide = inner.width > outer.width;
+    box.scrollLeft += left < 0 || wide ? left - 12 : left + inner.width - outer.width + 12;
+  }
 }
 
+/**
+ * Copy a text to the clipboard; whether that worked.
+ * @param {string} text
+ */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -52,30 +146,39 @@ export async function copyText(text) {
   }
 }
 
-// One tab stop for a set of elements: arrows move inside it, Home and End go to its ends.
-export function roving(box, selector, { vertical = true, enter = null } = {}) {
-  const items = () => [...box.querySelectorAll(selector)];
+/**
+ * One tab stop for the elements of a box: arrow keys move among them, Home and End go to the first and the last.
+ * @param {Element} box
+ * @param {string} selector
+ * @param {{ vertical?: boolean, enter?: (item: HTMLElement) => void }} [options]
+ * @returns {(item: Element) => void} what makes an element the tab stop
+ */
+export function roving(box, selector, { vertical = true, enter } = {}) {
+  const [backward, forward] = vertical ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];
+  /** @type {Element | null} */
   let stop = null;
-  const mark = (now) => {
-    if (stop && stop !== now) stop.setAttribute("tabindex", "-1");
-    stop = now;
+  const mark = (/** @type {Element} */ item) => {
+    if (stop && stop !== item) stop.setAttribute("tabindex", "-1");
+    stop = item;
     stop.setAttribute("tabindex", "0");
   };
-  box.addEventListener("keydown", (event) => {
-    const all = items(), at = all.indexOf(event.target.closest(selector));
+  box.addEventListener("keydown", (given) => {
+    const event = /** @type {KeyboardEvent} */ (given);
+    const items = /** @type {HTMLElement[]} */ ([...box.querySelectorAll(selector)]);
+    const at = items.indexOf(/** @type {HTMLElement} */ (closest(event, selector)));
     if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
-    const [back, on] = vertical ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];
-    const to = { [back]: at - 1, [on]: at + 1, Home: 0, End: all.length - 1 }[event.key];
-    if (to !== undefined && all[to]) {
-      mark(all[to]);
-      all[to].focus();
-    } else if (enter && (event.key === "Enter" || event.key === " ")) enter(all[at]);
-    else if (to === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
+    /** @type {Record<string, number>} */
+    const moves = { [backward]: at - 1, [forward]: at + 1, Home: 0, End: items.length - 1 };
+    const item = items[moves[event.key]];
+    if (item) {
+      mark(item);
+      item.focus();
+    } else if (enter && (event.key === "Enter" || event.key === " ")) enter(items[at]);
+    else if (!(event.key in moves)) return;
+    handled(event);
   });
   box.addEventListener("focusin", (event) => {
-    const item = event.target.closest(selector);
+    const item = closest(event, selector);
     if (item) mark(item);
   });
   return mark;

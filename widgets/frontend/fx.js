@@ -1,172 +1,383 @@
-// An FX graph in the detail: drawn, a large one with folds that open in place, or a list that draws only what is in sight.
+// An FX graph in the detail: drawn, with folds that open in place, or as a list that draws only what is in sight.
 
-import { h, reveal, s } from "./dom.js";
+import { button, closest, h, handled, idOf, label, reveal, s } from "./dom.js";
 import { rounded } from "./logic.js";
 import { openShape, triangle } from "./split.js";
 import { unfolded } from "./unfold.js";
 
+/** @import { FxBox, FxDrawing } from "./view" */
+/** @import { Drawing, FxBody, FxNode, FxPicture } from "./wire" */
+/** @typedef {(file: string | undefined, line: number) => void} PointAt */
+
+// Pixels: the height of a row of the list, and of the list.
 const ROW = 22;
 const HEIGHT = 330;
+// Rows that are drawn above and below those in sight.
+const SPARE = 3;
+/** @type {Record<string, string>} */
+const KINDS = {
+  input: "input",
+  param: "parameter",
+  matmul: "matmul, conv, module",
+  point: "pointwise",
+  reduce: "reduction",
+  shape: "shape, index",
+  output: "output",
+};
 
-// How long an operation took, as a tint; its time stands beside it in words.
-const hot = (node) => (node.heat === undefined ? null : `--h:${node.heat}%`);
+/**
+ * How long an operation took, as a tint; its time stands beside it in words.
+ * @param {{ heat?: number }} node
+ */
+const heatStyle = ({ heat }) => (heat === undefined ? null : `--h:${heat}%`);
 
-function fxRow(node, i, point, now) {
-  return h("div", { "aria-pressed": String(i === now), cls: `dyn-fxrow dyn-fx-${node.kind}`, role: "button", tabindex: "-1", title: node.full, style: `top:${i * ROW}px`, "data-i": i, onclick: () => point(i) },
-    h("i", { cls: "dyn-dot" }), h("b", { text: node.name }), h("span", { text: node.op === "placeholder" ? "input" : node.target }), h("span", { cls: "dyn-took", style: hot(node), text: node.time }), h("span", { cls: "dyn-val", text: node.value }), h("span", { cls: "dyn-at", text: node.place || "" }));
+/**
+ * One row of the list.
+ * @param {FxNode} node
+ * @param {number} i
+ * @param {boolean} pressed
+ * @param {() => void} onclick
+ */
+function listRow(node, i, pressed, onclick) {
+  return h(
+    "div",
+    {
+      "aria-pressed": String(pressed),
+      cls: `dyn-fxrow dyn-fx-${node.kind}`,
+      role: "button",
+      tabindex: "-1",
+      title: node.full,
+      style: `top:${i * ROW}px`,
+      "data-i": i,
+      onclick,
+    },
+    h("i", { cls: "dyn-dot" }),
+    h("b", { text: node.name }),
+    h("span", { text: node.op === "placeholder" ? "input" : node.target }),
+    h("span", { cls: "dyn-took", style: heatStyle(node), text: node.time }),
+    h("span", { cls: "dyn-val", text: node.value }),
+    h("span", { cls: "dyn-at", text: node.place || "" }),
+  );
 }
 
-// Rows of fixed height; only those in sight and a few around them exist, and scrolling makes only the new ones.
-function fxList(nodes, point, start) {
+/**
+ * The list of nodes. Rows have a fixed height; only those in sight and a few around them exist.
+ * @param {FxNode[]} nodes
+ * @param {(i: number) => void} point shows a node
+ * @param {number} start the node to begin at, or -1
+ */
+function listView(nodes, point, start) {
   const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
-  const box = h("div", { cls: `dyn-fxlist${nodes.some((n) => n.time) ? " dyn-timed" : ""}`, tabindex: "0", role: "group", "aria-label": `${nodes.length} nodes, arrow keys choose`, style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px` }, inner);
+  const box = h(
+    "div",
+    {
+      cls: `dyn-fxlist${nodes.some((node) => node.time) ? " dyn-timed" : ""}`,
+      tabindex: "0",
+      role: "group",
+      "aria-label": `${nodes.length} nodes; use the arrow keys to choose one`,
+      style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px`,
+    },
+    inner,
+  );
+  /** @type {Map<number, HTMLElement>} */
   const rows = new Map();
-  let now = start, from = 0;
-  const choose = (i) => {
-    if (rows.has(now)) rows.get(now).setAttribute("aria-pressed", "false");
+  let now = start;
+  let from = 0;
+  const press = (/** @type {number} */ i, /** @type {boolean} */ on) => {
+    const row = rows.get(i);
+    if (row) row.setAttribute("aria-pressed", String(on));
+  };
+  const choose = (/** @type {number} */ i) => {
+    press(now, false);
     now = i;
-    point(nodes[i]);
+    point(i);
     draw();
     box.focus({ preventScroll: true });
-    rows.get(i).setAttribute("aria-pressed", "true");
+    press(i, true);
   };
-  const draw = () => {
-    const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 3), end = Math.min(nodes.length, first + Math.ceil(HEIGHT / ROW) + 6);
+  function draw() {
+    const first = Math.max(0, Math.floor(box.scrollTop / ROW) - SPARE);
+    const end = Math.min(nodes.length, first + Math.ceil(HEIGHT / ROW) + 2 * SPARE);
     for (const [i, row] of rows) {
       if (i >= first && i < end) continue;
       row.remove();
       rows.delete(i);
     }
-    const fresh = [];
+    const added = [];
     for (let i = first; i < end; i++) {
       if (rows.has(i)) continue;
-      rows.set(i, fxRow(nodes[i], i, choose, now));
-      fresh.push(rows.get(i));
+      const row = listRow(nodes[i], i, i === now, () => choose(i));
+      rows.set(i, row);
+      added.push(row);
     }
-    inner[first < from ? "prepend" : "append"](...fresh);
+    inner[first < from ? "prepend" : "append"](...added);
     from = first;
-  };
+  }
   box.addEventListener("keydown", (event) => {
-    const to = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: nodes.length - 1 }[event.key];
-    if (to === undefined || !nodes[to]) return;
+    /** @type {Record<string, number>} */
+    const moves = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: nodes.length - 1 };
+    const to = moves[event.key];
+    if (!nodes[to]) return;
     const top = to * ROW;
-    if (top < box.scrollTop || top + ROW > box.scrollTop + box.clientHeight) box.scrollTop = to < now ? top : top + ROW - box.clientHeight;
+    const hidden = top < box.scrollTop || top + ROW > box.scrollTop + box.clientHeight;
+    if (hidden) box.scrollTop = to < now ? top : top + ROW - box.clientHeight;
     choose(to);
-    event.preventDefault();
-    event.stopPropagation();
+    handled(event);
   });
   box.addEventListener("scroll", draw);
-  requestAnimationFrame(() => { box.scrollTop = start * ROW; });
+  requestAnimationFrame(() => {
+    box.scrollTop = start * ROW;
+  });
   draw();
   return box;
 }
 
-// The kernel's drawing as shapes, like those of the split graph: nodes, and folds with what they hold.
-function shapesOf(drawing, nodes) {
-  const boxes = drawing.boxes.map(([x, y, w, h], i) => {
-    const fold = drawing.folds && drawing.folds[i], at = fold ? fold.first : drawing.first + i, place = { at, x, y, w, h, title: drawing.titles[i], note: drawing.notes[i] };
-    if (!fold) return { ...nodes[at], ...place, id: String(at) };
-    return { ...place, id: `${at}+${fold.count}`, kind: fold.name === "inputs" ? "input" : "fold", full: `${fold.name}: ${fold.count} nodes`, heat: fold.heat, inside: shapesOf(fold.inside, nodes) };
+/**
+ * The kernel's drawing as shapes, like those of the split graph: nodes, and folds with what they hold.
+ * @param {FxPicture} picture
+ * @param {FxNode[]} nodes
+ * @returns {FxDrawing}
+ */
+function drawingOf(picture, nodes) {
+  const { width, height } = picture;
+  const boxes = picture.boxes.map(([x, y, w, h], i) => boxOf(picture, nodes, i, { x, y, w, h }));
+  const arrows = picture.edges.map((points, i) => {
+    const [source, target] = picture.joined[i];
+    return { points, source: boxes[source].id, target: boxes[target].id };
   });
-  const arrows = drawing.edges.map((points, i) => ({ points, source: boxes[drawing.joined[i][0]].id, target: boxes[drawing.joined[i][1]].id }));
-  return { width: drawing.width, height: drawing.height, groups: [], boxes, arrows: arrows.filter((a) => a.points.length > 1) };
+  return { width, height, groups: [], boxes, arrows: arrows.filter((arrow) => arrow.points.length > 1) };
 }
 
-function fxShape(b) {
-  if (b.kind === "unfolded") return openShape(b);
-  const middle = b.x + b.w / 2, round = b.kind === "input" || b.kind === "output" ? 14 : 5;
-  const text = (x, y, text, cls, anchor = "middle") => text && s("text", { cls, x, y, text, "text-anchor": anchor });
-  return [s("rect", { x: b.x, y: b.y, width: b.w, height: b.h, rx: round }),
-    ...(b.inside ? [triangle(b, false), text(b.x + 26, b.y + 17, b.title, "", "start"), text(b.x + 26, b.y + 31, b.note, "dyn-fxval", "start")]
-      : [text(middle, b.y + (b.time ? 17 : b.h / 2 + 4), b.title), text(middle, b.y + 31, b.time, "dyn-fxval"), text(middle, b.y + b.h + 11, b.note, "dyn-fxval")])];
+/**
+ * @param {FxPicture} picture
+ * @param {FxNode[]} nodes
+ * @param {number} i
+ * @param {{ x: number, y: number, w: number, h: number }} rectangle
+ * @returns {FxBox}
+ */
+function boxOf(picture, nodes, i, rectangle) {
+  const fold = picture.folds?.[i];
+  const at = fold ? fold.first : picture.first + i;
+  const shape = { at, ...rectangle, title: picture.titles[i], note: picture.notes[i] };
+  if (!fold) return { ...nodes[at], ...shape, id: String(at) };
+  return {
+    ...shape,
+    id: `${at}+${fold.count}`,
+    kind: fold.name === "inputs" ? "input" : "fold",
+    full: `${fold.name}: ${fold.count} nodes`,
+    heat: fold.heat,
+    inside: drawingOf(fold.inside, nodes),
+  };
 }
 
-function fxPicture(drawing, nodes, point, name, open, changed) {
-  const whole = shapesOf(drawing, nodes), pane = h("div", { cls: "dyn-fxpane" });
-  let shown = [], parts = new Map(), arrows = [], now = "";
+/**
+ * What a box shows.
+ * @param {FxBox} box
+ * @param {Drawing} sizes
+ */
+function boxShape(box, sizes) {
+  if (box.kind === "unfolded") return openShape(box, sizes);
+  const { x, y, w, h, title, note, time, kind } = box;
+  const rectangle = s("rect", {
+    x,
+    y,
+    width: w,
+    height: h,
+    rx: kind === "input" || kind === "output" ? 14 : sizes.box_corner,
+  });
+  if (box.inside) {
+    const [name, count] = [label("", x + 26, y + 17, title), label("dyn-fxval", x + 26, y + 31, note)];
+    return [rectangle, triangle(box, false), name, count];
+  }
+  const middle = x + w / 2;
+  return [
+    rectangle,
+    label("", middle, y + (time ? 17 : h / 2 + 4), title, "middle"),
+    label("dyn-fxval", middle, y + 31, time, "middle"),
+    label("dyn-fxval", middle, y + h + 11, note, "middle"),
+  ];
+}
+
+/**
+ * A node or fold of the picture.
+ * @param {FxBox} box
+ * @param {Set<string>} open
+ * @param {Drawing} sizes
+ */
+function boxNode(box, open, sizes) {
+  const hot = box.heat === undefined ? "" : " dyn-hot";
+  const props = {
+    cls: `dyn-fxnode dyn-fx-${box.kind}${box.kind === "unfolded" ? " dyn-k-unfolded" : hot}`,
+    style: heatStyle(box),
+    role: "button",
+    tabindex: "-1",
+    "data-id": box.id,
+    "aria-expanded": box.inside ? String(open.has(box.id)) : null,
+  };
+  const title = s("title", { text: box.full + (box.place ? `\n${box.place}` : "") });
+  return s("g", props, title, ...boxShape(box, sizes));
+}
+
+/**
+ * The picture.
+ * @param {FxBody} body
+ * @param {(box: FxBox) => void} point shows a node
+ * @param {string} name
+ * @param {Set<string>} open the folds that are open
+ * @param {Drawing} sizes
+ * @param {() => void} changed is called when folds were opened or closed
+ */
+function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
+  const whole = drawingOf(picture, nodes);
+  const pane = h("div", { cls: "dyn-fxpane" });
+  /** @type {FxBox[]} */
+  let boxes = [];
+  /** @type {Map<string, SVGElement>} */
+  let parts = new Map();
+  /** @type {(readonly [{ source: string, target: string }, SVGElement])[]} */
+  let arrows = [];
+  let now = "";
+  const partOf = (/** @type {string} */ id) => /** @type {SVGElement} */ (parts.get(id));
 
   function draw() {
-    const picture = unfolded(whole, open);
-    shown = [...picture.groups, ...picture.boxes].sort((a, b) => a.at - b.at);
-    parts = new Map(shown.map((b) => [b.id, s("g", { cls: `dyn-fxnode dyn-fx-${b.kind}${b.kind === "unfolded" ? " dyn-k-unfolded" : b.heat === undefined ? "" : " dyn-hot"}`, style: hot(b), role: "button", tabindex: "-1", "data-id": b.id,
-      "aria-expanded": b.inside ? String(open.has(b.id)) : null }, s("title", { text: b.full + (b.place ? `\n${b.place}` : "") }), ...fxShape(b))]));
-    arrows = picture.arrows.map((a) => [a, s("path", { cls: "dyn-arrow", d: rounded(a.points, 5) })]);
-    pane.replaceChildren(s("svg", { width: picture.width, height: picture.height, role: "group", "aria-label": name },
-      ...picture.groups.map((b) => parts.get(b.id)), ...arrows.map(([, path]) => path), ...picture.boxes.map((b) => parts.get(b.id))));
-    stop(parts.has(now) ? now : shown[0].id);
-    light();
+    const drawing = unfolded(whole, open, sizes.fold_head);
+    boxes = [...drawing.groups, ...drawing.boxes].sort((a, b) => a.at - b.at);
+    parts = new Map(boxes.map((box) => [box.id, boxNode(box, open, sizes)]));
+    arrows = drawing.arrows.map((arrow) => [arrow, s("path", { cls: "dyn-arrow", d: rounded(arrow.points, 5) })]);
+    const { width, height, groups } = drawing;
+    const svg = s(
+      "svg",
+      { width, height, role: "group", "aria-label": name },
+      groups.map((box) => partOf(box.id)),
+      arrows.map(([, path]) => path),
+      drawing.boxes.map((box) => partOf(box.id)),
+    );
+    pane.replaceChildren(svg);
+    tabStop(parts.has(now) ? now : boxes[0].id);
+    highlight();
     changed();
   }
-  function light() {
+  function highlight() {
     for (const [id, part] of parts) part.setAttribute("aria-pressed", String(id === now));
-    for (const [a, path] of arrows) path.classList.toggle("dyn-on", a.source === now || a.target === now);
+    for (const [arrow, path] of arrows) {
+      path.classList.toggle("dyn-on", arrow.source === now || arrow.target === now);
+    }
   }
-  function stop(id) {
-    const before = pane.querySelector("[tabindex='0']"), at = parts.get(id);
+  /** @param {string} id */
+  function tabStop(id) {
+    const before = pane.querySelector("[tabindex='0']");
     if (before) before.setAttribute("tabindex", "-1");
-    at.setAttribute("tabindex", "0");
-    return at;
+    partOf(id).setAttribute("tabindex", "0");
+    return partOf(id);
   }
-  // Show a node's line; open a fold in place, or fold it again, and stay on it.
+  /** Show a node's line; open a fold in place, or fold it again, and stay on it. @type {(id: string) => void} */
   function act(id) {
-    const b = shown.find((other) => other.id === id), place = () => parts.get(id).getBoundingClientRect(), before = place();
+    const box = boxes.find((other) => other.id === id);
+    if (!box) return;
+    const before = partOf(id).getBoundingClientRect();
     now = id;
-    point(b);
-    if (!b.inside) return light();
+    point(box);
+    if (!box.inside) {
+      highlight();
+      return;
+    }
     if (!open.delete(id)) open.add(id);
     draw();
-    const after = place(), top = pane.getBoundingClientRect().top + 30;
+    const after = partOf(id).getBoundingClientRect();
+    const top = pane.getBoundingClientRect().top + 30;
     pane.scrollLeft += after.left - before.left;
     pane.scrollTop += after.top - (open.has(id) ? Math.min(before.top, top) : before.top);
-    parts.get(id).focus({ preventScroll: true });
+    partOf(id).focus({ preventScroll: true });
   }
+
   pane.addEventListener("click", (event) => {
-    const hit = event.target.closest(".dyn-fxnode");
-    if (hit) act(hit.dataset.id);
+    const hit = closest(event, ".dyn-fxnode");
+    if (hit) act(idOf(hit));
   });
   pane.addEventListener("keydown", (event) => {
-    const { id } = event.target.closest(".dyn-fxnode").dataset, i = shown.findIndex((b) => b.id === id);
-    const to = shown[{ ArrowDown: i + 1, ArrowRight: i + 1, ArrowUp: i - 1, ArrowLeft: i - 1, Home: 0, End: shown.length - 1 }[event.key]];
+    const at = closest(event, ".dyn-fxnode");
+    if (!at) return;
+    const id = idOf(at);
+    const i = boxes.findIndex((box) => box.id === id);
+    const [back, forward] = [i - 1, i + 1];
+    /** @type {Record<string, number>} */
+    const moves = {
+      ArrowDown: forward,
+      ArrowRight: forward,
+      ArrowUp: back,
+      ArrowLeft: back,
+      Home: 0,
+      End: boxes.length - 1,
+    };
+    const to = boxes[moves[event.key]];
     if (event.key === "Enter" || event.key === " ") act(id);
     else if (to) {
-      const part = stop(to.id);
+      const part = tabStop(to.id);
       part.focus({ preventScroll: true });
-      reveal(pane, to.kind === "unfolded" ? part.querySelector("text") : part.querySelector("rect"));
+      reveal(pane, part.querySelector(to.kind === "unfolded" ? "text" : "rect"));
     } else return;
-    event.preventDefault();
-    event.stopPropagation();
+    handled(event);
   });
   draw();
-  requestAnimationFrame(() => { pane.scrollLeft = shown[0].x + (shown[0].w - pane.clientWidth) / 2; }); // it starts where the graph does
-  return { pane, fold() { open.clear(); draw(); } };
+  requestAnimationFrame(() => {
+    pane.scrollLeft = boxes[0].x + (boxes[0].w - pane.clientWidth) / 2; // start where the graph does
+  });
+  const foldAll = () => {
+    open.clear();
+    draw();
+  };
+  return { pane, foldAll };
 }
 
-const KINDS = { input: "input", param: "parameter", matmul: "matmul, conv, module", point: "pointwise", reduce: "reduction", shape: "shape, index", output: "output" };
+/**
+ * What the colours mean.
+ * @param {FxNode[]} nodes
+ */
+function legend(nodes) {
+  const kinds = [...new Set(nodes.map((node) => node.kind))];
+  const entries = kinds.map((kind) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${kind}` }), KINDS[kind] || kind));
+  const timed = nodes.some((node) => node.time);
+  const heat = timed && h("span", {}, h("i", { cls: "dyn-heatkey" }), "eager time of each op");
+  return h("div", { cls: "dyn-legend" }, ...entries, heat);
+}
 
-// `open`: the folds that are open; they stay so when the detail is drawn anew.
-export function fxView(body, pointAt, name, open) {
-  const { nodes, picture } = body, told = h("div", { cls: "dyn-told", role: "status" }), pane = h("div");
-  const kinds = [...new Set(nodes.map((n) => n.kind))];
-  const key = h("div", { cls: "dyn-legend" }, ...kinds.map((k) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${k}` }), KINDS[k] || k)),
-    nodes.some((n) => n.time) ? h("span", {}, h("i", { cls: "dyn-heatkey" }), "time alone, eager") : null);
-  let listed = false, at = -1;
-  const point = (node) => {
-    at = node.at === undefined ? nodes.indexOf(node) : node.at;
-    told.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
+/**
+ * @param {FxBody} body
+ * @param {PointAt} pointAt shows a line of the source
+ * @param {string} name
+ * @param {Set<string>} open the folds that are open; they stay so when the detail is drawn again
+ * @param {Drawing} sizes
+ */
+export function fxView(body, pointAt, name, open, sizes) {
+  const { nodes, picture } = body;
+  const status = h("div", { cls: "dyn-told", role: "status" });
+  const pane = h("div");
+  let listed = false;
+  let at = -1;
+  const point = (/** @type {number} */ i, /** @type {Pick<FxNode, "full"> & Partial<FxNode>} */ node) => {
+    at = i;
+    status.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
     if (node.line) pointAt(node.file, node.line);
   };
-  const kind = h("button", { cls: "dyn-btn", type: "button", onclick: () => { listed = !listed; show(); } });
-  const fold = h("button", { cls: "dyn-btn", type: "button", text: "Fold all", onclick: () => drawn.fold() });
-  const buttons = () => {
-    kind.textContent = listed ? "As a graph" : "As a list";
-    fold.hidden = listed || !open.size;
+  const flip = () => {
+    listed = !listed;
+    show();
   };
-  const drawn = fxPicture(picture, nodes, point, name, open, buttons);
+  const kindButton = button("dyn-btn", "", flip);
+  const foldButton = button("dyn-btn", "Fold all", () => drawn.foldAll());
+  const updateButtons = () => {
+    kindButton.textContent = listed ? "As a graph" : "As a list";
+    foldButton.hidden = listed || !open.size;
+  };
+  const drawn = pictureView(body, (box) => point(box.at, box), name, open, sizes, updateButtons);
   function show() {
-    pane.replaceChildren(listed ? fxList(nodes, point, at) : drawn.pane);
-    buttons();
+    pane.replaceChildren(listed ? listView(nodes, (i) => point(i, nodes[i]), at) : drawn.pane);
+    updateButtons();
   }
-  if (picture.folds) told.textContent = `${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`;
+  if (picture.folds) {
+    status.textContent = `${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`;
+  }
   show();
-  return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, key, h("div", { cls: "dyn-fxtools" }, fold, kind)), pane, told);
+  const tools = h("div", { cls: "dyn-fxtools" }, foldButton, kindButton);
+  return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, legend(nodes), tools), pane, status);
 }

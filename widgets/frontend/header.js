@@ -1,77 +1,202 @@
-// The header: headline, what stands out, progress, controls, what changed since the run before.
+// The header: headline, what stands out, progress, controls, notes, and what changed since the previous run.
 
-import { h } from "./dom.js";
-import { clock } from "./logic.js";
+import { button, h } from "./dom.js";
 import { copyButton } from "./detail.js";
+import { clock } from "./logic.js";
+
+/** @import { Context } from "./view" */
+/** @import { Chip, ViewModel } from "./wire" */
+/** @typedef {[value: unknown, text: string]} Option */
 
 const BACKENDS = ["inductor", "aot_eager", "eager", "cudagraphs"];
+// What the settings offer besides the backend.
+/** @type {Option[]} */
+const DYNAMIC = [
+  [null, "auto"],
+  [true, "true"],
+  [false, "false"],
+];
+/** @type {Option[]} */
+const DEVICES = [
+  [null, "default"],
+  ["cpu", "cpu"],
+  ["cuda", "cuda"],
+];
+// Elements of the controls that can have the focus.
+const CONTROLS = "button,select,input";
 
+/**
+ * A name that is cut in its middle where it is long.
+ * @param {string} name
+ */
+const shortened = (name) => (name.length > 90 ? name.slice(0, 60) + "…" + name.slice(-28) : name);
+
+/**
+ * The headline: the name, and the counts with their numbers in bold.
+ * @param {ViewModel} content
+ * @param {number} level of the heading
+ */
+function headline({ name, counts }, level) {
+  const heading = { role: "heading", "aria-level": level, text: shortened(name), title: name };
+  const words = counts.flatMap(([number, word], i) => [
+    i ? " · " : "",
+    number ? h("strong", { text: number }) : "",
+    number && word ? " " : "",
+    word,
+  ]);
+  return [h("b", heading), " ", h("span", { cls: "dyn-counts" }, ...words)];
+}
+
+/**
+ * The settings as chips, where there are no controls that show them.
+ * @param {Record<string, unknown>} settings
+ * @returns {Chip[]}
+ */
+function settingChips(settings) {
+  const names = ["backend", "mode", "device", "fullgraph", "error_on_graph_break"].filter((name) => settings[name]);
+  return names.map((name) => {
+    const value = settings[name];
+    return { text: value === true ? name : String(value).slice(0, 60), kind: "plain" };
+  });
+}
+
+/** @param {Context} ctx */
 export function headerView(ctx) {
   const { host, pending } = ctx;
   const title = h("div", { cls: "dyn-title" });
   const chips = h("div", { cls: "dyn-chips" });
   const progress = h("div", { cls: "dyn-progress", role: "status" });
   const controls = h("div", { cls: "dyn-controls", role: "group", "aria-label": "controls" });
-  const note = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
+  const notes = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
   const changes = h("div", { cls: "dyn-diff" });
   const printed = h("div", { cls: "dyn-printed" });
   const head = h("div", { cls: "dyn-head" }, title, progress, chips);
-  const node = h("header", { cls: "dyn-top" }, head, controls, note, changes, printed);
-  let started = 0, timer = 0, saving = false;
+  const node = h("header", { cls: "dyn-top" }, head, controls, notes, changes, printed);
+  let timer = 0;
+  /** Whether the path to save at is being asked for. */
+  let saving = false;
 
-  const given = (name) => { const v = (host.get("settings") || {})[name]; return v === undefined ? null : v; };
+  /** The value of a setting at the last run. @param {string} name */
+  const given = (name) => {
+    const value = (host.get("settings") || {})[name];
+    return value === undefined ? null : value;
+  };
+  /** The value of a setting at the next run. @param {string} name */
   const value = (name) => (name in pending.settings ? pending.settings[name] : given(name));
-  const change = (name, to) => { pending.set(name, to, given(name)); ctx.changed(); };
+  /** @type {(name: string, to: unknown) => void} */
+  const change = (name, to) => {
+    pending.set(name, to, given(name));
+    ctx.changed();
+  };
+  /** @param {string} name */
+  const changedClass = (name) => (name in pending.settings ? " dyn-changed" : "");
 
+  /** A switch of a setting that is on or off. @param {string} name */
   function toggle(name) {
-    const on = value(name) === true, moot = name === "error_on_graph_break" && value("fullgraph") === true;
-    return h("button", { cls: `dyn-switch${name in pending.settings ? " dyn-changed" : ""}${moot ? " dyn-moot" : ""}`, type: "button", role: "switch", "aria-checked": String(on), text: name,
-      title: moot ? "has no effect: fullgraph wins" : null, onclick: () => change(name, on ? (given(name) === null ? null : false) : true) });
+    const on = value(name) === true;
+    const off = given(name) === null ? null : false;
+    const moot = name === "error_on_graph_break" && value("fullgraph") === true;
+    const cls = `dyn-switch${changedClass(name)}${moot ? " dyn-moot" : ""}`;
+    const title = moot ? "has no effect: fullgraph takes precedence" : null;
+    const flip = () => change(name, on ? off : true);
+    return button(cls, name, flip, { role: "switch", "aria-checked": String(on), title });
   }
+
+  /** A setting with several values. @type {(name: string, options: Option[]) => HTMLElement} */
   function choice(name, options) {
-    const now = value(name), list = h("select", { "aria-label": name, cls: `dyn-select${name in pending.settings ? " dyn-changed" : ""}` });
-    if (!options.some(([v]) => v === now)) options = [[now, String(now)], ...options];
-    for (const [v, text] of options) {
+    const now = value(name);
+    const list = h("select", { "aria-label": name, cls: `dyn-select${changedClass(name)}` });
+    /** @type {Option[]} */
+    const all = options.some(([v]) => v === now) ? options : [[now, String(now)], ...options];
+    for (const [v, text] of all) {
       const option = h("option", { text });
       option.selected = v === now;
       list.append(option);
     }
-    list.addEventListener("change", () => change(name, options[list.selectedIndex][0]));
+    list.addEventListener("change", () => change(name, all[list.selectedIndex][0]));
     return h("label", { cls: "dyn-choice" }, h("span", { text: name }), list);
   }
 
+  function settingControls() {
+    if (!Object.keys(host.get("settings") || {}).length) return [];
+    return [
+      toggle("fullgraph"),
+      toggle("error_on_graph_break"),
+      choice(
+        "backend",
+        BACKENDS.map((name) => [name, name]),
+      ),
+      choice("dynamic", DYNAMIC),
+      choice("device", DEVICES),
+    ];
+  }
+
+  function runControls() {
+    const busy = Boolean(host.get("busy") && !ctx.gone);
+    const { count } = pending;
+    const text = count ? `Run again (${count} change${count > 1 ? "s" : ""})` : "Run again";
+    const run = button("dyn-btn dyn-primary", text, () => ctx.request(pending.request()));
+    run.disabled = busy;
+    return busy ? [run, button("dyn-btn", "Stop", () => ctx.request({ kind: "stop" }))] : [run];
+  }
+
+  function saveControls() {
+    const path = h("input", { cls: "dyn-search", "aria-label": "path of the report", type: "text" });
+    path.value = "report.html";
+    const save = () => {
+      saving = false;
+      ctx.request({ kind: "save", path: path.value });
+      drawControls();
+    };
+    path.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") save();
+      event.stopPropagation();
+    });
+    const ask = () => {
+      saving = true;
+      drawControls();
+      const field = controls.querySelector("input");
+      if (field) field.focus();
+    };
+    const title = "save as .html, .json, .svg, .dot or .txt";
+    const submit = button("dyn-btn", "Save", () => (saving ? save() : ask()), { title });
+    return saving ? [path, submit] : [submit];
+  }
+
+  /** The regions that are pending; a click takes one back. */
+  function regionChips() {
+    return [...pending.regions].map(([target, set]) => {
+      const text = `${/^\d/.test(target) ? "line " : ""}${target}: ${set} ×`;
+      const undo = () => {
+        pending.region(target, set);
+        ctx.changed();
+      };
+      return button("dyn-chip dyn-changed", text, undo, { title: "undo this change" });
+    });
+  }
+
   function drawControls() {
-    const busy = host.get("busy") && !ctx.gone, can = ctx.canRun(), parts = [];
-    const within = controls.contains(document.activeElement) ? [...controls.querySelectorAll("button,select,input")].indexOf(document.activeElement) : -1;
-    const known = Object.keys(host.get("settings") || {}).length > 0;
-    if (can) {
-      if (known) parts.push(toggle("fullgraph"), toggle("error_on_graph_break"), choice("backend", BACKENDS.map((b) => [b, b])),
-        choice("dynamic", [[null, "auto"], [true, "true"], [false, "false"]]),
-        choice("device", [[null, "default"], ["cpu", "cpu"], ["cuda", "cuda"]]));
-      parts.push(h("span", { cls: "dyn-spacer" }));
-      const count = pending.count;
-      const run = h("button", { cls: "dyn-btn dyn-primary", type: "button", text: count ? `Run again (${count} change${count > 1 ? "s" : ""})` : "Run again", onclick: () => ctx.request(pending.request()) });
-      run.disabled = Boolean(busy);
-      parts.push(run);
-      if (busy) parts.push(h("button", { cls: "dyn-btn", type: "button", text: "Stop", onclick: () => ctx.request({ kind: "stop" }) }));
-    }
-    if (host.live && !ctx.gone) {
-      const path = h("input", { cls: "dyn-search", "aria-label": "path of the report", type: "text" });
-      path.value = "report.html";
-      const save = () => { saving = false; ctx.request({ kind: "save", path: path.value }); drawControls(); };
-      path.addEventListener("keydown", (event) => { if (event.key === "Enter") save(); event.stopPropagation(); });
-      if (saving) parts.push(path);
-      parts.push(h("button", { cls: "dyn-btn", type: "button", text: "Save", title: "save as .html, .json, .svg, .dot or .txt", onclick: () => { if (saving) save(); else { saving = true; drawControls(); path.focus(); } } }));
-    }
+    const at = [...controls.querySelectorAll(CONTROLS)].findIndex((control) => control === document.activeElement);
+    const can = ctx.canRun();
+    const parts = can ? [...settingControls(), h("span", { cls: "dyn-spacer" }), ...runControls()] : [];
+    if (host.live && !ctx.gone) parts.push(...saveControls());
     const command = host.get("command");
-    const regions = [...pending.regions].map(([target, set]) => h("button", { cls: "dyn-chip dyn-changed", type: "button", text: `${/^\d/.test(target) ? "line " : ""}${target}: ${set} ×`, title: "take this change back", onclick: () => { pending.region(target, set); ctx.changed(); } }));
-    if (command && can) parts.push(h("div", { cls: "dyn-command" }, ...regions, h("code", { text: command }), copyButton(command, "Copy")));
-    else parts.push(...regions);
+    const regions = regionChips();
+    if (command && can) {
+      parts.push(
+        h("div", { cls: "dyn-command" }, ...regions, h("code", { text: command }), copyButton(command, "Copy")),
+      );
+    } else parts.push(...regions);
     controls.replaceChildren(...parts);
-    if (can && controls.parentNode !== node) node.insertBefore(controls, note);
-    else if (!can && controls.parentNode !== head) head.append(controls);
     controls.hidden = !parts.length;
-    if (within >= 0) (controls.querySelectorAll("button,select,input")[within] || controls.querySelector("button") || controls).focus();
+    // without settings there is room beside the headline
+    if (can && controls.parentNode !== node) node.insertBefore(controls, notes);
+    else if (!can && controls.parentNode !== head) head.append(controls);
+    if (at >= 0) {
+      const all = controls.querySelectorAll(CONTROLS);
+      const next = /** @type {HTMLElement} */ (all[at] || controls.querySelector("button") || controls);
+      next.focus();
+    }
   }
 
   function drawProgress() {
@@ -79,13 +204,24 @@ export function headerView(ctx) {
     clearInterval(timer);
     progress.hidden = !("frames" in now) || ctx.gone;
     if (progress.hidden) return;
-    started = Date.now() - 1000 * (now.seconds || 0);
-    const tell = () => {
-      const n = (count, word) => `${count || 0} ${word}${count === 1 ? "" : "s"}`;
-      progress.replaceChildren(h("i", { cls: "dyn-spin" }), `compiling ${now.now || "…"} · ${n(now.frames, "frame")} · ${n(now.graphs, "graph")} · ${n(now.breaks, "break")} · ${clock((Date.now() - started) / 1000)}`);
+    const started = Date.now() - 1000 * (now.seconds || 0);
+    const counted = (/** @type {number} */ count, /** @type {string} */ word) =>
+      `${count || 0} ${word}${count === 1 ? "" : "s"}`;
+    const update = () => {
+      const words = [
+        `compiling ${now.now || "…"}`,
+        counted(now.frames, "frame"),
+        counted(now.graphs, "graph"),
+        counted(now.breaks, "break"),
+        clock((Date.now() - started) / 1000),
+      ];
+      progress.replaceChildren(h("i", { cls: "dyn-spin" }), words.join(" · "));
     };
-    tell();
-    timer = setInterval(() => { if (host.get("busy") && !ctx.gone) tell(); else clearInterval(timer); }, 500);
+    update();
+    timer = setInterval(() => {
+      if (host.get("busy") && !ctx.gone) update();
+      else clearInterval(timer);
+    }, 500);
   }
 
   function drawNotes() {
@@ -93,30 +229,60 @@ export function headerView(ctx) {
     const lines = [];
     if (ctx.local) lines.push([ctx.local, "warning"]);
     else if (status.text) lines.push([status.text, status.kind]);
-    if (host.get("edited")) lines.push(["the cell was edited since this run", "warning"]);
+    if (host.get("edited")) lines.push(["the cell has been edited since this run", "warning"]);
     for (const text of ctx.content ? ctx.content.notes : []) lines.push([text, "note"]);
-    note.replaceChildren(...lines.map(([text, kind]) => h("div", { cls: `dyn-say dyn-say-${/^\w+$/.test(kind || "") ? kind : "note"}`, text, tabindex: text.length > 300 ? "0" : null })));
-    const diff = host.get("diff");
-    changes.replaceChildren(diff ? h("details", {}, h("summary", { text: `since the run before: ${diff.summary}` }), h("ul", {}, ...[...diff.lines, diff.times].map((text) => h("li", { text })))) : "");
-    const out = host.get("printed") || [];
-    printed.replaceChildren(...(out.length ? [h("details", { open: true }, h("summary", { text: "output of the run" }), ...out.map((o) => h("pre", { cls: `dyn-o dyn-o-${o.type === "error" ? "error" : "stream"}`, text: o.text })))] : []));
+    notes.replaceChildren(
+      ...lines.map(([text, kind]) => {
+        const cls = `dyn-say dyn-say-${/^\w+$/.test(kind || "") ? kind : "note"}`;
+        return h("div", { cls, text, tabindex: text.length > 300 ? "0" : null });
+      }),
+    );
+    drawChanges();
+    drawPrinted();
   }
 
-  function draw(content) {
-    title.replaceChildren(h("b", { role: "heading", "aria-level": host.live ? 2 : 1, text: content.name.length > 90 ? content.name.slice(0, 60) + "…" + content.name.slice(-28) : content.name, title: content.name }), " ",
-      h("span", { cls: "dyn-counts" }, ...content.counts.flatMap(([number, words], i) => [i ? " · " : "", number ? h("strong", { text: number }) : "", number && words ? " " : "", words])));
-    const settings = content.settings, fixed = [];
-    if (!host.get("can_run_again")) {
-      for (const name of ["backend", "mode", "device"]) if (settings[name]) fixed.push({ text: String(settings[name]).slice(0, 60), kind: "plain" });
-      for (const name of ["fullgraph", "error_on_graph_break"]) if (settings[name]) fixed.push({ text: name, kind: "plain" });
+  function drawChanges() {
+    /** @type {{ summary: string, lines: string[], times: string } | null} */
+    const diff = host.get("diff");
+    if (!diff) {
+      changes.replaceChildren();
+      return;
     }
-    chips.replaceChildren(...[...content.chips, ...fixed].map((c) => (c.id
-      ? h("button", { cls: `dyn-chip dyn-c-${c.kind}`, type: "button", text: c.text, title: c.full, onclick: () => ctx.select(c.id) })
-      : h("span", { cls: `dyn-chip dyn-c-${c.kind}`, text: c.text, title: c.full }))));
-    chips.hidden = !chips.children.length;
+    const summary = h("summary", { text: `since the previous run: ${diff.summary}` });
+    const items = [...diff.lines, diff.times].map((text) => h("li", { text }));
+    changes.replaceChildren(h("details", {}, summary, h("ul", {}, ...items)));
+  }
+
+  function drawPrinted() {
+    /** @type {{ type: string, text: string }[]} */
+    const parts = host.get("printed") || [];
+    const texts = parts.map(({ type, text }) =>
+      h("pre", { cls: `dyn-o dyn-o-${type === "error" ? "error" : "stream"}`, text }),
+    );
+    const summary = h("summary", { text: "output of the run" });
+    printed.replaceChildren(...(texts.length ? [h("details", { open: true }, summary, ...texts)] : []));
+  }
+
+  /** @param {ViewModel} content */
+  function drawChips(content) {
+    const shown = [...content.chips, ...(host.get("can_run_again") ? [] : settingChips(content.settings))];
+    chips.replaceChildren(
+      ...shown.map(({ text, kind, id, full }) => {
+        const cls = `dyn-chip dyn-c-${kind}`;
+        return id ? button(cls, text, () => ctx.select(id), { title: full }) : h("span", { cls, text, title: full });
+      }),
+    );
+    chips.hidden = !shown.length;
+  }
+
+  /** @param {ViewModel} content */
+  function draw(content) {
+    title.replaceChildren(...headline(content, host.live ? 2 : 1));
+    drawChips(content);
     drawControls();
     drawProgress();
     drawNotes();
   }
+
   return { node, draw, drawControls, drawProgress, drawNotes, stop: () => clearInterval(timer) };
 }

@@ -1,91 +1,156 @@
-// The source lens: lines of source, coloured and numbered by the graph that captured them.
+// The source: lines coloured and numbered by the graph that captured them.
 
-import { h, lamp, reveal, roving } from "./dom.js";
+import { closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
 import { tokenize, withMarks } from "./tokens.js";
 
+/** @import { Select, SelectablePart } from "./view" */
+/** @import { LensFile, LensLine, LensMark, ViewModel } from "./wire" */
+/** @typedef {{ node: HTMLElement, line: LensLine, file: string }} Row */
+
 const TONES = 6;
+/** @type {Record<string, string>} */
 const NOTES = { skipped: "skipped", failed: "failed", empty: "empty", unfinished: "unfinished" };
 
+/**
+ * Append a line of Python to a box, coloured; returns the quotes of a string that continues on the next line.
+ * @param {HTMLElement} box
+ * @param {string} text
+ * @param {LensMark[]} marks
+ * @param {string} open the quotes of a string that began on an earlier line
+ */
 export function paintCode(box, text, marks = [], open = "") {
   const painted = tokenize(text, open);
-  for (const piece of withMarks(painted.tokens, marks)) {
-    const cls = [piece.kind && `dyn-t-${piece.kind}`, piece.mark && `dyn-mark dyn-mark-${piece.mark.outcome}`].filter(Boolean).join(" ");
-    box.append(cls ? h("span", { cls, text: piece.text, "data-id": piece.mark && piece.mark.id }) : piece.text);
+  for (const { text, kind, mark } of withMarks(painted.tokens, marks)) {
+    const classes = [kind && `dyn-t-${kind}`, mark && `dyn-mark dyn-mark-${mark.outcome}`];
+    const cls = classes.filter(Boolean).join(" ");
+    box.append(cls ? h("span", { cls, text, "data-id": mark?.id }) : text);
   }
   return painted.open;
 }
 
-function badge(line) {
+/**
+ * The badges of a line: a cut, and the numbers of graphs.
+ * @param {LensLine} line
+ */
+function badges(line) {
   const box = h("span", { cls: "dyn-badge" });
-  const put = (text, cls) => box.append(h("b", { cls, text }));
-  if (line.marks) put("✂", "dyn-b-break");
+  const put = (/** @type {string} */ text, /** @type {string} */ cls) => box.append(h("b", { cls, text }));
   const graphs = line.graphs || [];
-  for (const n of graphs.slice(0, line.marks || graphs.length > 2 ? 1 : 2)) put(String(n), `dyn-b-g${n % TONES}`);
-  if (graphs.length > 2) put("+" + (graphs.length - 1), "dyn-b-more");
-  if (!line.marks && !graphs.length && line.state && line.state !== "empty") put(line.state === "unfinished" ? "…" : "–", "dyn-b-skip");
+  const shown = line.marks || graphs.length > 2 ? 1 : 2;
+  if (line.marks) put("✂", "dyn-b-break");
+  for (const number of graphs.slice(0, shown)) put(String(number), `dyn-b-g${number % TONES}`);
+  if (graphs.length > 2) put(`+${graphs.length - 1}`, "dyn-b-more");
+  if (!line.marks && !graphs.length && line.state && line.state !== "empty") {
+    put(line.state === "unfinished" ? "…" : "–", "dyn-b-skip");
+  }
   return box;
 }
 
-function row(line, previous, box) {
-  const graphs = line.graphs || [];
-  const state = line.marks ? "break" : line.state || "";
-  const tone = state === "graph" ? `dyn-l-g${graphs[0] % TONES}` : state ? `dyn-l-${state}` : "";
-  const first = !previous || previous.state !== line.state || previous.id !== line.id;
-  const note = line.marks ? line.reason : first ? NOTES[state] || "" : "";
-  const code = h("code");
-  box.open = paintCode(code, line.text, line.marks || [], box.open);
-  return h("div", { cls: `dyn-ln ${tone}`, role: "option", "aria-selected": "false", tabindex: "-1", title: line.reason, "data-line": line.line, "data-id": line.marks ? line.marks[0].id : line.id },
-    h("span", { cls: `dyn-no${line.region ? ` dyn-in-${line.region[0]}` : ""}`, title: line.region && line.region[1], text: line.line }), badge(line), code, note ? h("span", { cls: "dyn-note", text: note }) : h("span"));
+/**
+ * The class that colours a line.
+ * @param {LensLine} line
+ * @param {string} state
+ */
+function lineClass(line, state) {
+  if (state === "graph") return `dyn-l-g${(line.graphs || [])[0] % TONES}`;
+  return state ? `dyn-l-${state}` : "";
 }
 
+/**
+ * One line.
+ * @param {LensLine} line
+ * @param {LensLine | null} previous the line before it, unless there is a gap
+ * @param {HTMLElement} code its text, painted
+ */
+function lineRow(line, previous, code) {
+  const state = line.marks ? "break" : line.state || "";
+  const first = !previous || previous.state !== line.state || previous.id !== line.id;
+  const note = line.marks ? line.reason : first ? NOTES[state] : "";
+  const [region, setBy] = line.region || [];
+  return h(
+    "div",
+    {
+      cls: `dyn-ln ${lineClass(line, state)}`,
+      ...OPTION,
+      title: line.reason,
+      "data-line": line.line,
+      "data-id": line.marks ? line.marks[0].id : line.id,
+    },
+    h("span", { cls: `dyn-no${region ? ` dyn-in-${region}` : ""}`, title: setBy, text: line.line }),
+    badges(line),
+    code,
+    note ? h("span", { cls: "dyn-note", text: note }) : h("span"),
+  );
+}
+
+/**
+ * The lines of a file, and what stands between them.
+ * @param {LensFile} file
+ * @param {boolean} named whether its name stands above it
+ * @param {Row[]} rows gets a row of each line
+ */
+function fileGroup(file, named, rows) {
+  const group = h("div", { role: "group", "aria-label": file.label });
+  if (named) group.append(h("div", { cls: "dyn-file", title: file.file, text: file.label, role: "presentation" }));
+  let open = "";
+  /** @type {LensLine | null} */
+  let previous = null;
+  for (const line of file.lines) {
+    if (line.gap) {
+      group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }));
+      [open, previous] = ["", null];
+    }
+    const code = h("code");
+    open = paintCode(code, line.text, line.marks || [], open);
+    const node = lineRow(line, previous, code);
+    group.append(node);
+    rows.push({ node, line, file: file.file });
+    previous = line;
+  }
+  return group;
+}
+
+/**
+ * @param {Select} select
+ * @returns {SelectablePart & { point(file: string | undefined, line: number | undefined): void }}
+ */
 export function lensView(select) {
   const box = h("div", { cls: "dyn-src", role: "listbox", "aria-label": "source lines" });
-  const open = (node, event) => {
-    const mark = event && event.target.closest(".dyn-mark");
-    const id = (mark && mark.dataset.id) || node.dataset.id;
-    if (id) select(id);
-  };
-  const mark = roving(box, ".dyn-ln", { enter: (node) => open(node) });
+  const mark = roving(box, ".dyn-ln", { enter: (line) => select(idOf(line)) });
   box.addEventListener("click", (event) => {
-    const node = event.target.closest(".dyn-ln");
-    if (node && !String(getSelection())) open(node, event);
+    if (String(getSelection())) return;
+    select(idOf(closest(event, ".dyn-mark")) || idOf(closest(event, ".dyn-ln")));
   });
+  const markSelected = exclusive("aria-selected");
+  /** @type {Row[]} */
   let rows = [];
-  const lamps = lamp("aria-selected");
+
+  /** Whether a line belongs to what is selected. @type {(row: Row, content: ViewModel, id: string) => boolean} */
+  function belongs({ line, file }, content, id) {
+    if (line.id === id || (line.marks || []).some((m) => m.id === id)) return true;
+    const detail = content.details[id];
+    if (!detail || detail.kind === "break") return false;
+    if (detail.kind === "graph") return (line.graphs || []).includes(Number(detail.title.replace(/\D/g, "")));
+    return detail.line === line.line && detail.file === file;
+  }
+
   return {
     node: box,
     draw(content) {
       rows = [];
-      const parts = [];
-      for (const file of content.lens) {
-        const state = { open: "" };
-        let previous = null;
-        const lines = file.lines.map((line) => {
-          if (line.gap) state.open = "";
-          const node = row(line, line.gap ? null : previous, state);
-          rows.push({ node, line, file: file.file });
-          previous = line;
-          return line.gap ? [h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }), node] : node;
-        });
-        parts.push(h("div", { role: "group", "aria-label": file.label }, content.lens.length > 1 ? h("div", { cls: "dyn-file", title: file.file, text: file.label, role: "presentation" }) : null, ...lines));
-      }
-      box.replaceChildren(...parts);
+      box.replaceChildren(...content.lens.map((file) => fileGroup(file, content.lens.length > 1, rows)));
       if (rows[0]) mark(rows[0].node);
     },
-    // Light up the lines of what is selected; returns how to bring the first of them into sight.
-    light(content, id) {
-      const detail = content.details[id] || {};
-      const number = detail.kind === "graph" ? Number(detail.title.replace(/\D/g, "")) : -1;
-      const on = rows.filter(({ line, file }) => line.id === id || (line.marks || []).some((m) => m.id === id) || (line.graphs || []).includes(number) ||
-        (!["break", "graph"].includes(detail.kind) && detail.line === line.line && detail.file === file)).map((row) => row.node);
-      lamps(on);
-      if (on.length) mark(on[0]);
-      return () => reveal(box, on[0], true);
+    highlight(content, id) {
+      const nodes = rows.filter((row) => belongs(row, content, id)).map((row) => row.node);
+      markSelected(nodes);
+      if (nodes.length) mark(nodes[0]);
+      return () => reveal(box, nodes[0], true);
     },
     point(file, line) {
-      const found = rows.find((r) => r.line.line === line && r.file === file);
+      const found = rows.find((row) => row.line.line === line && row.file === file);
       if (!found) return;
-      for (const r of rows) r.node.classList.toggle("dyn-point", r === found);
+      for (const row of rows) row.node.classList.toggle("dyn-point", row === found);
       reveal(box, found.node, true);
     },
   };

@@ -1,39 +1,63 @@
-// What the view decides, without a page: search, steps along arrows, links, pending changes.
+// What the view decides without a page: search, steps along arrows, links, pending changes, numbers and paths.
 
-// Ids of what a query finds: digits mean a line, anything else a part of a name, place or code.
+/** @import { LensFile, Picture, Shape, SourceBody, ViewModel } from "./wire" */
+/** @import { Pending } from "./view" */
+
+/**
+ * The ids that a query finds: digits mean a line, anything else a part of a name, place or code.
+ * @param {Pick<ViewModel, "details" | "lens">} content
+ * @param {string} query
+ */
 export function search(content, query) {
   const words = query.trim().toLowerCase();
   if (!words) return [];
   const line = /^(?:line\s*|:|l)?(\d+)$/.exec(words);
+  const onLine = line ? idsOnLine(content.lens, Number(line[1])) : new Set();
   const found = [];
   for (const [id, detail] of Object.entries(content.details)) {
     if (detail.kind === "fold") continue;
-    if (line) {
-      const number = Number(line[1]);
-      const atLine = content.lens.some((f) => f.lines.some((l) => l.line === number && (l.id === id || (l.marks || []).some((m) => m.id === id))));
-      if (detail.line === number || atLine) found.push(id);
-    } else if (`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words)) found.push(id);
+    const matches = line
+      ? detail.line === Number(line[1]) || onLine.has(id)
+      : `${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words);
+    if (matches) found.push(id);
   }
   return found;
 }
 
-// The next thing from `id` in the direction of an arrow key: along an arrow where there is one, else the nearest.
+/**
+ * What stands on the lines with this number, in any file.
+ * @param {LensFile[]} lens
+ * @param {number} number
+ */
+function idsOnLine(lens, number) {
+  const lines = lens.flatMap((file) => file.lines.filter((line) => line.line === number));
+  return new Set(lines.flatMap((line) => [line.id, ...(line.marks || []).map((mark) => mark.id)]));
+}
+
+/**
+ * The next shape from `id` in the direction of an arrow key: along an arrow where there is one, else the nearest.
+ * @param {Pick<Picture, "groups" | "boxes" | "arrows">} picture
+ * @param {string} id
+ * @param {string} key
+ */
 export function step(picture, id, key) {
   const all = [...picture.groups, ...picture.boxes];
   const here = all.find((shape) => shape.id === id);
   if (!here) return all.length ? all[0].id : "";
-  const middle = (shape) => [shape.x + shape.w / 2, shape.kind === "graph" || shape.kind === "break" || shape.kind === "fold" ? shape.y + shape.h / 2 : shape.y + 12];
   const [x, y] = middle(here);
   const linked = new Set();
   for (const arrow of picture.arrows) {
     if (arrow.source === id) linked.add(arrow.target);
     if (arrow.target === id) linked.add(arrow.source);
   }
-  let best = "", least = Infinity;
+  let best = "";
+  let least = Infinity;
   for (const shape of all) {
     if (shape.id === id) continue;
     const [a, b] = middle(shape);
-    const ahead = { ArrowDown: b - y, ArrowUp: y - b, ArrowRight: a - x, ArrowLeft: x - a }[key];
+    /** @type {Record<string, number>} */
+    const distances = { ArrowDown: b - y, ArrowUp: y - b, ArrowRight: a - x, ArrowLeft: x - a };
+    const ahead = distances[key];
     const aside = key === "ArrowDown" || key === "ArrowUp" ? Math.abs(a - x) : Math.abs(b - y);
     if (!(ahead > 1)) continue;
     const cost = (ahead + 2.5 * aside) * (linked.has(shape.id) ? 0.3 : 1);
@@ -42,25 +66,53 @@ export function step(picture, id, key) {
   return best || id;
 }
 
-// The lines from `start` to `end` of a file in the lens; a gap is one line of three dots.
+/**
+ * Where steps measure from: the middle of a box; of a frame, the line with its name.
+ * @param {Shape} shape
+ */
+function middle({ kind, x, y, w, h }) {
+  return [x + w / 2, ["graph", "break", "fold"].includes(kind) ? y + h / 2 : y + 12];
+}
+
+/**
+ * Lines of a file in the lens; lines left out are one line of three dots.
+ * @param {LensFile[]} lens
+ * @param {SourceBody} range
+ */
 export function sourceText(lens, { file, start, end }) {
   const found = lens.find((f) => f.file === file);
   const lines = found ? found.lines.filter((l) => l.line >= start && l.line <= end) : [];
   return lines.flatMap((l, i) => (i && l.gap ? ["...", l.text] : [l.text])).join("\n");
 }
 
-export const parseLink = (hash) => {
+/**
+ * What an address's hash selects, or null.
+ * @param {string} hash
+ */
+export function parseLink(hash) {
   const match = /^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash || "");
   return match ? { id: match[1], part: match[2] || "" } : null;
-};
+}
 
+/**
+ * The hash that selects `id`, and a part of its detail.
+ * @param {string} id
+ * @param {string} part
+ */
 export const linkTo = (id, part) => `#${id}${part ? "/" + part : ""}`;
 
-// Changes that wait for "Run again".
+/**
+ * Changes that wait for "Run again".
+ * @returns {Pending}
+ */
 export function pending() {
-  const settings = {}, regions = new Map();
+  /** @type {Pending["settings"]} */
+  const settings = {};
+  /** @type {Pending["regions"]} */
+  const regions = new Map();
   return {
-    settings, regions,
+    settings,
+    regions,
     set(name, value, now) {
       if (value === now) delete settings[name];
       else settings[name] = value;
@@ -69,8 +121,16 @@ export function pending() {
       if (regions.get(target) === set) regions.delete(target);
       else regions.set(target, set);
     },
-    get count() { return Object.keys(settings).length + regions.size; },
-    request() { return { kind: "run_again", settings: { ...settings }, regions: [...regions].map(([target, set]) => ({ target, set })) }; },
+    get count() {
+      return Object.keys(settings).length + regions.size;
+    },
+    request() {
+      return {
+        kind: "run_again",
+        settings: { ...settings },
+        regions: [...regions].map(([target, set]) => ({ target, set })),
+      };
+    },
     clear() {
       for (const name of Object.keys(settings)) delete settings[name];
       regions.clear();
@@ -78,26 +138,46 @@ export function pending() {
   };
 }
 
-// SVG path data of a polyline with rounded corners.
-export function rounded(points, radius = 7) {
+/**
+ * SVG path data of a polyline with rounded corners.
+ * @param {number[][]} points
+ * @param {number} radius
+ */
+export function rounded(points, radius) {
   let path = `M${points[0][0]} ${points[0][1]}`;
   for (let i = 1; i + 1 < points.length; i++) {
     const [[ax, ay], [x, y], [bx, by]] = points.slice(i - 1, i + 2);
-    const before = Math.hypot(ax - x, ay - y), after = Math.hypot(bx - x, by - y), r = Math.min(radius, before / 2, after / 2);
-    if (r < 0.5) path += `L${x} ${y}`;
-    else {
-      const part = (from, to, length) => (to + ((from - to) * r) / length).toFixed(1);
-      path += `L${part(ax, x, before)} ${part(ay, y, before)}Q${x} ${y} ${part(bx, x, after)} ${part(by, y, after)}`;
+    const before = Math.hypot(ax - x, ay - y);
+    const after = Math.hypot(bx - x, by - y);
+    const r = Math.min(radius, before / 2, after / 2);
+    if (r < 0.5) {
+      path += `L${x} ${y}`;
+      continue;
     }
+    const toward = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ length) =>
+      (to + ((from - to) * r) / length).toFixed(1);
+    path += `L${toward(ax, x, before)} ${toward(ay, y, before)}`;
+    path += `Q${x} ${y} ${toward(bx, x, after)} ${toward(by, y, after)}`;
   }
   const [x, y] = points[points.length - 1];
   return path + `L${x} ${y}`;
 }
 
-// The model that was compressed into these bytes; where a host has no binary messages, they come as base64.
-export const unzipped = (data) => {
+/**
+ * The model that was compressed into these bytes; a host without binary messages gives them as base64.
+ * @param {string | ArrayBufferView<ArrayBuffer>} data
+ * @returns {Promise<ViewModel>}
+ */
+export function unzipped(data) {
   const bytes = typeof data === "string" ? Uint8Array.from(atob(data), (c) => c.charCodeAt(0)) : data;
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-};
+}
 
-export const clock = (seconds) => (seconds < 0.1 ? `${Math.round(seconds * 1000)} ms` : seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`);
+/**
+ * A time in words: "31 ms", "4.2 s", "75 s".
+ * @param {number} seconds
+ */
+export function clock(seconds) {
+  if (seconds < 0.1) return `${Math.round(seconds * 1000)} ms`;
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
+}

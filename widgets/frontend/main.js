@@ -1,132 +1,191 @@
-// The view put together; the same in a notebook (`render`) and in a stand-alone page (`mountPage`).
+// Puts the view together; the same in a notebook (`render`) and in a stand-alone page (`mountPage`, `openPage`).
 
-import { h } from "./dom.js";
-import { followTheme } from "./theme.js";
-import { linkTo, parseLink, pending, unzipped } from "./logic.js";
-import { lensView } from "./lens.js";
-import { splitView } from "./split.js";
-import { detailView } from "./detail.js";
-import { headerView } from "./header.js";
 import { breaksView } from "./breaks.js";
+import { detailView } from "./detail.js";
+import { h } from "./dom.js";
+import { headerView } from "./header.js";
+import { lensView } from "./lens.js";
+import { linkTo, parseLink, pending, unzipped } from "./logic.js";
+import { splitView } from "./split.js";
+import { followTheme } from "./theme.js";
 import { timeView } from "./timeline.js";
 
-const SCHEMA = 1;
-const PATIENCE = 3000;
-const GONE = "kernel gone: run the cell again";
+/** @import { Context, Host, Message, WidgetModel } from "./view" */
+/** @import { ViewModel } from "./wire" */
 
-/** @param {import("./wire").Host} host */
+const SCHEMA = 1;
+// Milliseconds to wait for an answer.
+const PATIENCE = 3000;
+const GONE = "the kernel is gone: run the cell again";
+const BUSY = "no answer: the kernel is busy or gone";
+
+/**
+ * Build the view in an element; returns what takes it down.
+ * @param {HTMLElement} root
+ * @param {Host} host
+ */
 function mount(root, host) {
-  const view = h("div", { cls: "dyn" });
-  let selected = "", shown = "", drawnFor = null;
+  let selected = "";
+  /** What the detail shows. @type {{ id: string, content: ViewModel | null }} */
+  let shown = { id: "", content: null };
+  /** @type {Context} */
   const ctx = {
-    host, pending: pending(), content: null, local: "", gone: false,
-    select, point: (file, line) => lens.point(file, line), has: (id) => Boolean(ctx.content && ctx.content.details[id]),
+    host,
+    pending: pending(),
+    content: null,
+    local: "",
+    gone: false,
+    select,
+    point: (file, line) => lens.point(file, line),
+    has: (id) => Boolean(ctx.content?.details[id]),
     canRun: () => Boolean(host.get("can_run_again")) && !ctx.gone,
-    changed: () => { header.drawControls(); if (ctx.content) detail.show(ctx.content, selected); },
+    changed() {
+      header.drawControls();
+      redrawDetail();
+    },
     link: (id, part) => host.link(linkTo(id, part)),
     request,
   };
   const open = () => detail.node.focus({ preventScroll: false });
-  const header = headerView(ctx), breaks = breaksView(select, open), time = timeView(select, open), lens = lensView(select), split = splitView(select, open), detail = detailView(ctx);
-  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Source" })), lens.node);
-  view.append(header.node, breaks.node, time.node, h("div", { cls: "dyn-mid" }, source, split.node), detail.node);
+  const header = headerView(ctx);
+  const breaks = breaksView(select, open);
+  const time = timeView(select, open);
+  const lens = lensView(select);
+  const split = splitView(select, open);
+  const detail = detailView(ctx);
+  const sourceTitle = h("h2", { text: "Source" });
+  const sourceBar = h("div", { cls: "dyn-bar" }, sourceTitle);
+  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, sourceBar, lens.node);
+  const middle = h("div", { cls: "dyn-mid" }, source, split.node);
+  const view = h("div", { cls: "dyn" }, header.node, breaks.node, time.node, middle, detail.node);
   root.replaceChildren(view);
   const stopTheme = followTheme(view);
 
+  /** @param {string} id */
   function select(id) {
     if (!ctx.has(id)) return;
     selected = id;
-    light();
+    highlight();
     if (host.get("selected") !== id) host.set("selected", id);
     host.link(linkTo(id, ""));
   }
-  function light(look = true) {
+
+  /** Show what is selected in every part, and unless told otherwise scroll to it. */
+  function highlight(scroll = true) {
     const { content } = ctx;
-    const reveals = [breaks, time, split, lens].map((part) => part.light(content, selected));
-    if (shown !== selected || drawnFor !== content) detail.show(content, selected);
-    [shown, drawnFor] = [selected, content];
-    if (look) for (const show of reveals) show(); // after all changes: the page is laid out once
+    if (!content) return;
+    const reveals = [breaks, time, split, lens].map((part) => part.highlight(content, selected));
+    if (shown.id !== selected || shown.content !== content) redrawDetail();
+    shown = { id: selected, content };
+    if (scroll) for (const reveal of reveals) reveal(); // after all changes: the page is laid out once
   }
-  function clear() {
-    ctx.pending.clear();
+
+  function redrawDetail() {
     if (ctx.content) detail.show(ctx.content, selected);
   }
+
+  function clearPending() {
+    ctx.pending.clear();
+    redrawDetail();
+  }
+
+  /** @param {Message} message */
   function request(message) {
-    // a kernel that runs the view's cell may hear nothing until that is over
-    if (message.kind === "stop" && host.get("running") && host.interrupt()) return;
+    // a kernel that runs the view's cell may not read messages until the run is over
+    if (message.kind === "stop" && host.get("running") && host.interrupt?.()) return;
     ctx.local = "";
     header.drawNotes();
     host.ask(message, PATIENCE).then((answer) => {
-      if (answer === "done" && message.kind === "run_again") clear();
-      if (answer === "gone") ctx.local = host.get("busy") ? "no answer: the kernel is busy or gone" : GONE;
+      if (answer === "done" && message.kind === "run_again") clearPending();
+      if (answer === "gone") ctx.local = host.get("busy") ? BUSY : GONE;
       header.drawNotes();
       header.drawControls();
     });
   }
+
+  function drawWaiting() {
+    view.classList.add("dyn-waiting");
+    header.drawProgress();
+    header.drawNotes();
+    header.drawControls();
+  }
+
   function draw() {
+    /** @type {ViewModel | null} */
     const content = host.get("content");
     if (!content || content.schema !== SCHEMA) {
-      view.classList.add("dyn-waiting");
-      header.drawProgress();
-      header.drawNotes();
-      header.drawControls();
+      drawWaiting();
       return;
     }
     view.classList.remove("dyn-waiting");
     ctx.content = content;
     view.setAttribute("role", "region");
     view.setAttribute("aria-label", `dynascope view: ${content.headline.slice(0, 300)}`);
-    source.querySelector("h2").textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
+    sourceTitle.textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
     source.hidden = !content.lens.length;
-    view.querySelector(".dyn-mid").classList.toggle("dyn-alone", !content.lens.length);
     split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
-    source.parentNode.hidden = source.hidden && split.node.hidden;
-    header.draw(content);
-    breaks.draw(content);
-    time.draw(content);
-    lens.draw(content);
-    split.draw(content);
-    const wanted = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]);
-    selected = wanted || "";
-    light(shown !== selected); // a report that grows does not take away what the user looks at
+    middle.classList.toggle("dyn-alone", source.hidden);
+    middle.hidden = source.hidden && split.node.hidden;
+    for (const part of [header, breaks, time, lens, split]) part.draw(content);
+    selected = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]) || "";
+    highlight(shown.id !== selected); // a report that grows does not scroll what the user looks at
   }
+
   view.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    const stop = split.node.querySelector('.dyn-node[tabindex="0"]');
+    const stop = /** @type {SVGElement | null} */ (split.node.querySelector('.dyn-node[tabindex="0"]'));
     if (stop && detail.node.contains(document.activeElement)) stop.focus();
     event.stopPropagation();
   });
   const stops = [
     host.on("content", draw),
-    host.on("selected", () => { const id = host.get("selected"); if (id !== selected && ctx.has(id)) { selected = id; light(); } }),
+    host.on("selected", () => {
+      const id = host.get("selected");
+      if (id === selected || !ctx.has(id)) return;
+      selected = id;
+      highlight();
+    }),
     host.on("now", header.drawProgress),
-    ...["settings", "busy", "can_run_again", "command"].map((name) => host.on(name, () => {
-      if (name === "settings") clear();
-      if (name === "can_run_again" && ctx.content) detail.show(ctx.content, selected);
+    host.on("settings", clearPending),
+    host.on("can_run_again", redrawDetail),
+  ];
+  for (const name of ["settings", "busy", "can_run_again", "command"]) {
+    const update = () => {
       header.drawControls();
       header.drawNotes();
-    })),
-    ...["status", "edited", "diff", "printed"].map((name) => host.on(name, () => { ctx.local = ""; header.drawNotes(); })),
-  ];
+    };
+    stops.push(host.on(name, update));
+  }
+  for (const name of ["status", "edited", "diff", "printed"]) {
+    const update = () => {
+      ctx.local = "";
+      header.drawNotes();
+    };
+    stops.push(host.on(name, update));
+  }
+
   // The connection changed: where nobody answers any more, nothing may look alive.
-  const gone = () => {
-    if (ctx.gone) return;
+  async function checkKernel() {
+    const answer = await host.ask({ kind: "ping" }, PATIENCE);
+    if (answer !== "gone" || ctx.gone) return;
     ctx.gone = true;
     ctx.local = GONE;
     draw();
-  };
-  if (host.connection) stops.push(host.connection(() => host.ask({ kind: "ping" }, PATIENCE).then((answer) => { if (answer === "gone") gone(); })));
-  const follow = (hash) => {
+  }
+  if (host.connection) stops.push(host.connection(checkKernel));
+
+  /** Show what an address links to. @param {string} hash */
+  function follow(hash) {
     const link = parseLink(hash);
     if (!link) return;
-    if (link.part) {
-      const content = host.get("content"), at = content && content.details[link.id];
-      if (at) detail.choose(at.kind, link.part);
-    }
+    /** @type {ViewModel | null} */
+    const content = host.get("content");
+    const at = content?.details[link.id];
+    if (at && link.part) detail.choose(at.kind, link.part);
     selected = link.id;
-    shown = "";
-    if (ctx.content && ctx.has(link.id)) light();
-  };
+    shown = { id: "", content: null };
+    if (ctx.has(link.id)) highlight();
+  }
   if (host.hash) follow(host.hash(follow));
   draw();
   return () => {
@@ -137,33 +196,51 @@ function mount(root, host) {
   };
 }
 
-// In a notebook: traits of the Python side, and messages that are answered.
+/**
+ * In a notebook: traits of the Python side, and messages that are answered.
+ * @param {WidgetModel} model
+ * @returns {Host}
+ */
 function widgetHost(model) {
-  let next = 0, content = null, turn = 0;
-  const waiting = new Map(), draws = new Set();
-  // A large model comes compressed; where a newer one came meanwhile, it is that which is drawn.
+  let next = 0;
+  /** @type {ViewModel | null} */
+  let content = null;
+  let turn = 0;
+  /** @type {Map<string, (answer: "done" | "gone") => void>} */
+  const waiting = new Map();
+  /** @type {Set<() => void>} */
+  const draws = new Set();
+
+  // A large model comes compressed; where a newer one came meanwhile, that one is drawn.
   const read = () => {
-    const given = model.get("content"), mine = ++turn;
-    const put = (whole) => {
+    const given = model.get("content");
+    const mine = ++turn;
+    const use = (/** @type {ViewModel | null} */ whole) => {
       if (mine !== turn) return;
       content = whole;
       for (const draw of draws) draw();
     };
-    if (given && given.gzip) unzipped(given.gzip).then(put);
-    else put(given);
+    if (given?.gzip) unzipped(given.gzip).then(use);
+    else use(given);
   };
   model.on("change:content", read);
   read();
-  const heard = (message) => {
-    if (message && message.kind === "ack" && waiting.has(message.id)) waiting.get(message.id)("done");
+
+  const receive = (/** @type {{ kind?: string, id?: string } | null} */ message) => {
+    if (message?.kind === "ack") waiting.get(String(message.id))?.("done");
   };
-  model.on("msg:custom", heard);
+  model.on("msg:custom", receive);
+
   return {
     live: true,
     get: (name) => (name === "content" ? content : model.get(name)),
     set(name, value) {
       model.set(name, value);
-      try { model.save_changes(); } catch { /* no kernel: the selection goes on in the browser */ }
+      try {
+        model.save_changes();
+      } catch {
+        // no kernel: the selection still works in the browser
+      }
     },
     on(name, act) {
       if (name === "content") {
@@ -179,41 +256,68 @@ function widgetHost(model) {
       return () => model.off("comm_live_update", act);
     },
     interrupt() {
-      const kernel = model.widget_manager && model.widget_manager.kernel;
-      if (!kernel || !kernel.interrupt) return false;
+      const kernel = model.widget_manager?.kernel;
+      if (!kernel?.interrupt) return false;
       kernel.interrupt();
       return true;
     },
-    ask: (message, patience) => new Promise((resolve) => {
-      const id = `${Date.now()}-${next++}`;
-      const settle = (answer) => { waiting.delete(id); clearTimeout(timer); resolve(answer); };
-      const timer = setTimeout(() => settle("gone"), patience);
-      waiting.set(id, settle);
-      try { model.send({ ...message, id }); } catch { settle("gone"); }
-    }),
+    ask: (message, patience) =>
+      new Promise((resolve) => {
+        const id = `${Date.now()}-${next++}`;
+        const settle = (/** @type {"done" | "gone"} */ answer) => {
+          waiting.delete(id);
+          clearTimeout(timer);
+          resolve(answer);
+        };
+        const timer = setTimeout(() => settle("gone"), patience);
+        waiting.set(id, settle);
+        try {
+          model.send({ ...message, id });
+        } catch {
+          settle("gone");
+        }
+      }),
     close() {
-      model.off("msg:custom", heard);
+      model.off("msg:custom", receive);
       model.off("change:content", read);
     },
   };
 }
 
-// In a page: the data stand in it, nobody answers, the address follows the selection.
+/**
+ * In a page: the data are in it, nobody answers, the address follows the selection.
+ * @param {ViewModel} content
+ * @returns {Host}
+ */
 function pageHost(content) {
+  /** @type {Record<string, unknown>} */
   const values = { content, selected: "", settings: content.settings, busy: false, can_run_again: false };
+  let timer = 0;
   return {
     live: false,
     get: (name) => values[name],
-    set: (name, value) => { values[name] = value; },
+    set(name, value) {
+      values[name] = value;
+    },
     on: () => () => {},
-    // later, as a browser takes its time for it
-    link: (hash) => { clearTimeout(values.link); values.link = setTimeout(() => history.replaceState(null, "", hash)); },
-    hash: (act) => { addEventListener("hashchange", () => act(location.hash)); return location.hash; },
+    link(hash) {
+      // later: a browser takes its time for it
+      clearTimeout(timer);
+      timer = setTimeout(() => history.replaceState(null, "", hash));
+    },
+    hash(act) {
+      addEventListener("hashchange", () => act(location.hash));
+      return location.hash;
+    },
     ask: async () => "gone",
     close: () => {},
   };
 }
 
+/**
+ * anywidget's entry point.
+ * @param {{ model: WidgetModel, el: HTMLElement }} widget
+ */
 export function render({ model, el }) {
   el.classList.add("dyn-widget");
   const host = widgetHost(model);
@@ -224,8 +328,22 @@ export function render({ model, el }) {
   };
 }
 
+/**
+ * The view in a page, without a kernel.
+ * @param {HTMLElement} root
+ * @param {ViewModel} content
+ */
 export function mountPage(root, content) {
   return mount(root, pageHost(content));
+}
+
+/** The page that widgets/render/page.py writes: its data are in `#dyn-data`, compressed where they are large. */
+export async function openPage() {
+  const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+  const data = element("dyn-data");
+  const text = String(data.textContent);
+  const content = data.dataset.packed === "gzip" ? await unzipped(text) : JSON.parse(text);
+  return mountPage(element("dyn-view"), content);
 }
 
 export default { render };

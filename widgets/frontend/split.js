@@ -1,222 +1,438 @@
-// The split graph: shapes at the positions that the kernel computed, with zoom, fit, search and the keyboard.
+// The split graph: shapes where the kernel placed them, with zoom, search, folds and the keyboard.
 
-import { h, lamp, reveal, s } from "./dom.js";
+import { button, closest, exclusive, h, handled, idOf, label, reveal, s } from "./dom.js";
 import { rounded, search, step } from "./logic.js";
 import { unfolded } from "./unfold.js";
 
+/** @import { FoldableBox, Select, SelectablePart } from "./view" */
+/** @import { Arrow, Drawing, Picture, Shape, ViewModel } from "./wire" */
+/** @typedef {{ hatch: string, soft: string, hits: string }} DefinitionIds */
+
+// Pixels that a pointer may move in a click.
+const CLICK = 5;
+const LEGEND = [
+  ["graph", "graph"],
+  ["break", "graph break"],
+  ["allowed", "allowed break"],
+  ["compiled", "frame"],
+  ["recompile", "recompiled"],
+  ["skipped", "skipped frame"],
+  ["failed", "failed frame"],
+  ["cached", "cached frame"],
+  ["unfinished", "unfinished frame"],
+  ["fold", "folded"],
+  ["empty", "empty frame"],
+  ["hits", "same break, hit again"],
+  ["allow", "region: breaks allowed"],
+  ["error", "region: breaks are errors"],
+];
+
 let serial = 0;
 
-// Before the name of a fold: a triangle that says whether it is open.
-export const triangle = (b, down) => s("path", { cls: "dyn-fold", d: down ? `M${b.x + 11} ${b.y + 14}h9l-4.5 6z` : `M${b.x + 13} ${b.y + b.h / 2 - 4.5}v9l6 -4.5z` });
+/**
+ * The triangle before the name of a fold; it says whether the fold is open.
+ * @param {FoldableBox} box
+ * @param {boolean} open
+ */
+export function triangle({ x, y, h }, open) {
+  const d = open ? `M${x + 11} ${y + 14}h9l-4.5 6z` : `M${x + 13} ${y + h / 2 - 4.5}v9l6 -4.5z`;
+  return s("path", { cls: "dyn-fold", d });
+}
 
-// A fold that is open: the frame around what it holds.
-export const openShape = (g) => [s("rect", { cls: "dyn-main", x: g.x, y: g.y, width: g.w, height: g.h, rx: 8 }), triangle(g, true), s("text", { x: g.x + 26, y: g.y + 21, cls: "dyn-strong", text: g.title }),
-  s("text", { x: g.x + g.w - 12, y: g.y + 21, cls: "dyn-soft", "text-anchor": "end", text: g.note })];
-
-function groupShape(g, ids) {
-  if (g.kind === "unfolded") return openShape(g);
-  const head = 26 + 16 * (g.lines || []).length;
+/**
+ * The frame around what an open fold holds.
+ * @param {FoldableBox & { title: string, note: string }} fold
+ * @param {Drawing} sizes
+ */
+export function openShape(fold, { corner, inset }) {
+  const { x, y, w, h, title, note } = fold;
   return [
-    g.badge === "recompile" && s("rect", { cls: "dyn-frame", x: g.x + 4, y: g.y - 4, width: g.w, height: g.h, rx: 8 }),
-    s("rect", { cls: "dyn-frame dyn-main", x: g.x, y: g.y, width: g.w, height: g.h, rx: 8, fill: g.kind === "skipped" ? `url(#${ids.hatch})` : null }),
-    g.kind === "skipped" && s("rect", { cls: "dyn-under", x: g.x + 5, y: g.y + 5, width: g.w - 10, height: head, rx: 5 }),
-    s("text", { x: g.x + 12, y: g.y + 22, cls: "dyn-name", text: g.title }),
-    s("text", { x: g.x + g.w - 12, y: g.y + 22, cls: "dyn-soft dyn-mono", "text-anchor": "end", text: g.note }),
-    ...(g.lines || []).map((line, i) => s("text", { x: g.x + 12, y: g.y + 40 + 16 * i, cls: "dyn-soft", text: line })),
+    s("rect", { cls: "dyn-main", x, y, width: w, height: h, rx: corner }),
+    triangle(fold, true),
+    label("dyn-strong", x + 26, y + 21, title),
+    label("dyn-soft", x + w - inset, y + 21, note, "end"),
   ];
 }
 
-// As shapes.REGION_HEIGHT: the strip above a break that names its region.
-const STRIP = 20;
-
-function boxShape(b) {
-  const strip = b.kind === "break" && b.region ? STRIP : 0, top = b.y + strip, height = b.h - strip;
-  const round = b.kind === "break" ? height / 2 : 5, inset = b.kind === "break" ? 14 : 12, shift = b.inside ? 14 : 0, y = top + height / 2 + 4;
+/**
+ * A frame, with its name and what is said below it.
+ * @param {Shape} group
+ * @param {DefinitionIds} ids
+ * @param {Drawing} sizes
+ */
+function groupShape(group, ids, sizes) {
+  if (group.kind === "unfolded") return openShape(group, sizes);
+  const { x, y, w, h, lines = [], kind } = group;
+  const skipped = kind === "skipped";
+  const { inset, corner, line_height, title_height } = sizes;
+  const frame = { width: w, height: h, rx: corner };
+  const header = title_height + line_height * lines.length;
+  const baseline = y + sizes.title_baseline;
   return [
-    strip && s("rect", { cls: "dyn-area", x: b.x - 6, y: b.y, width: b.w + 12, height: b.h + 6, rx: 8 }),
-    strip && s("text", { cls: "dyn-soft", x: b.x + 6, y: b.y + 14, text: b.lines[0] }),
-    s("rect", { cls: "dyn-main", x: b.x, y: top, width: b.w, height, rx: round }),
-    shift && triangle(b, false),
-    s("text", { x: b.x + inset + shift, y, cls: "dyn-strong", text: b.title }),
-    s("text", { x: b.x + b.w - inset, y, cls: "dyn-soft", "text-anchor": "end", text: b.note }),
+    group.badge === "recompile" && s("rect", { cls: "dyn-frame", x: x + 4, y: y - 4, ...frame }),
+    s("rect", { cls: "dyn-frame dyn-main", x, y, ...frame, fill: skipped && `url(#${ids.hatch})` }),
+    skipped && s("rect", { cls: "dyn-under", x: x + 5, y: y + 5, width: w - 10, height: header - 8, rx: 5 }),
+    label("dyn-name", x + inset, baseline, group.title),
+    label("dyn-soft dyn-mono", x + w - inset, baseline, group.note, "end"),
+    ...lines.map((text, i) => label("dyn-soft", x + inset, y + sizes.first_line + line_height * i, text)),
   ];
 }
 
-function tip(id, cls) {
-  return s("marker", { id, markerWidth: 8, markerHeight: 8, refX: 7, refY: 4, orient: "auto", markerUnits: "userSpaceOnUse" }, s("path", { d: "M0 0.5L8 4L0 7.5z", cls }));
+/**
+ * A graph, a break or a fold.
+ * @param {Shape} box
+ * @param {Drawing} sizes
+ */
+function boxShape(box, sizes) {
+  const { x, w } = box;
+  const isBreak = box.kind === "break";
+  const strip = isBreak && box.region ? sizes.region_height : 0;
+  const top = box.y + strip;
+  const height = box.h - strip;
+  const inset = isBreak ? sizes.break_inset : sizes.inset;
+  const shift = box.inside ? 14 : 0;
+  const y = top + height / 2 + 4;
+  return [
+    strip > 0 && s("rect", { cls: "dyn-area", x: x - 6, y: box.y, width: w + 12, height: box.h + 6, rx: sizes.corner }),
+    strip > 0 && label("dyn-soft", x + 6, box.y + 14, box.lines?.[0]),
+    s("rect", { cls: "dyn-main", x, y: top, width: w, height, rx: isBreak ? height / 2 : sizes.box_corner }),
+    shift > 0 && triangle(box, false),
+    label("dyn-strong", x + inset + shift, y, box.title),
+    label("dyn-soft", x + w - inset, y, box.note, "end"),
+  ];
 }
 
-export function drawPicture(picture, name) {
-  const n = ++serial, ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits: `dyn-tipb-${n}` };
-  const hatch = s("pattern", { id: ids.hatch, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-    s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }), s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }));
-  const node = (shape, parts) => s("g", { cls: `dyn-node dyn-k-${shape.kind}${shape.tone === undefined ? "" : ` dyn-g${shape.tone}`}${shape.badge ? ` dyn-is-${shape.badge}` : ""}${shape.region ? ` dyn-r-${shape.region}` : ""}`,
-    role: "button", "aria-pressed": "false", "aria-expanded": shape.inside ? String(shape.kind === "unfolded") : null, tabindex: "-1", "data-id": shape.id }, s("title", { text: shape.full }), ...parts);
-  return s("svg", { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": `split graph of ${name}; arrow keys follow the arrows` },
-    s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits")),
-    ...picture.groups.map((g) => node(g, groupShape(g, ids))),
-    ...picture.arrows.map((a) => s("path", { cls: `dyn-arrow dyn-a-${a.kind}`, d: rounded(a.points), "marker-end": `url(#${a.kind === "hits" ? ids.hits : ids.soft})`, "data-s": a.source, "data-t": a.target }, s("title", { text: a.full }))),
-    ...picture.boxes.map((b) => node(b, boxShape(b))),
-    ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
+/**
+ * One thing that can be selected: its shapes, title and state.
+ * @param {Shape} shape
+ * @param {(SVGElement | false | null)[]} parts
+ */
+function shapeNode(shape, parts) {
+  const classes = [
+    `dyn-node dyn-k-${shape.kind}`,
+    shape.tone !== undefined && `dyn-g${shape.tone}`,
+    shape.badge && `dyn-is-${shape.badge}`,
+    shape.region && `dyn-r-${shape.region}`,
+  ];
+  const props = {
+    cls: classes.filter(Boolean).join(" "),
+    role: "button",
+    "aria-pressed": "false",
+    "aria-expanded": shape.inside ? String(shape.kind === "unfolded") : null,
+    tabindex: "-1",
+    "data-id": shape.id,
+  };
+  return s("g", props, s("title", { text: shape.full }), ...parts);
 }
 
-const LEGEND = [["graph", "graph"], ["break", "graph break"], ["allowed", "allowed break"], ["compiled", "frame"], ["recompile", "compiled again"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["unfinished", "unfinished frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"], ["allow", "region: breaks allowed"], ["error", "region: breaks are errors"]];
+/**
+ * The hatch of skipped frames and the tips of arrows.
+ * @param {DefinitionIds} ids
+ */
+function definitions(ids) {
+  const pattern = { width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" };
+  const hatch = s(
+    "pattern",
+    { id: ids.hatch, ...pattern },
+    s("rect", { width: 8, height: 8, cls: "dyn-hatch-a" }),
+    s("rect", { width: 4, height: 8, cls: "dyn-hatch-b" }),
+  );
+  const tip = (/** @type {string} */ id, /** @type {string} */ cls) => {
+    const marker = { markerWidth: 8, markerHeight: 8, refX: 7, refY: 4, orient: "auto", markerUnits: "userSpaceOnUse" };
+    return s("marker", { id, ...marker }, s("path", { d: "M0 0.5L8 4L0 7.5z", cls }));
+  };
+  return s("defs", {}, hatch, tip(ids.soft, "dyn-tip"), tip(ids.hits, "dyn-tip dyn-tip-hits"));
+}
 
+/**
+ * @param {Arrow} arrow
+ * @param {DefinitionIds} ids
+ * @param {number} bend
+ */
+function arrowPath(arrow, ids, bend) {
+  const props = {
+    cls: `dyn-arrow dyn-a-${arrow.kind}`,
+    d: rounded(arrow.points, bend),
+    "marker-end": `url(#${arrow.kind === "hits" ? ids.hits : ids.soft})`,
+    "data-s": arrow.source,
+    "data-t": arrow.target,
+  };
+  return s("path", props, s("title", { text: arrow.full }));
+}
+
+/** @param {Arrow} arrow */
+const arrowLabel = ({ label: text, at }) => at && label("dyn-label", at[0], at[1], text);
+
+/**
+ * The picture as SVG: frames first, then arrows, boxes and labels above them.
+ * @param {Picture} picture
+ * @param {Drawing} sizes
+ * @param {string} name
+ */
+function drawPicture(picture, sizes, name) {
+  const n = ++serial;
+  const ids = { hatch: `dyn-hatch-${n}`, soft: `dyn-tip-${n}`, hits: `dyn-tipb-${n}` };
+  const description = `split graph of ${name}; use the arrow keys to follow the arrows`;
+  return s(
+    "svg",
+    { viewBox: `0 0 ${picture.width} ${picture.height}`, role: "group", "aria-label": description },
+    definitions(ids),
+    picture.groups.map((group) => shapeNode(group, groupShape(group, ids, sizes))),
+    picture.arrows.map((arrow) => arrowPath(arrow, ids, sizes.bend)),
+    picture.boxes.map((box) => shapeNode(box, boxShape(box, sizes))),
+    picture.arrows.map(arrowLabel),
+  );
+}
+
+/**
+ * The legend's entries for what is in a picture.
+ * @param {Picture} picture
+ */
+function legendOf(picture) {
+  const shapes = [...picture.groups, ...picture.boxes];
+  const kinds = new Set(shapes.flatMap(({ kind, badge, region }) => [kind, badge, region]));
+  if (picture.arrows.some((arrow) => arrow.kind === "hits")) kinds.add("hits");
+  const shown = LEGEND.filter(([kind]) => kinds.has(kind));
+  return shown.map(([kind, text]) => h("span", {}, h("i", { cls: `dyn-key dyn-key-${kind}` }), text));
+}
+
+/**
+ * Let the mouse drag what is in a pane; returns whether the click that is being handled ends a drag.
+ * @param {HTMLElement} pane
+ */
+function draggable(pane) {
+  /** @type {{ x: number, y: number, left: number, top: number, far: boolean } | null} */
+  let drag = null;
+  pane.addEventListener("pointerdown", ({ button, pointerType, clientX: x, clientY: y }) => {
+    if (button !== 0 || pointerType !== "mouse") return;
+    drag = { x, y, left: pane.scrollLeft, top: pane.scrollTop, far: false };
+  });
+  pane.addEventListener("pointermove", (event) => {
+    if (!drag || !(event.buttons & 1)) return;
+    const dx = event.clientX - drag.x;
+    const dy = event.clientY - drag.y;
+    drag.far = drag.far || Math.hypot(dx, dy) > CLICK;
+    if (drag.far) [pane.scrollLeft, pane.scrollTop] = [drag.left - dx, drag.top - dy];
+  });
+  return () => {
+    const far = Boolean(drag?.far);
+    drag = null;
+    return far;
+  };
+}
+
+/**
+ * @param {Select} select
+ * @param {() => void} enter goes to the detail
+ * @returns {SelectablePart & { stop: () => void }}
+ */
 export function splitView(select, enter) {
+  const icon = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
+    button("dyn-btn dyn-icon", text, act, { "aria-label": name, title: name });
   const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });
-  const field = h("input", { cls: "dyn-search", type: "search", placeholder: "Search name or line", "aria-label": "search the split graph by name or line" });
+  const field = h("input", {
+    cls: "dyn-search",
+    type: "search",
+    placeholder: "Search name or line",
+    "aria-label": "search the split graph by name or line",
+  });
   const found = h("span", { cls: "dyn-found", role: "status" });
-  const foldButton = h("button", { cls: "dyn-btn", type: "button", onclick: () => redraw(opened() ? [] : folds()) });
-  const zoomer = (text, name, act) => h("button", { cls: "dyn-btn dyn-icon", type: "button", "aria-label": name, title: name, text, onclick: act });
-  const tools = h("div", { cls: "dyn-tools" }, field, found, foldButton, zoomer("−", "zoom out", () => zoom(scale / 1.25)), zoomer("+", "zoom in", () => zoom(scale * 1.25)), zoomer("⤢", "fit", () => fit(0, 1)));
+  const foldAll = () => redraw(someOpen() ? [] : folds());
+  const foldButton = button("dyn-btn", "", foldAll);
+  const tools = h(
+    "div",
+    { cls: "dyn-tools" },
+    field,
+    found,
+    foldButton,
+    icon("−", "zoom out", () => zoom(scale / 1.25)),
+    icon("+", "zoom in", () => zoom(scale * 1.25)),
+    icon("⤢", "fit", () => fit(0, 1)),
+  );
   const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
   const folded = h("div", { cls: "dyn-folded" });
-  const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Split graph" }), tools), pane, folded, legend);
-  let last = null, picture = null, svg = null, scale = 1, now = "", open = new Set(), ids = [], touched = false, nodes = new Map(), arrows = [], stop = null;
-  const lamps = lamp("aria-pressed");
-  const folds = () => last.split.boxes.filter((b) => b.inside).map((b) => b.id);
-  const opened = () => folds().some((id) => open.has(id));
+  const bar = h("div", { cls: "dyn-bar" }, h("h2", { text: "Split graph" }), tools);
+  const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, bar, pane, folded, legend);
+  const markPressed = exclusive("aria-pressed");
+  const wasDragged = draggable(pane);
 
+  /** @type {ViewModel | null} */
+  let content = null;
+  let selected = "";
+  /** What is drawn: the split graph with the folds that are open. @type {Picture} */
+  let picture = { width: 0, height: 0, groups: [], boxes: [], arrows: [], folded: "" };
+  /** @type {SVGSVGElement | null} */
+  let svg = null;
+  /** @type {Map<string, SVGElement>} */
+  let nodes = new Map();
+  /** @type {SVGElement[]} */
+  let arrows = [];
+  /** @type {SVGElement | undefined} */
+  let stop;
+  /** Ids of the folds that are open. @type {Set<string>} */
+  let open = new Set();
+  /** Ids that the search finds. @type {string[]} */
+  let ids = [];
+  let scale = 1;
+  let zoomed = false;
+
+  const folds = () => (content ? content.split.boxes.filter((box) => box.inside).map((box) => box.id) : []);
+  const someOpen = () => folds().some((id) => open.has(id));
+
+  /** @param {number} to */
   function zoom(to) {
     scale = Math.min(3, Math.max(0.2, to));
-    touched = true;
-    size();
+    zoomed = true;
+    resize();
   }
-  function size() {
+  function resize() {
     if (!svg) return;
-    svg.setAttribute("width", Math.round(picture.width * scale));
-    svg.setAttribute("height", Math.round(picture.height * scale));
+    svg.setAttribute("width", String(Math.round(picture.width * scale)));
+    svg.setAttribute("height", String(Math.round(picture.height * scale)));
   }
-  // The whole width in sight, but never smaller than can be read unless asked for.
+  /** Show the whole width; where that would be smaller than `least`, use another scale. */
   function fit(least = 0.6, otherwise = 0.8) {
     const room = pane.clientWidth - 2;
-    if (!picture || room < 50) return;
-    const all = Math.min(1, room / picture.width);
-    scale = all < least ? otherwise : all;
-    size();
+    if (!svg || room < 50) return;
+    const whole = Math.min(1, room / picture.width);
+    scale = whole < least ? otherwise : whole;
+    resize();
   }
+
+  /** @param {string[]} ids of the folds to be open */
   function redraw(ids) {
+    if (!content) return;
     open = new Set(ids);
-    draw(last);
-    light(last, now)();
+    draw(content);
+    highlight(selected)();
   }
-  // Open a fold in place, or fold it again, and stay on it.
+  /** Open a fold in place, or fold it again, and stay on it. @type {(id: string) => void} */
   function toggle(id) {
     if (!folds().includes(id)) return;
-    const place = () => nodes.get(id).getBoundingClientRect().top, before = place();
+    const place = () => /** @type {SVGElement} */ (nodes.get(id)).getBoundingClientRect().top;
+    const before = place();
     redraw(open.has(id) ? [...open].filter((other) => other !== id) : [...open, id]);
-    tabStop(id).focus({ preventScroll: true });
+    const at = tabStop(id);
+    if (at) at.focus({ preventScroll: true });
     const top = pane.getBoundingClientRect().top + 40;
     pane.scrollTop += place() - (open.has(id) ? Math.min(before, top) : before);
   }
-  function draw(content) {
-    last = content;
-    picture = unfolded(content.split, open);
-    svg = drawPicture(picture, content.name.slice(0, 200));
-    nodes = new Map([...svg.querySelectorAll(".dyn-node")].map((n) => [n.dataset.id, n]));
-    arrows = [...svg.querySelectorAll(".dyn-arrow")];
-    stop = null;
+
+  /** @param {ViewModel} model */
+  function draw(model) {
+    content = model;
+    picture = unfolded(content.split, open, content.drawing.fold_head);
+    svg = drawPicture(picture, content.drawing, content.name.slice(0, 200));
+    const drawn = /** @type {SVGElement[]} */ ([...svg.querySelectorAll(".dyn-node")]);
+    nodes = new Map(drawn.map((n) => [idOf(n), n]));
+    arrows = [...svg.querySelectorAll(/** @type {"path"} */ (".dyn-arrow"))];
+    stop = undefined;
     pane.replaceChildren(svg);
-    if (touched) size();
+    if (zoomed) resize();
     else fit();
-    if (!svg.hasAttribute("width")) size();
+    if (!svg.hasAttribute("width")) resize();
     foldButton.hidden = !folds().length;
-    foldButton.textContent = opened() ? "Fold all" : "Unfold all";
-    folded.textContent = picture.folded && !opened() ? `folded: ${picture.folded}` : "";
-    const kinds = new Set([...picture.groups, ...picture.boxes].map((shape) => shape.kind));
-    if (picture.arrows.some((a) => a.kind === "hits")) kinds.add("hits");
-    for (const { badge, region } of [...picture.groups, ...picture.boxes]) kinds.add(badge).add(region);
-    legend.replaceChildren(...LEGEND.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => h("span", {}, h("i", { cls: `dyn-key dyn-key-${kind}` }), text)));
-    tabStop(now);
+    foldButton.textContent = someOpen() ? "Fold all" : "Unfold all";
+    folded.textContent = picture.folded && !someOpen() ? `folded: ${picture.folded}` : "";
+    legend.replaceChildren(...legendOf(picture));
+    tabStop(selected);
     find();
   }
-  // What stands for a thing in the picture: itself, or the fold that holds it.
-  const seenAs = (id) => {
-    if (!picture || nodes.has(id)) return id;
-    const fold = picture.boxes.find((b) => b.holds && b.holds.includes(id));
+
+  /** What stands for a thing in the picture: itself, or the fold that holds it. @type {(id: string) => string} */
+  function shownAs(id) {
+    if (nodes.has(id)) return id;
+    const fold = picture.boxes.find((box) => box.holds?.includes(id));
     return fold ? fold.id : id;
-  };
+  }
+  /** @param {string} id */
   function tabStop(id) {
     if (stop) stop.setAttribute("tabindex", "-1");
     stop = nodes.get(id) || [...nodes.values()][0];
     if (stop) stop.setAttribute("tabindex", "0");
     return stop;
   }
-  // Light up what is selected; returns how to bring it into sight.
-  function light(content, chosen) {
-    now = chosen;
+  /** @param {string} chosen */
+  function highlight(chosen) {
+    selected = chosen;
     if (!svg) return () => {};
-    const id = seenAs(chosen);
-    lamps(nodes.has(id) ? [nodes.get(id)] : []);
-    for (const a of arrows) a.classList.toggle("dyn-on", a.dataset.s === id || a.dataset.t === id);
-    const at = tabStop(id);
-    const { group } = picture.boxes.find((b) => b.id === id) || {};
+    const id = shownAs(chosen);
+    const shown = nodes.get(id);
+    markPressed(shown ? [shown] : []);
+    for (const { dataset, classList } of arrows) classList.toggle("dyn-on", dataset.s === id || dataset.t === id);
+    tabStop(id);
+    const box = picture.boxes.find((b) => b.id === id);
+    const group = nodes.get(box?.group || "");
     return () => {
-      if (!at || at.dataset.id !== id) return;
-      for (const node of [nodes.get(group), at]) if (node) reveal(pane, node.querySelector(".dyn-main"));
+      if (!shown) return;
+      for (const node of [group, shown]) if (node) reveal(pane, node.querySelector(".dyn-main"));
     };
   }
+
   function find() {
-    ids = last ? search(last, field.value) : [];
-    const on = Boolean(field.value.trim());
-    const lit = new Set(ids.map(seenAs));
-    for (const [id, n] of nodes) n.classList.toggle("dyn-dim", on && !lit.has(id));
+    ids = content ? search(content, field.value) : [];
+    const searching = Boolean(field.value.trim());
+    const matching = new Set(ids.map(shownAs));
+    for (const [id, n] of nodes) n.classList.toggle("dyn-dim", searching && !matching.has(id));
     const hidden = ids.filter((id) => !nodes.has(id)).length;
-    found.textContent = !on ? "" : ids.length ? `${ids.length} found${hidden ? `, ${hidden} folded` : ""}` : "nothing found";
+    const count = ids.length ? `${ids.length} found${hidden ? `, ${hidden} folded` : ""}` : "nothing found";
+    found.textContent = searching ? count : "";
   }
   field.addEventListener("input", find);
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && ids.length) select(ids[(ids.indexOf(now) + 1) % ids.length], "search");
-    else if (event.key === "Escape") { field.value = ""; find(); }
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    if (event.key === "Enter" && ids.length) select(ids[(ids.indexOf(selected) + 1) % ids.length]);
+    else if (event.key === "Escape") {
+      field.value = "";
+      find();
+    } else return;
+    handled(event);
   });
-  let drag = null;
-  pane.addEventListener("pointerdown", (event) => { if (event.button === 0 && event.pointerType === "mouse") drag = { x: event.clientX, y: event.clientY, left: pane.scrollLeft, top: pane.scrollTop, far: false }; });
-  pane.addEventListener("pointermove", (event) => {
-    if (!drag || !(event.buttons & 1)) return;
-    const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
-    drag.far = drag.far || Math.hypot(dx, dy) > 5;
-    if (drag.far) [pane.scrollLeft, pane.scrollTop] = [drag.left - dx, drag.top - dy];
-  });
+
   pane.addEventListener("click", (event) => {
-    const far = drag && drag.far;
-    drag = null;
-    const hit = event.target.closest(".dyn-node");
-    if (!hit || far) return;
-    const { id } = hit.dataset;
+    const dragged = wasDragged();
+    const hit = closest(event, ".dyn-node");
+    if (!hit || dragged) return;
+    const id = idOf(hit);
     select(id);
     toggle(id);
     (nodes.get(id) || hit).focus({ preventScroll: true });
   });
-  pane.addEventListener("wheel", (event) => {
+  const onWheel = (/** @type {WheelEvent} */ event) => {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     zoom(scale * (event.deltaY < 0 ? 1.12 : 0.89));
-  }, { passive: false });
+  };
+  pane.addEventListener("wheel", onWheel, { passive: false });
   pane.addEventListener("keydown", (event) => {
-    const at = event.target.closest(".dyn-node");
-    if (event.key === "+" || event.key === "-") zoom(event.key === "+" ? scale * 1.25 : scale / 1.25);
+    const { key } = event;
+    const at = closest(event, ".dyn-node");
+    if (key === "+" || key === "-") zoom(key === "+" ? scale * 1.25 : scale / 1.25);
     else if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
-    else if (event.key.startsWith("Arrow")) {
-      const stop = tabStop(step(picture, at.dataset.id, event.key));
-      stop.focus({ preventScroll: true });
-      reveal(pane, stop.querySelector(".dyn-main"));
-    } else if (event.key === "Enter" || event.key === " ") {
-      const { id } = at.dataset;
-      select(id);
-      if (event.key === "Enter") folds().includes(id) ? toggle(id) : enter();
-    }
+    else if (key.startsWith("Arrow")) walk(idOf(at), key);
+    else if (key === "Enter" || key === " ") choose(idOf(at), key === "Enter");
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    handled(event);
   });
-  const watch = new ResizeObserver(() => {
-    if (touched || !last) return;
+  /** Go on along an arrow. @type {(id: string, key: string) => void} */
+  function walk(id, key) {
+    const next = tabStop(step(picture, id, key));
+    if (!next) return;
+    next.focus({ preventScroll: true });
+    reveal(pane, next.querySelector(".dyn-main"));
+  }
+  /** Select; and open the fold, or go to the detail. @type {(id: string, further: boolean) => void} */
+  function choose(id, further) {
+    select(id);
+    if (!further) return;
+    if (folds().includes(id)) toggle(id);
+    else enter();
+  }
+
+  const observer = new ResizeObserver(() => {
+    if (zoomed || !content) return;
     fit();
-    light(last, now)();
+    highlight(selected)();
   });
-  watch.observe(pane);
-  return { node, draw, light, stop: () => watch.disconnect() };
+  observer.observe(pane);
+  return { node, draw, highlight: (_, id) => highlight(id), stop: () => observer.disconnect() };
 }

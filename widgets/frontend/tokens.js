@@ -1,24 +1,50 @@
 // A small tokenizer for Python source: enough for colours, line by line, with strings that span lines.
 
-const KEYWORDS = new Set(("False None True and as assert async await break class continue def del elif else except finally for from " +
-  "global if import in is lambda match nonlocal not or pass raise return try while with yield").split(" "));
-const TOKEN = /(#.*)|([rbfuRBFU]{0,2}(?:"""|'''))|([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))|(\b\d[\w.]*)|(@[\w.]+)|([^\W\d]\w*)/uy;
+/** @import { LensMark } from "./wire" */
+/** @typedef {[text: string, kind: string]} Token */
+/** @typedef {{ text: string, kind: string, mark: LensMark | null }} Run */
 
-// [[text, kind]] of one line; `open` is the quote of a string that began on an earlier line.
+const KEYWORDS = new Set(
+  (
+    "False None True and as assert async await break class continue def del elif else except finally for from " +
+    "global if import in is lambda match nonlocal not or pass raise return try while with yield"
+  ).split(" "),
+);
+const TOKEN = new RegExp(
+  [
+    /(#.*)/, // comment
+    /([rbfuRBFU]{0,2}(?:"""|'''))/, // begin of a string that may span lines
+    /([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))/, // string
+    /(\b\d[\w.]*)/, // number
+    /(@[\w.]+)/, // decorator
+    /([^\W\d]\w*)/, // name
+  ]
+    .map((part) => part.source)
+    .join("|"),
+  "uy",
+);
+
+/**
+ * The tokens of one line.
+ * @param {string} line
+ * @param {string} open the quotes of a string that began on an earlier line
+ * @returns {{ tokens: Token[], open: string }}
+ */
 export function tokenize(line, open = "") {
-  const out = [];
-  let at = 0, plain = "";
-  const push = (text, kind) => {
-    if (plain) out.push([plain, ""]);
+  /** @type {Token[]} */
+  const tokens = [];
+  let at = 0;
+  let plain = "";
+  const push = (/** @type {string} */ text, /** @type {string} */ kind) => {
+    if (plain) tokens.push([plain, ""]);
     plain = "";
-    if (text) out.push([text, kind]);
+    if (text) tokens.push([text, kind]);
   };
   if (open) {
     const end = line.indexOf(open);
     if (end < 0) return { tokens: line ? [[line, "str"]] : [], open };
     at = end + 3;
     push(line.slice(0, at), "str");
-    open = "";
   }
   let previous = "";
   while (at < line.length) {
@@ -29,45 +55,54 @@ export function tokenize(line, open = "") {
       continue;
     }
     const [text, comment, triple, string, number, decorator, name] = match;
+    const before = line.slice(0, at);
     at += text.length;
     if (triple) {
-      const quote = triple.slice(-3), end = line.indexOf(quote, at);
+      const quotes = triple.slice(-3);
+      const end = line.indexOf(quotes, at);
       if (end < 0) {
-        push(line.slice(at - text.length), "str");
-        return { tokens: out, open: quote };
+        push(line.slice(before.length), "str");
+        return { tokens, open: quotes };
       }
       push(text + line.slice(at, end + 3), "str");
       at = end + 3;
     } else if (comment) push(text, "com");
     else if (string) push(text, "str");
     else if (number) push(text, "num");
-    else if (decorator && !line.slice(0, at - text.length).trim()) push(text, "dec");
+    else if (decorator && !before.trim()) push(text, "dec");
     else if (name && KEYWORDS.has(text)) push(text, "key");
     else if (name && (previous === "def" || previous === "class")) push(text, "def");
     else plain += text;
     if (name) previous = text;
   }
   push("", "");
-  return { tokens: out, open };
+  return { tokens, open: "" };
 }
 
-// Cut tokens where marks begin and end: [{text, kind, mark}], columns counted in code points as Python does.
+/**
+ * Cut tokens where marks begin and end; columns are counted in code points, as Python does.
+ * @param {Token[]} tokens
+ * @param {LensMark[]} marks
+ */
 export function withMarks(tokens, marks) {
-  const out = [];
+  /** @type {Run[]} */
+  const runs = [];
   let column = 0;
   for (const [text, kind] of tokens) {
-    let run = "", mark = null;
+    let run = "";
+    /** @type {LensMark | null} */
+    let mark = null;
     for (const char of text) {
       const here = marks.find((m) => column >= m.start && column < m.end) || null;
       if (run && here !== mark) {
-        out.push({ text: run, kind, mark });
+        runs.push({ text: run, kind, mark });
         run = "";
       }
       mark = here;
       run += char;
       column += 1;
     }
-    if (run) out.push({ text: run, kind, mark });
+    if (run) runs.push({ text: run, kind, mark });
   }
-  return out;
+  return runs;
 }

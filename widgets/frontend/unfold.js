@@ -1,31 +1,75 @@
-// Folds opened in place: the kernel laid out what each one holds; what stands below it and to its right makes room.
+// Opens folds in place: the kernel laid out what each one holds; what is below it and to its right makes room.
 
-// As split.UNFOLD_HEAD: room for a fold's name above what it holds.
-const HEAD = 34;
+/** @import { Edge, Foldable, FoldableBox } from "./view" */
+/** @typedef {(point: number[]) => number[]} Move */
 
-const held = (shape, fold) => ({ ...shape, x: shape.x + fold.x, y: shape.y + fold.y + HEAD });
+/**
+ * The picture with these folds open, folds in folds as well.
+ * @template {Foldable} P
+ * @param {P} picture
+ * @param {Set<string>} open
+ * @param {number} head room for a fold's name above what it holds
+ * @returns {P}
+ */
+export function unfolded(picture, open, head) {
+  const folds = picture.boxes.filter((box) => box.inside && open.has(box.id));
+  return folds.reduce((shown, { id }) => {
+    const fold = /** @type {FoldableBox} */ (shown.boxes.find((box) => box.id === id));
+    const inside = unfolded(/** @type {Foldable} */ (fold.inside), open, head);
+    return /** @type {P} */ ({ ...shown, ...opened(shown, fold, inside, head) });
+  }, picture);
+}
 
-// What stands below moves by one height: frames beside it are stretched, from boxes beside it the arrows are.
-function opened(picture, fold, open) {
-  const inside = unfolded(fold.inside, open), right = fold.x + fold.w, end = fold.y + fold.h;
-  const wider = Math.max(0, inside.width - fold.w), more = Math.max(0, inside.height + HEAD - fold.h);
-  const across = (x) => (x >= right ? x + wider : x), down = (y) => (y >= end - 0.5 ? y + more : y);
-  const beside = new Set(picture.boxes.filter((b) => b.id !== fold.id && down(b.y) === b.y && down(b.y + b.h) > b.y + b.h).map((b) => b.id));
-  const moved = (shape) => ({ ...shape, x: across(shape.x + shape.w / 2) - shape.w / 2, y: down(shape.y), h: beside.has(shape.id) ? shape.h : down(shape.y + shape.h) - down(shape.y) });
-  const routed = (arrow, place) => ({ ...arrow, points: arrow.points.map(place), at: arrow.at && place(arrow.at) });
-  const around = ([x, y]) => [across(x), down(y)], start = (a) => (beside.has(a.source) ? [[across(a.points[0][0]), a.points[0][1]]] : []), within = ([x, y]) => [x + fold.x, y + fold.y + HEAD];
+/**
+ * A picture with one fold open. What is below the fold moves down; frames beside it grow, and of boxes beside it the
+ * arrows do.
+ * @param {Foldable} picture
+ * @param {FoldableBox} fold
+ * @param {Foldable} inside
+ * @param {number} head
+ * @returns {Foldable}
+ */
+function opened(picture, fold, inside, head) {
+  const right = fold.x + fold.w;
+  const bottom = fold.y + fold.h;
+  const wider = Math.max(0, inside.width - fold.w);
+  const higher = Math.max(0, inside.height + head - fold.h);
+  const across = (/** @type {number} */ x) => (x >= right ? x + wider : x);
+  const down = (/** @type {number} */ y) => (y >= bottom - 0.5 ? y + higher : y);
+
+  const others = picture.boxes.filter((box) => box.id !== fold.id);
+  const beside = new Set(others.filter((b) => down(b.y) === b.y && down(b.y + b.h) > b.y + b.h).map((b) => b.id));
+  const moved = (/** @type {FoldableBox} */ box) => ({
+    ...box,
+    x: across(box.x + box.w / 2) - box.w / 2,
+    y: down(box.y),
+    h: beside.has(box.id) ? box.h : down(box.y + box.h) - down(box.y),
+  });
+  const rerouted = (/** @type {Edge} */ arrow) => {
+    const around = routed(arrow, ([x, y]) => [across(x), down(y)]);
+    const [x, y] = arrow.points[0];
+    return beside.has(arrow.source) ? { ...around, points: [[across(x), y], ...around.points] } : around;
+  };
+
+  /** @type {Move} */
+  const within = ([x, y]) => [x + fold.x, y + fold.y + head];
+  const held = (/** @type {FoldableBox} */ box) => ({ ...box, x: box.x + fold.x, y: box.y + fold.y + head });
+  const frame = { ...fold, kind: "unfolded", w: fold.w + wider, h: fold.h + higher };
   return {
-    ...picture,
     width: picture.width + wider,
-    height: picture.height + more,
-    groups: [...picture.groups.map(moved), { ...fold, kind: "unfolded", w: fold.w + wider, h: fold.h + more }, ...inside.groups.map((g) => held(g, fold))],
-    boxes: [...picture.boxes.filter((b) => b.id !== fold.id).map(moved), ...inside.boxes.map((b) => held(b, fold))],
-    arrows: [...picture.arrows.map((a) => ({ ...routed(a, around), points: [...start(a), ...a.points.map(around)] })), ...inside.arrows.map((a) => routed(a, within))],
+    height: picture.height + higher,
+    groups: [...picture.groups.map(moved), frame, ...inside.groups.map(held)],
+    boxes: [...others.map(moved), ...inside.boxes.map(held)],
+    arrows: [...picture.arrows.map(rerouted), ...inside.arrows.map((arrow) => routed(arrow, within))],
   };
 }
 
-// The picture with these folds open, also folds in folds.
-export function unfolded(picture, open) {
-  const folds = picture.boxes.filter((b) => b.inside && open.has(b.id));
-  return folds.reduce((shown, { id }) => opened(shown, shown.boxes.find((b) => b.id === id), open), picture);
+/**
+ * An arrow whose points are moved.
+ * @param {Edge} arrow
+ * @param {Move} move
+ * @returns {Edge}
+ */
+function routed(arrow, move) {
+  return { ...arrow, points: arrow.points.map(move), at: arrow.at && move(arrow.at) };
 }

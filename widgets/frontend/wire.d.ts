@@ -1,37 +1,251 @@
-// The model that comes from the kernel; the other side is widgets/wire.py (a test compares the two).
+// The model that comes from the kernel. The interfaces are those of widgets/wire.py; a test compares the two.
 
-export interface LensMark { id: string; start: number; end: number; outcome: string }
-export interface LensLine { line: number; text: string; gap?: number; graphs?: number[]; marks?: LensMark[]; state?: string; reason?: string; id?: string; region?: string[] }
-export interface LensFile { file: string; label: string; lines: LensLine[] }
-export interface Shape { id: string; kind: string; x: number; y: number; w: number; h: number; title: string; note: string; full: string; tone?: number; lines?: string[]; badge?: string; group?: string; region?: string; holds?: string[]; inside?: Picture }
-export interface Arrow { source: string; target: string; kind: string; points: number[][]; label?: string; at?: number[]; full: string }
-export interface Picture { width: number; height: number; groups: Shape[]; boxes: Shape[]; arrows: Arrow[]; folded: string }
-export interface FxNode { name: string; op: string; kind: string; target: string; value: string; reads: number[]; full: string; line?: number; file?: string; place?: string; time?: string; heat?: number }
-export interface FxPicture { width: number; height: number; first: number; boxes: number[][]; titles: string[]; notes: string[]; joined: number[][]; edges: number[][][]; folds?: FxFold[] }
-export interface FxFold { name: string; first: number; count: number; inside: FxPicture; heat?: number }
-export interface FxBody { nodes: FxNode[]; picture: FxPicture }
-export interface Bar { label: string; value: string; part: number }
-export interface BarGroup { title: string; bars: Bar[] }
-export interface RunBody { graph: string; text: string[]; groups: BarGroup[]; code: string }
-export interface Part { key: string; name: string; kind: "prose" | "code" | "source" | "stack" | "graph" | "list" | "issue" | "run"; body: unknown }
-export interface Detail { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: Part[]; links?: string[][]; target?: string; file?: string; line?: number }
-export interface Row { id: string; place: string; code: string; outcome: string; told: string; type: string; hits: number; allowed: boolean; resumes: number; target: string; cost?: string }
-export interface TimeSegment { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number }
-export interface Share { name: string; kind: string; part: number; full: string }
-export interface InputRow { arguments: string; outcome: string; words: string; id: string }
-export interface TimeLine { total: string; calls: number; median: string; spread: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; first: string; first_id: string; devices: string; inputs: InputRow[]; inputs_told: string }
-export interface Chip { text: string; kind: string; id?: string; full?: string }
-export interface Drawing { inset: number; break_inset: number; title_height: number; title_baseline: number; line_height: number; first_line: number; region_height: number; fold_head: number; corner: number; box_corner: number; bend: number }
-export interface ViewModel { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; split: Picture; drawing: Drawing; lens: LensFile[]; details: Record<string, Detail>; breaks: Row[]; time: TimeLine | null; notes: string[]; settings: Record<string, unknown>; origin: string }
+export interface LensMark {
+  id: string;
+  start: number;
+  end: number;
+  outcome: string;
+}
 
-export interface Host {
-  live: boolean;
-  get(name: string): any;
-  set(name: string, value: unknown): void;
-  on(name: string, act: () => void): () => void;
-  link(hash: string): void;
-  connection?(act: () => void): () => void;
-  hash?(act: (hash: string) => void): string;
-  ask(message: object, patience: number): Promise<"done" | "gone">;
-  close(): void;
+export interface LensLine {
+  line: number;
+  text: string;
+  gap?: number;
+  graphs?: number[];
+  marks?: LensMark[];
+  state?: string;
+  reason?: string;
+  id?: string;
+  region?: string[];
+}
+
+export interface LensFile {
+  file: string;
+  label: string;
+  lines: LensLine[];
+}
+
+export interface Shape {
+  id: string;
+  kind: string;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  title: string;
+  note: string;
+  full: string;
+  tone?: number;
+  lines?: string[];
+  badge?: string;
+  group?: string;
+  region?: string;
+  holds?: string[];
+  inside?: Picture;
+}
+
+export interface Arrow {
+  source: string;
+  target: string;
+  kind: string;
+  points: number[][];
+  label?: string;
+  at?: number[];
+  full: string;
+}
+
+export interface Picture {
+  width: number;
+  height: number;
+  groups: Shape[];
+  boxes: Shape[];
+  arrows: Arrow[];
+  folded: string;
+}
+
+export interface FxNode {
+  name: string;
+  op: string;
+  kind: string;
+  target: string;
+  value: string;
+  reads: number[];
+  full: string;
+  line?: number;
+  file?: string;
+  place?: string;
+  time?: string;
+  heat?: number;
+}
+
+export interface FxPicture {
+  width: number;
+  height: number;
+  first: number;
+  boxes: number[][];
+  titles: string[];
+  notes: string[];
+  joined: number[][];
+  edges: number[][][];
+  folds?: FxFold[];
+}
+
+export interface FxFold {
+  name: string;
+  first: number;
+  count: number;
+  inside: FxPicture;
+  heat?: number;
+}
+
+export interface FxBody {
+  nodes: FxNode[];
+  picture: FxPicture;
+}
+
+export interface Bar {
+  label: string;
+  value: string;
+  part: number;
+}
+
+export interface BarGroup {
+  title: string;
+  bars: Bar[];
+}
+
+export interface RunBody {
+  graph: string;
+  text: string[];
+  groups: BarGroup[];
+  code: string;
+}
+
+export interface Part<Kind, Body> {
+  key: string;
+  name: string;
+  kind: Kind;
+  body: Body;
+}
+
+export type AnyPart =
+  | Part<"prose", ProseBody>
+  | Part<"code", CodeBody>
+  | Part<"source", SourceBody>
+  | Part<"stack", StackEntry[]>
+  | Part<"graph", FxBody>
+  | Part<"list", string[][]>
+  | Part<"issue", string>
+  | Part<"run", RunBody>;
+export type ProseBody = { text: string[]; todo: string[]; code: string[] };
+export type CodeBody = { text: string; lang: string; start?: number };
+export type SourceBody = { file: string; start: number; end: number };
+export type StackEntry = { place: string; file: string; line: number; function: string; source: string };
+export interface Detail {
+  kind: string;
+  title: string;
+  code: string;
+  place: string;
+  copy: string;
+  facts: string[][];
+  parts: AnyPart[];
+  links?: string[][];
+  target?: string;
+  file?: string;
+  line?: number;
+}
+
+export interface Row {
+  id: string;
+  place: string;
+  code: string;
+  outcome: string;
+  told: string;
+  type: string;
+  hits: number;
+  allowed: boolean;
+  resumes: number;
+  target: string;
+  cost?: string;
+}
+
+export interface TimeSegment {
+  kind: string;
+  lane: number;
+  x: number;
+  w: number;
+  label: string;
+  full: string;
+  id: string;
+  tone?: number;
+}
+
+export interface Share {
+  name: string;
+  kind: string;
+  part: number;
+  full: string;
+}
+
+export interface InputRow {
+  arguments: string;
+  outcome: string;
+  words: string;
+  id: string;
+}
+
+export interface TimeLine {
+  total: string;
+  calls: number;
+  median: string;
+  spread: string;
+  lanes: string[];
+  segments: TimeSegment[];
+  shares: Share[];
+  verdict: string;
+  first: string;
+  first_id: string;
+  devices: string;
+  inputs: InputRow[];
+  inputs_told: string;
+}
+
+export interface Chip {
+  text: string;
+  kind: string;
+  id?: string;
+  full?: string;
+}
+
+/** Sizes in pixels that the static picture and the view share. */
+export interface Drawing {
+  inset: number;
+  break_inset: number;
+  title_height: number;
+  title_baseline: number;
+  line_height: number;
+  first_line: number;
+  region_height: number;
+  fold_head: number;
+  corner: number;
+  box_corner: number;
+  bend: number;
+}
+
+export interface ViewModel {
+  schema: number;
+  headline: string;
+  name: string;
+  counts: string[][];
+  chips: Chip[];
+  first: string;
+  split: Picture;
+  drawing: Drawing;
+  lens: LensFile[];
+  details: Record<string, Detail>;
+  breaks: Row[];
+  time: TimeLine | null;
+  notes: string[];
+  settings: Record<string, unknown>;
+  origin: string;
 }

@@ -12,14 +12,13 @@ import gzip
 import hashlib
 import json
 from html import escape
-from pathlib import Path
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.front_end import es_module, style_sheet
 from dynascope.widgets.render.static_output import static_body
 
-STATIC = Path(__file__).parent.parent / "static"
 #: larger data is compressed
 PACK_ABOVE = 150_000
 PAGE_CSS = (
@@ -28,14 +27,6 @@ PAGE_CSS = (
     "@media print{body{padding:0}}"
     ".dyn-plain td,.dyn-plain th{padding:2px 12px 2px 0;text-align:left;vertical-align:top}.dyn-plain img{max-width:100%}"
 )
-MOUNT = """
-const data = document.getElementById("dyn-data");
-const read = async () => {
-  if (data.dataset.packed !== "gzip") return JSON.parse(data.textContent);
-  return unzipped(data.textContent);
-};
-read().then((model) => mountPage(document.getElementById("dyn-view"), model));
-"""
 
 
 def to_html(report: Report) -> str:
@@ -54,8 +45,8 @@ def _page(report: Report) -> str:
         plain = base64.b64encode(gzip.compress(plain.encode("ascii"), mtime=0)).decode("ascii")
     data = plain.replace("<", "\\u003c")
     body = guarded("The static picture", lambda: static_body(report, model), escape)
-    script = (STATIC / "view.js").read_text("utf-8") + MOUNT
-    style = (STATIC / "view.css").read_text("utf-8") + PAGE_CSS
+    script = es_module() + "\nopenPage();\n"
+    style = style_sheet() + PAGE_CSS
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; style-src-attr 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"

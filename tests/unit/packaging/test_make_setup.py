@@ -15,7 +15,7 @@ import pytest
 
 from tools import browser, environment, pins, preflight, tasks
 
-BEFORE_THE_ENVIRONMENT = ("preflight", "environment", "browser", "tasks")
+BEFORE_THE_ENVIRONMENT = ("preflight", "environment", "browser", "frontend", "tasks")
 
 
 @pytest.mark.parametrize("name", BEFORE_THE_ENVIRONMENT)

@@ -76,6 +76,10 @@ def test_the_wheel_holds_every_file(root: Path, built: Path) -> None:
     for asset in (root / "widgets" / "static").glob("*.*"):
         assert f"dynascope/widgets/static/{asset.name}" in names
     assert "dynascope/py.typed" in names
+    ours = {n for n in names if n.startswith("dynascope/") and not n.endswith(".py")}
+    assert ours == {"dynascope/py.typed", "dynascope/compiler/py.typed", "dynascope/widgets/py.typed"} | {
+        f"dynascope/widgets/static/{asset.name}" for asset in (root / "widgets" / "static").iterdir()
+    }, "the wheel holds the code and the built front end, not its sources"
     assert not [n for n in names if n.split("/")[0] in ("tests", "tools", "extension", "compiler", "widgets")]
 
 

@@ -1,4 +1,4 @@
-"""The stand-alone page, the bundle it is made of, and the widget's wire."""
+"""The stand-alone page, the model it shows, and the widget."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import gzip
 import json
 import re
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, is_typeddict
 
 import pytest
 from samples import SAMPLES, hostile, many, one_break, refused
 
-from dynascope.widgets import bundle, wire
+from dynascope.widgets import wire
 from dynascope.widgets.drawing.palette import DARK, GRAPHS_DARK, GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.page import to_html
@@ -59,42 +59,22 @@ def test_the_same_page_each_time() -> None:
     assert to_html(many()) == to_html(many())
 
 
-def test_the_bundle_is_current_and_small() -> None:
-    for path, text in bundle.files().items():
-        assert path.read_text("utf-8") == text, f"{path.name} is not current: python -m dynascope.widgets.bundle"
-    assert len(bundle.bundle_js().encode()) < bundle.LIMIT
-
-
-@pytest.mark.parametrize(
-    ("code", "made"),
-    [
-        ("const a = { b: [1, 2] }; // why", "const a={b:[1,2]};"),
-        ("try { f(); } catch { /* none */ }", "try{f();}catch{}"),
-        ("""f("a , b // c", 'd = "e" ;')""", """f("a , b // c",'d = "e" ;')"""),
-        ('x = `a, ${b ? ` c , ${d || ""}` : ""} { e }`;', 'x=`a, ${b?` c , ${d||""}`:""} { e }`;'),
-        ("m = /[/\"'] , \\/(a = b)/.exec(t) / 2 / n;", "m=/[/\"'] , \\/(a = b)/.exec(t)/ 2 / n;"),
-        ("i = a - -b + +c; return x in y;", "i=a - -b + +c;return x in y;"),
-    ],
-)
-def test_the_bundler_drops_only_what_says_nothing(code: str, made: str) -> None:
-    assert bundle.squeezed(code) == made
-
-
-def test_no_front_end_module_parses_text_as_html() -> None:
-    for path in (Path(bundle.__file__).parent / "frontend").glob("*.js"):
+def test_no_front_end_module_parses_text_as_html(root: Path) -> None:
+    for path in (root / "widgets" / "frontend").glob("*.js"):
         text = path.read_text("utf-8")
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
             assert word not in text, (path.name, word)
 
 
-def test_both_sides_of_the_wire_name_the_same_fields() -> None:
-    text = (Path(bundle.__file__).parent / "frontend" / "wire.d.ts").read_text("utf-8")
-    for name, body in re.findall(r"export interface (\w+) \{(.*?) \}\n", text):
-        kind = getattr(wire, name)
-        fields = set(re.findall(r"(?:^|; )\s*(\w+)\??:", body.strip()))
-        mend = f"export interface {name} {{ {'; '.join(kind.__annotations__)} }}"
-        assert fields == set(kind.__annotations__), f"wire.d.ts should hold: {mend}"
-    assert get_type_hints(wire.ViewModel)
+def test_both_sides_of_the_wire_name_the_same_fields(root: Path) -> None:
+    text = (root / "widgets" / "frontend" / "wire.d.ts").read_text("utf-8")
+    blocks = re.findall(r"^export interface (\w+).*?\{\n(.*?)^\}$", text, re.MULTILINE | re.DOTALL)
+    fields = {name: dict(re.findall(r"^  (\w+)(\??):", body, re.MULTILINE)) for name, body in blocks}
+    kinds = {name: kind for name, kind in vars(wire).items() if is_typeddict(kind)}
+    assert fields.keys() == kinds.keys(), "wire.py and wire.d.ts define different types"
+    for name, kind in kinds.items():
+        optional = {field: "?" if "NotRequired" in str(kind.__annotations__[field]) else "" for field in kind.__annotations__}
+        assert fields[name] == optional, f"interface {name} in wire.d.ts differs from wire.py"
 
 
 def contrast(one: str, other: str) -> float:

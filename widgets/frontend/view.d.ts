@@ -1,0 +1,125 @@
+// What the modules of the view share: who answers it, what its parts know of each other, and what each part offers.
+
+import type { FxNode, ViewModel } from "./wire";
+
+export type ViewElement = HTMLElement | SVGElement;
+export type Select = (id: string) => void;
+export type Region = { target: string; set: string };
+export type Message =
+  | { kind: "run_again"; settings: Record<string, unknown>; regions: Region[] }
+  | { kind: "run_graph"; graph: string; device: string | null }
+  | { kind: "save"; path: string }
+  | { kind: "stop" }
+  | { kind: "ping" };
+
+/** What the view is shown in: a notebook's widget or a stand-alone page. */
+export interface Host {
+  /** Whether somebody may answer: true in a notebook. */
+  live: boolean;
+  /** The value of a trait of the Python side. */
+  get(name: string): any;
+  set(name: string, value: unknown): void;
+  /** Call `act` when a trait changes; returns what ends that. */
+  on(name: string, act: () => void): () => void;
+  /** Show this hash in the address. */
+  link(hash: string): void;
+  /** Call `act` when the connection to the kernel changes. */
+  connection?(act: () => void): () => void;
+  /** Call `act` when the address changes; returns the hash that it has now. */
+  hash?(act: (hash: string) => void): string;
+  /** Interrupt the kernel; false where that is not possible. */
+  interrupt?(): boolean;
+  /** Send a message; "gone" where nobody answers for so many milliseconds. */
+  ask(message: Message, patience: number): Promise<"done" | "gone">;
+  close(): void;
+}
+
+/** Changes that wait for "Run again". */
+export interface Pending {
+  settings: Record<string, unknown>;
+  regions: Map<string, string>;
+  readonly count: number;
+  /** Change a setting; a change to what it is `now` takes the change back. */
+  set(name: string, value: unknown, now: unknown): void;
+  /** Set a region to "allow" or "error"; the same again takes the change back. */
+  region(target: string, set: string): void;
+  request(): Message;
+  clear(): void;
+}
+
+/** What the parts of one view share. */
+export interface Context {
+  host: Host;
+  pending: Pending;
+  content: ViewModel | null;
+  /** A note of the view's own, shown in place of the kernel's status. */
+  local: string;
+  /** Whether the kernel is gone. */
+  gone: boolean;
+  select: Select;
+  /** Show a line in the source. */
+  point(file: string | undefined, line: number | undefined): void;
+  has(id: string): boolean;
+  canRun(): boolean;
+  /** Draw the controls again, after a change that is pending. */
+  changed(): void;
+  link(id: string, part: string): void;
+  request(message: Message): void;
+}
+
+/** A part of the view that shows what is selected. */
+export interface SelectablePart {
+  node: HTMLElement;
+  draw(content: ViewModel): void;
+  /** Highlight what is selected; returns what scrolls it into sight. */
+  highlight(content: ViewModel, id: string): () => void;
+}
+
+/** A picture with folds that can be opened in place: a split graph or an FX graph. */
+export interface Foldable {
+  width: number;
+  height: number;
+  groups: FoldableBox[];
+  boxes: FoldableBox[];
+  arrows: Edge[];
+}
+export interface FoldableBox {
+  id: string;
+  kind: string;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  inside?: Foldable;
+}
+export interface Edge {
+  source: string;
+  target: string;
+  points: number[][];
+  at?: number[];
+}
+
+/** An FX graph as shapes, like those of the split graph. */
+export interface FxDrawing extends Foldable {
+  groups: FxBox[];
+  boxes: FxBox[];
+}
+/** A node, or a fold of several; `at`: the position of the (first) node in the list of nodes. */
+export interface FxBox extends FoldableBox, Partial<Omit<FxNode, "kind" | "full">> {
+  at: number;
+  title: string;
+  note: string;
+  full: string;
+  inside?: FxDrawing;
+}
+
+/** The part of anywidget's model that the view uses. */
+export interface WidgetModel {
+  get(name: string): any;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
+  send(message: object): void;
+  on(name: string, act: (...values: any[]) => void): void;
+  off(name: string, act: (...values: any[]) => void): void;
+  widget_manager?: { kernel?: { interrupt?(): unknown } };
+}
