@@ -22,8 +22,8 @@ from dynascope.compiler.profile import inputs, measure
 from dynascope.compiler.recording.recording import Progress, observe
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import MODES, Settings
-from dynascope.compiler.source import places
-from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.torch_private import config, exceptions, marks, region_flag
 
 
 def check_settings(settings: Settings) -> None:
@@ -34,7 +34,7 @@ def check_settings(settings: Settings) -> None:
     if conflict:
         raise ValueError(conflict)
     if isinstance(settings.backend, str):
-        known = internals.backends()
+        known = config.backends()
         if settings.backend not in known:
             close = difflib.get_close_matches(settings.backend, known, n=1)
             cure = f"did you mean {close[0]}?" if close else "use eager, aot_eager, or one of torch.compiler.list_backends()"
@@ -43,15 +43,15 @@ def check_settings(settings: Settings) -> None:
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
     if (settings.mode is not None or settings.options) and settings.backend != "inductor":
         raise ValueError(f"mode and options are Inductor's: leave them out with backend {settings.to_dict()['backend']!r}")
-    modes = internals.modes() or list(MODES)
+    modes = config.modes() or list(MODES)
     if settings.mode is not None and settings.mode not in modes:
         raise ValueError(f"unknown mode {settings.mode!r}: use one of {', '.join(modes)}")
-    refused = internals.refused_option(settings.options)
+    refused = config.refused_option(settings.options)
     if refused is not None:
         raise ValueError(refused)
     if settings.device is not None:
         _check_device(torch, settings.device)
-    if settings.nested_graph_breaks and not internals.has_nested_graph_breaks():
+    if settings.nested_graph_breaks and not config.has_nested_graph_breaks():
         raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
     if settings.profile is not None and settings.profile < 1:
         raise ValueError(f"--profile takes a number of calls of at least 1, not {settings.profile}")
@@ -80,13 +80,13 @@ def environment(settings: Settings) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if settings.device is not None:
             stack.enter_context(torch.device(settings.device))
-        if settings.nested_graph_breaks is not None and internals.has_nested_graph_breaks():
-            stack.enter_context(internals.dynamo_config(nested_graph_breaks=settings.nested_graph_breaks))
+        if settings.nested_graph_breaks is not None and config.has_nested_graph_breaks():
+            stack.enter_context(config.dynamo_config(nested_graph_breaks=settings.nested_graph_breaks))
         if not settings.cache:
-            stack.enter_context(internals.no_caches())
+            stack.enter_context(config.no_caches())
         if not settings.fullgraph:
             # an exception of the user's own must look, and leave things, as it does without the compiler
-            stack.enter_context(internals.suppressed_errors())
+            stack.enter_context(exceptions.suppressed_errors())
         yield
 
 
@@ -107,7 +107,7 @@ def compile(
     compiled = torch.compile(model, **arguments)
     if error_on_graph_break is None:
         return compiled
-    if marks.set_flag_of(compiled, error_on_graph_break):
+    if region_flag.set_flag_of(compiled, error_on_graph_break):
         return compiled  # a module: no call of ours in its way
     return region(error_on_graph_break=error_on_graph_break)(compiled)
 
@@ -119,7 +119,7 @@ def entry(target: Any, settings: Settings) -> Callable[..., Any]:
     """
     import torch
 
-    target = internals.inner_function(target)
+    target = marks.inner_function(target)
     arguments: dict[str, Any] = {
         "fullgraph": settings.fullgraph,
         "dynamic": settings.dynamic,
@@ -154,7 +154,7 @@ def explain(
     function: Callable[..., Any],
     /,
     *,
-    cells: places.CellResolver | None = None,
+    cells: CellResolver | None = None,
     on_progress: Progress | None = None,
     **settings: Any,
 ) -> Callable[..., Report]:
@@ -233,7 +233,7 @@ def chosen_settings(settings: dict[str, Any]) -> Settings:
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the compiler refused the code (fullgraph, error_on_graph_break, a failing backend), not the user's own error."""
-    if isinstance(error, internals.refusals()):
+    if isinstance(error, exceptions.refusals()):
         return True
     # fullgraph=True on code that Dynamo skips is a plain RuntimeError from 2.11 on
     return type(error) is RuntimeError and str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
@@ -241,7 +241,7 @@ def is_refusal(error: BaseException) -> bool:
 
 def target_name(target: Any) -> str:
     """How the report names what was compiled: `f`, `model.generate`, `Net`."""
-    target = marks.undecorated(internals.inner_function(target))
+    target = marks.undecorated(marks.inner_function(target))
     if inspect.ismethod(target):
         return f"{type(target.__self__).__name__}.{target.__name__}"
     return str(getattr(target, "__name__", None) or type(target).__name__)

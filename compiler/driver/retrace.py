@@ -13,14 +13,14 @@ import gc
 import itertools
 import sys
 import threading
-import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler.source import places
-from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.source.code import is_resume, nested_code
+from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.torch_private import caches, marks
 
 
 @contextlib.contextmanager
@@ -31,7 +31,7 @@ def fresh() -> Iterator[Callable[[Any], None]]:
     """
     swaps = _Swaps()
     try:
-        with internals.forgotten_shapes():
+        with caches.forgotten_shapes():
             swaps.known()
             yield swaps.one
     finally:
@@ -64,7 +64,7 @@ class _Swaps:
 
     def known(self) -> None:
         """Swap every function that has, or contains, a code object that Dynamo knows."""
-        known = {id(code): code for code in internals.known_codes() if not places.is_resume(code.co_name)}
+        known = {id(code): code for code in caches.known_codes() if not is_resume(code.co_name)}
         if not known:
             return
         files = {code.co_filename for code in known.values()}
@@ -76,14 +76,14 @@ class _Swaps:
 
     def one(self, target: Any) -> None:
         """Swap the code of one function, method, or of an object's own methods."""
-        target = internals.inner_function(target)
+        target = marks.inner_function(target)
         function = getattr(target, "__func__", target)
         if isinstance(function, FunctionType):
             self.swap(function)
             return
         for cls in type(target).__mro__:
             for value in list(vars(cls).values()):
-                if isinstance(value, FunctionType) and not places.in_torch(value.__code__.co_filename):
+                if isinstance(value, FunctionType) and not in_torch(value.__code__.co_filename):
                     self.swap(value)
 
     def swap(self, function: FunctionType) -> None:
@@ -117,7 +117,7 @@ class _Swaps:
                 entry.runs -= 1
                 if entry.runs <= 0:
                     _swapped.pop(key, None)
-        marks.forget_resumes([copy for _, copy in self.copies.values()])
+        caches.forget_resumes([copy for _, copy in self.copies.values()])
         self.born()
         self.done.clear()
         self.copies.clear()
@@ -134,4 +134,4 @@ class _Swaps:
 
 
 def _holds(code: CodeType, known: dict[int, CodeType]) -> bool:
-    return id(code) in known or any(isinstance(c, types.CodeType) and _holds(c, known) for c in code.co_consts)
+    return any(id(c) in known for c in nested_code(code))

@@ -24,7 +24,7 @@ from dynascope.compiler.graph_benchmark.synthetic_inputs import MadeUp, limits
 from dynascope.compiler.profile import timing
 from dynascope.compiler.replay.replay import held_back, random_state
 from dynascope.compiler.report import Graph, GraphRun, Node, plural
-from dynascope.compiler.torch_private import engines, hooks, internals, surroundings
+from dynascope.compiler.torch_private import config, hooks, profiling, surroundings
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +46,7 @@ _CHECKED = frozenset({"bernoulli", "binary_cross_entropy", "multinomial", "poiss
 def own_backend(settings: dict[str, Any]) -> str:
     """What compiles a graph where nothing is asked for: the run's own backend, or Inductor where that one only traces."""
     name = settings.get("backend")
-    return name if isinstance(name, str) and name in internals.backends() and "eager" not in name else "inductor"
+    return name if isinstance(name, str) and name in config.backends() and "eager" not in name else "inductor"
 
 
 def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS, own: bool = True) -> GraphRun:
@@ -184,7 +184,7 @@ class _Case:
         """What the backend makes of the graph; None, with a note, where it cannot."""
         made: Callable[..., Any] | None = None
         try:
-            made = engines.compiled_graph(backend, self.rebuild(), self.inputs)
+            made = surroundings.compiled_graph(backend, self.rebuild(), self.inputs)
             made(*self.inputs)
             self.wait()
         except Exception as error:
@@ -226,7 +226,7 @@ class _Case:
         return taken
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
-        if surroundings.profiler_is_on():  # a second one would end it
+        if profiling.profiler_is_on():  # a second one would end it
             note = "the memory peak is unknown: a profiler of the program's own is on"
             self.notes += [note] * (note not in self.notes)
             return None

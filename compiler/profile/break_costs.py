@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dynascope.compiler.profile.timing import middle_half
 from dynascope.compiler.report import Break, BreakCost, Profile, Report, seconds
-from dynascope.compiler.source import places
+from dynascope.compiler.source.lines import label
 
 if TYPE_CHECKING:
     from dynascope.compiler.profile.attribution import Call, Piece
@@ -180,7 +180,7 @@ def first_to_fix(profile: Profile, report: Report) -> str:
 
 def place(found: Break) -> str:
     """`In[3]:4`, `model.py:12`."""
-    return f"{places.label(found.file, found.cell)}:{found.line}"
+    return f"{label(found.file, found.cell)}:{found.line}"
 
 
 def time_text(value: float) -> str:

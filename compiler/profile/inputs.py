@@ -23,7 +23,7 @@ from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.replay import Repeat
 from dynascope.compiler.report import Report
 from dynascope.compiler.report.schema import InputRun
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.torch_private import config
 
 #: characters of an input's description
 _LONGEST = 160
@@ -83,7 +83,7 @@ def _try(tried: Tried, repeat: Repeat, entry: Callable[..., Any], calls: int) ->
     recording = observe()
     try:
         # else one that fails would be run eagerly, and all after it
-        with internals.dynamo_config(suppress_errors=False), repeat.without_trace() as prepare:
+        with config.dynamo_config(suppress_errors=False), repeat.without_trace() as prepare:
             args, kwargs = prepare()
             with torch.compiler.set_stance("force_eager"):
                 entry(*args, **kwargs)
@@ -97,7 +97,7 @@ def _try(tried: Tried, repeat: Repeat, entry: Callable[..., Any], calls: int) ->
         tried.error = _first_lines(error)
     tried.seen = recording.report
     if tried.error is None:
-        with internals.dynamo_config(suppress_errors=False):
+        with config.dynamo_config(suppress_errors=False):
             tried.measured = measure(entry, repeat, calls)
         tried.error = tried.measured.failed
 

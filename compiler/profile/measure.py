@@ -22,7 +22,7 @@ from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.profile.timing import device_name, middle_half, no_collection, nothing, profiled, timed, waiter
 from dynascope.compiler.replay.replay import Arguments, Prepare, Repeat, unwatched, watching
 from dynascope.compiler.report import Profile, Report, Verdict, plural
-from dynascope.compiler.torch_private import hooks, internals, surroundings
+from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
 DEFAULT_CALLS = 10
 #: calls before the first that counts, in each turn: after what lies between two turns, and under a profiler that has just
@@ -126,7 +126,7 @@ def measure(entry: Callable[..., Any], repeat: Repeat, calls: int = DEFAULT_CALL
     if repeat.why_not is not None:
         result.failed = f"the call was not profiled: {repeat.why_not}"
         return result
-    if surroundings.profiler_is_on():
+    if profiling.profiler_is_on():
         result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
         return result
     try:
@@ -147,7 +147,7 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
     result.devices = _devices()
     taken = _timed(entry, prepare(), wait)  # may still compile: a guard can fail on the second call
     taken = _timed(entry, prepare(), wait)
-    known = internals.compiles()
+    known = caches.compiles()
     is_slow = taken > SLOW
     is_harmless = not result.notes  # what cannot be undone is done no oftener than need be
     result.turns = min(ROUNDS, calls) if is_harmless and not is_slow else 1
@@ -164,7 +164,7 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
                 eager = _turn(entry, prepare, wait, many if spent < EAGER_BUDGET else 1, result.warm)
             result.eager += eager
             spent += sum(eager)
-    compiled = internals.compiles() - known
+    compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
             f"the compiler was at work again in the repeated calls ({plural(compiled, 'frame')}), so what they took is in part "
@@ -181,14 +181,14 @@ def _turn(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None],
 
 def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], many: int, result: Measured) -> None:
     """So many calls under the profiler, and before them some to warm up, which are marked as such."""
-    with internals.marked_graphs(_namespaces(entry), GRAPH) as result.marked, _trace() as events:
+    with profiling.marked_graphs(_namespaces(entry), GRAPH) as result.marked, _trace() as events:
         for number in range(result.warm + many):
             args, kwargs = prepare(lightly=number > 0)
             wait()
-            with internals.profiler_mark(CALL if number >= result.warm else "dynascope warm-up"):
+            with profiling.profiler_mark(CALL if number >= result.warm else "dynascope warm-up"):
                 kept = entry(*args, **kwargs)
                 if wait is not nothing:
-                    with internals.profiler_mark(DRAIN):
+                    with profiling.profiler_mark(DRAIN):
                         wait()
             del kept, args, kwargs
     result.events += events
@@ -232,7 +232,7 @@ def _devices() -> list[str]:
 
 def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
     """Where compiled code finds its graphs: the globals of the functions that were compiled."""
-    function = internals.inner_function(getattr(entry, "__wrapped__", entry))
+    function = marks.inner_function(getattr(entry, "__wrapped__", entry))
     function = getattr(function, "__func__", None) or getattr(type(function), "forward", None) or function
     if hasattr(function, "__globals__"):
         yield function.__globals__

@@ -14,9 +14,7 @@ Looking at all of it takes time and turns the processor's caches over, which wou
 from __future__ import annotations
 
 import functools
-import os
 import sys
-import sysconfig
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -24,8 +22,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from dynascope.compiler.replay import process_state, restore, side_effects, states
-from dynascope.compiler.source import places
-from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.source.origin import is_users
+from dynascope.compiler.torch_private import marks, surroundings
 
 #: bytes of tensors of which values are kept
 MOST_BYTES = 4 << 30
@@ -51,7 +49,6 @@ _MACHINERY = frozenset((
     "IPython", "ipykernel", "traitlets", "zmq", "logging", "threading", "asyncio", "_io", "io", "weakref", "matplotlib",
     "dynascope", "ipywidgets", "anywidget", "contextlib", "subprocess", "socket", "concurrent", "queue", "multiprocessing",
 ))  # fmt: skip
-_LIBRARIES = tuple(folder + os.sep for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 
 
 class World:
@@ -220,7 +217,7 @@ class World:
     def _function(self, function: FunctionType) -> list[Any]:
         inner = marks.original_in(vars(function)) or vars(function).get("__wrapped__")
         found: list[Any] = [] if inner is None else [inner]
-        if not _is_users(function.__code__.co_filename):
+        if not is_users(function.__code__.co_filename):
             return found  # a library's closures are its own affair
         found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *self._object(function)]
         for cell in function.__closure__ or ():
@@ -327,7 +324,7 @@ class World:
         for kind, put in self._putters:
             yield functools.partial(self._try, kind, put)
         for tensor, version in self._versions:  # last, for what is put back counts as a change in place, too
-            yield functools.partial(internals.put_version, tensor, version)
+            yield functools.partial(surroundings.restore_version, tensor, version)
 
     def _put_tensor(self, tensor: Any, data: Any, before: tuple[Any, ...], wanted: bool) -> bool:
         is_other = states.geometry(tensor) != before
@@ -369,14 +366,7 @@ def _is_users_module(name: str) -> bool:
     if name.partition(".")[0] in _LIBRARY_MODULES:
         return False
     file = getattr(sys.modules.get(name), "__file__", None)
-    return file is None or _is_users(file)
-
-
-def _is_users(file: str) -> bool:
-    library = (
-        file.startswith(_LIBRARIES) or f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file
-    )
-    return not (library or places.in_torch(file) or places.is_plumbing(file))
+    return file is None or is_users(file)
 
 
 def _is_machinery(kind: type) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.report import Break, Report, dynamic_words, plural, seconds
-from dynascope.compiler.source.places import label
+from dynascope.compiler.source.lines import label
 
 _COUNTS = {
     "graphs": "graph", "breaks": "graph break", "resumes": "resume function", "skipped": "skipped frame",

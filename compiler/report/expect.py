@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 
 from dynascope.compiler.report import Report, Summary
-from dynascope.compiler.source.places import label
+from dynascope.compiler.source.lines import label
 
 COUNTS = tuple(f.name for f in dataclasses.fields(Summary) if f.name != "compile_seconds")
 _TERM = re.compile(r"^\s*(?P<name>\w+)\s*(?P<sign><=|>=|==|=)\s*(?P<number>\d+)\s*$")

@@ -1,7 +1,4 @@
-"""Custom operators: which ones a function may call, and the program's own functions behind them.
-
-What torch does not keep as it is looked for here is left out, and `missing` says so in words for the report.
-"""
+"""Custom operators: which ones a function may call, and the program's own functions behind them."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
-from dynascope.compiler.torch_private.marks import missing
+from dynascope.compiler.torch_private.guards import note_missing
 
 #: operators' namespaces that come with torch
 _TORCHS_OWN = frozenset((
@@ -28,7 +25,7 @@ def defined(names: Iterable[str]) -> list[Any]:
 def _table() -> dict[str, Any]:
     table = getattr(sys.modules.get("torch._library.custom_ops"), "OPDEFS", None)
     if table is None:
-        missing["custom operators"] = "no OPDEFS"
+        note_missing("custom operators", "no OPDEFS")
         return {}
     return {name.partition(".")[0]: found for name, found in list(table.items())}
 

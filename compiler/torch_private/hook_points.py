@@ -13,9 +13,10 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler.assembly.compile_records import record_compile_id
-from dynascope.compiler.source.places import in_torch
-from dynascope.compiler.torch_private.hooks import Hooks, Undo
+from dynascope.compiler.events import schema
+from dynascope.compiler.events.records import QUIET, record_compile_id
+from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
 from dynascope.compiler.torch_private.translators import (
     describe,
     entered_function,
@@ -30,13 +31,6 @@ from dynascope.compiler.torch_private.translators import (
     symbol_sizes,
     without_traceback,
 )
-
-_QUIET_TRACE_EVENTS = frozenset({
-    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "create_symbol",
-    "create_unbacked_symbol", "guard_added", "guard_added_fast", "propagate_real_tensors_provenance",
-    "expression_created", "symbolic_shape_specialization", "dump_file", "link", "torch_version", "exported_program",
-    "dynamo_side_effects",
-})  # fmt: skip
 
 
 def _patch(owner: Any, name: str, wrap: Callable[[Any], Any]) -> Undo:
@@ -70,9 +64,9 @@ def _structured_trace(hooks: Hooks) -> Undo:
 
     def trace_record(record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None)
-        if metadata is None or next(iter(metadata), "") in _QUIET_TRACE_EVENTS:
+        if metadata is None or next(iter(metadata), "") in QUIET:
             return
-        hooks.emit("trace", metadata=metadata, payload=getattr(record, "payload", None), cid=record_compile_id(metadata))
+        hooks.emit(schema.Trace(metadata, getattr(record, "payload", None), compile_id=record_compile_id(metadata)))
 
     handler = hooks.trace_handler = Handler(logging.DEBUG)
     _internal.trace_log.addHandler(handler)
@@ -97,7 +91,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
 
     def gate(name: str, metadata_fn: Callable[[], Any], payload_fn: Callable[[], Any], rest: dict[str, Any]) -> None:
         if _internal.trace_log.handlers == [hooks.trace_handler]:
-            if name in _QUIET_TRACE_EVENTS:
+            if name in QUIET:
                 return
             if name == "artifact":
                 metadata = metadata_fn()
@@ -128,21 +122,24 @@ def _frames(hooks: Hooks) -> Undo:
     from torch._dynamo import convert_frame
 
     def begin(frame: Any) -> None:
-        hooks.attempts().append({"code": hooks.code(frame.f_code), "cid": None, "stopped": [], "fullgraph": None, "flag": None})
+        hooks.attempts().append(Attempt(hooks.code(frame.f_code)))
 
     def end(result: Any, error: BaseException | None) -> None:
         attempt = hooks.attempts().pop()
-        swallowed = attempt.pop("error", None)
         compiled = getattr(result, "guarded_code", None) is not None
-        if attempt["cid"] is None and not compiled and error is None and in_torch(attempt["code"]["file"]):
+        if attempt.compile_id is None and not compiled and error is None and in_torch(attempt.code.file):
             return  # torch's own plumbing, met on the way and never traced
-        hooks.emit(
-            "frame", cid=attempt["cid"], code=attempt["code"], stopped=attempt["stopped"], fullgraph=attempt["fullgraph"],
-            error_on_graph_break=attempt["flag"],
-            outcome="raised" if error is not None else "compiled" if compiled else "skipped",
+        cause = error if error is not None else attempt.error
+        hooks.emit(schema.FrameEnd(
+            attempt.code,
+            "raised" if error is not None else "compiled" if compiled else "skipped",
             skip_reason=getattr(result, "skip_reason", None),
-            error=None if error is None and swallowed is None else describe(error if error is not None else swallowed),
-        )  # fmt: skip
+            error=None if cause is None else describe(cause),
+            stopped=attempt.stopped,
+            fullgraph=attempt.fullgraph,
+            error_on_graph_break=attempt.error_on_graph_break,
+            compile_id=attempt.compile_id,
+        ))  # fmt: skip
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
@@ -169,10 +166,10 @@ def _swallowed_errors(hooks: Hooks) -> Undo:
         attempt = hooks.attempt()
         if attempt is None:
             return
-        attempt["fullgraph"] = getattr(converter, "_one_graph", None)
+        attempt.fullgraph = getattr(converter, "_one_graph", None)
         if error is not None:
-            attempt["error"] = error
-            attempt["flag"] = getattr(getattr(converter, "_box", None), "error_on_graph_break", None)
+            attempt.error = error
+            attempt.error_on_graph_break = getattr(getattr(converter, "_box", None), "error_on_graph_break", None)
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
@@ -205,15 +202,17 @@ def _stops(hooks: Hooks) -> Undo:
         name = type(error).__name__
         if attempt is None or name in restarts:
             return
-        chain = attempt["stopped"]
-        if chain and chain[0]["error"] != id(error):
+        chain = attempt.stopped
+        if chain and chain[0].error != id(error):
             chain.clear()
         code = translator.f_code
-        chain.append({
-            "error": id(error), "type": name, "message": str(error).split("\n", 1)[0],
-            "function": code.co_name, "file": code.co_filename, "at": positions(translator.current_instruction),
-            "flag": getattr(translator, "error_on_graph_break", None), "uid": id(code), "regions": regions_of(translator),
-        })  # fmt: skip
+        chain.append(schema.Stop(
+            name, str(error).split("\n", 1)[0],
+            schema.Location.at(code.co_filename, code.co_name, positions(translator.current_instruction)),
+            getattr(translator, "error_on_graph_break", None),
+            schema.TracedCall(code.co_name, id(code), regions_of(translator)),
+            error=id(error),
+        ))  # fmt: skip
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
@@ -235,23 +234,21 @@ def _graph_ends(hooks: Hooks) -> Undo:
 
     def ended(translator: Any, args: Any, kwargs: Any) -> None:
         reason = kwargs.get("reason", args[0] if args else None)
-        instruction = translator.current_instruction
-        attempt = hooks.attempt() or {}
-        attempt["instructions"] = instructions_around(translator)
-        hooks.emit(
-            "graph_end",
-            reason=str(reason.reason),
-            graph_break=bool(getattr(reason, "graph_break", False)),
+        code, attempt = translator.f_code, hooks.attempt()
+        if attempt is not None:
+            attempt.instructions = instructions_around(translator)
+        hooks.emit(schema.GraphEnd(
+            str(reason.reason),
+            bool(getattr(reason, "graph_break", False)),
+            hooks.code(outermost(translator).f_code),
+            schema.Location.at(code.co_filename, code.co_name, positions(translator.current_instruction)),
             stack=summaries(getattr(reason, "user_stack", None)),
-            at=positions(instruction),
-            function=translator.f_code.co_name,
-            file=translator.f_code.co_filename,
-            code=hooks.code(outermost(translator).f_code),
             error_on_graph_break=getattr(translator, "error_on_graph_break", None),
             fullgraph=getattr(translator, "one_graph", None),
             around=regions_around(translator),
-            stopped=list(attempt.get("stopped", ())),
-        )
+            stopped=list(attempt.stopped) if attempt is not None else [],
+            compile_id=hooks.compile_id(),
+        ))  # fmt: skip
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
@@ -277,16 +274,17 @@ def _resumes(hooks: Hooks) -> Undo:
         given = {**dict(zip(names, (code, *args), strict=False)), **kwargs}
         metadata = cache.generated_code_metadata
         original = metadata[code].code if code in metadata else code
-        instructions = (hooks.attempt() or {}).get("instructions", {}).get(id(code), ())
-        hooks.emit(
-            "resume",
-            code=hooks.code(code),
-            resume=hooks.code(resume),
-            original=hooks.code(original),
-            resume_at=offset_positions(instructions, given["resume_offset"]),
-            receives=[str(n) for n in given.get("argnames", ())],
-            stack=given.get("nstack"),
-        )
+        attempt = hooks.attempt()
+        instructions = attempt.instructions.get(id(code), ()) if attempt is not None else ()
+        hooks.emit(schema.ResumeMade(
+            hooks.code(code),
+            hooks.code(resume),
+            hooks.code(original),
+            offset_positions(instructions, given["resume_offset"]),
+            [str(n) for n in given.get("argnames", ())],
+            given.get("nstack"),
+            compile_id=hooks.compile_id(),
+        ))  # fmt: skip
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
@@ -306,7 +304,8 @@ def _node_modules(hooks: Hooks) -> Undo:
 
     def captured(gm: Any) -> None:
         paths = {n.name: module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
-        hooks.emit("nodes", modules={name: path for name, path in paths.items() if path}, sizes=symbol_sizes(gm.graph))
+        modules = {name: path for name, path in paths.items() if path}
+        hooks.emit(schema.GraphCaptured(modules, symbol_sizes(gm.graph), compile_id=hooks.compile_id()))
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
@@ -328,7 +327,7 @@ def _entries(hooks: Hooks) -> Undo:
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType) and id(code) not in hooks.entered:
             hooks.entered[id(code)] = (code, function.__globals__)
-            hooks.emit("entry", code=hooks.code(code), name=name, cid=None)
+            hooks.emit(schema.CompiledCall(hooks.code(code), name))
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)

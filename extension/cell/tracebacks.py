@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from dynascope.compiler.source.places import STATEMENTS
+from dynascope.compiler.source.code import STATEMENTS
 from dynascope.selection.named import is_jump
 
 _PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")

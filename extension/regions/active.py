@@ -24,15 +24,17 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell, own_statements
+from dynascope.compiler.assembly.annotate import DEFAULT_REGIONS
 from dynascope.compiler.driver.regions import Region, parse_regions, region
-from dynascope.compiler.recording.recording import RUNS_OWN
+from dynascope.compiler.events.schema import Event
+from dynascope.compiler.patching import own, put
 from dynascope.compiler.report import Break, Report
-from dynascope.compiler.source.places import label
-from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.source.code import first_line, nested_code
+from dynascope.compiler.source.lines import label
+from dynascope.compiler.torch_private import caches, marks
 from dynascope.regions.lines import EAGER, TRACED, Eager, Functions, Place, installed, own_lines, rewritten, yields
 from dynascope.selection.named import resolve
 
-_ABSENT = object()
 _FUTURE = 0
 for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
@@ -110,7 +112,7 @@ class Controls:
     def _find_object(self, found: Region, value: Any) -> None:
         import torch
 
-        value = internals.inner_function(value)
+        value = marks.inner_function(value)
         if isinstance(value, torch.nn.Module):
             self._patch(found, vars(value), "forward", value.forward)
             return
@@ -149,7 +151,7 @@ class Controls:
             raise UsageError(f"{found}: its source is not at hand, and it cannot be replaced there")
 
     def _patch(self, found: Region, owner: Any, name: str, value: Any) -> None:
-        raw = _get(owner, name)
+        raw = own(owner, name)
         made: Any = region(error_on_graph_break=found.flag)(value)
         if isinstance(raw, staticmethod):
             made = staticmethod(made)
@@ -181,14 +183,10 @@ class Controls:
 
     def compile(self, tree: ast.AST, make: Callable[[ast.AST], CodeType]) -> CodeType:
         """The code of a tree of the cell with its regions in it."""
-        self._note(make(tree))
+        _, *inner = nested_code(make(tree))
+        for code in inner:
+            self._plain.setdefault((code.co_name, code.co_firstlineno), code)
         return make(rewritten(tree, self.places))
-
-    def _note(self, code: CodeType) -> None:
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                self._plain.setdefault((constant.co_name, constant.co_firstlineno), constant)
-                self._note(constant)
 
     @contextlib.contextmanager
     def around(self, statement: ast.stmt) -> Iterator[None]:
@@ -203,7 +201,7 @@ class Controls:
     # -- on and off -----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def __call__(self, events: list[dict[str, Any]]) -> Iterator[None]:
+    def __call__(self, events: list[Event]) -> Iterator[None]:
         """All regions in force; `events` is what the run records."""
         self.eager.events = events
         try:
@@ -215,19 +213,19 @@ class Controls:
 
     def install(self) -> None:
         for owner, name, _, made in self._patches:
-            _set(owner, name, made)
+            put(owner, name, made)
         for function, _, code in self._functions:
             function.__code__ = code
 
     def restore(self) -> None:
         """Put back what was replaced: the very same objects."""
         for owner, name, raw, made in reversed(self._patches):
-            if _get(owner, name) is made:
-                _set(owner, name, raw)
+            if own(owner, name) is made:
+                put(owner, name, raw)
         for function, code, made in self._functions:
             if function.__code__ is made:
                 function.__code__ = code
-        marks.forget_resumes([made for _, _, made in self._functions])
+        caches.forget_resumes([made for _, _, made in self._functions])
         if self.places and self._plain:
             for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
                 code = function.__code__
@@ -251,7 +249,7 @@ class Controls:
             found = names.get(broken.region or "")
             if found is not None:
                 broken.region = str(found)
-            elif broken.region in (None, *RUNS_OWN):  # no `with` was traced
+            elif broken.region in (None, *DEFAULT_REGIONS):  # no `with` was traced
                 self._tell_call(report, broken)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         if fullgraph:
@@ -298,40 +296,13 @@ def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
 
 
 def _is_of(node: Any, code: CodeType) -> bool:
-    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    return bool(node.name == code.co_name and first == code.co_firstlineno)
+    return bool(node.name == code.co_name and first_line(node) == code.co_firstlineno)
 
 
 def _find_code(root: CodeType, like: CodeType) -> CodeType | None:
-    for constant in root.co_consts:
-        if isinstance(constant, CodeType):
-            if (constant.co_name, constant.co_firstlineno) == (like.co_name, like.co_firstlineno):
-                return constant
-            inner = _find_code(constant, like)
-            if inner is not None:
-                return inner
-    return None
+    _, *inner = nested_code(root)
+    return next((c for c in inner if (c.co_name, c.co_firstlineno) == (like.co_name, like.co_firstlineno)), None)
 
 
 def _has_region(code: CodeType) -> bool:
-    if TRACED in code.co_names or EAGER in code.co_names:
-        return True
-    return any(_has_region(c) for c in code.co_consts if isinstance(c, CodeType))
-
-
-def _get(owner: Any, name: str) -> Any:
-    """What the owner itself has under this name (not what it inherits)."""
-    space = owner if isinstance(owner, dict) else vars(owner)
-    return space.get(name, _ABSENT)
-
-
-def _set(owner: Any, name: str, value: Any) -> None:
-    if isinstance(owner, dict):
-        if value is _ABSENT:
-            owner.pop(name, None)
-        else:
-            owner[name] = value
-    elif value is _ABSENT:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, value)
+    return any(TRACED in c.co_names or EAGER in c.co_names for c in nested_code(code))

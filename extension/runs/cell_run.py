@@ -28,8 +28,8 @@ from dynascope.compiler.accuracy import check
 from dynascope.compiler.replay.replay import unwatched
 from dynascope.compiler.report import Report, expect
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.places import STATEMENTS as CELL
-from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.source.code import STATEMENTS as CELL
+from dynascope.compiler.torch_private import marks, region_flag
 from dynascope.regions.active import Controls
 from dynascope.runs import history, rerun, saving
 from dynascope.runs.display import Display, cell_id
@@ -194,7 +194,7 @@ class Run:
             return made
 
         regions = self.controls(recording.events) if self.controls is not None else contextlib.nullcontext()
-        with environment(self.settings), internals.flag_kept(), regions, fresh() as freshen:
+        with environment(self.settings), region_flag.flag_kept(), regions, fresh() as freshen:
             watchers: list[Any] = []
             if self.settings.check:
                 watchers.append(check.LastCall())

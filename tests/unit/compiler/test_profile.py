@@ -18,7 +18,7 @@ from dynascope.compiler.replay.clone import Copies, NotRepeatable
 from dynascope.compiler.replay.replay import Repeat
 from dynascope.compiler.replay.snapshot import World
 from dynascope.compiler.report import Break, BreakCost, Profile, Report
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.torch_private import guards
 
 LOG: list[int] = []
 COUNT = 0
@@ -257,10 +257,10 @@ def test_what_to_fix_first_is_one_sentence() -> None:
 
 def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
     """Whatever does not fit this torch would be named in every report from then on."""
-    before = dict(internals.missing)
+    before = dict(guards.missing)
     report = explain(lambda: time.sleep(0.0001), backend="eager", profile=1)()
     assert report.summary.graphs == 0
-    assert internals.missing == before
+    assert guards.missing == before
     assert all(took is True for took in report.hooks.values())
     assert not any("not found" in note for note in report.notes)
 
