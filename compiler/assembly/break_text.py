@@ -7,7 +7,6 @@ their names (Explanation, Hint, Developer debug context, a page's address) while
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import re
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.events.schema import Location
+from dynascope.compiler.source.origin import torch_folder
 
 _HEADER = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<line>\d+)$", re.M)
 _SKIP_HEADER = re.compile(r"^Graph break: (?:torch\.compile|from user code)[^\n]*", re.M)
@@ -32,6 +32,7 @@ _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
 _STACK = re.compile(r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", re.M)
 _CARETS = re.compile(r"^    (?P<before> *)(?P<marks>[~^]*)$")
+_ERROR = re.compile(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", re.M)
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 
@@ -42,7 +43,6 @@ class Part:
     reason: str = ""
     explanation: str = ""
     hints: list[str] = field(default_factory=list)
-    context: str = ""
     url: str | None = None
     gb_id: str | None = None
 
@@ -68,13 +68,9 @@ class BreakText:
 @functools.cache
 def registry() -> dict[str, dict[str, Any]]:
     """torch's own table of graph breaks by id (`GB0025`); empty where the wheel has none."""
-    spec = importlib.util.find_spec("torch")
-    for root in (spec.submodule_search_locations if spec else None) or ():
-        path = Path(root) / "_dynamo" / "graph_break_registry.json"
-        if path.is_file():
-            table = json.loads(path.read_text(encoding="utf-8"))
-            return {key: entries[0] if isinstance(entries, list) else entries for key, entries in table.items() if entries}
-    return {}
+    path = Path(torch_folder()) / "_dynamo" / "graph_break_registry.json"
+    table = json.loads(path.read_text(encoding="utf-8")) if torch_folder() and path.is_file() else {}
+    return {key: entries[0] if isinstance(entries, list) else entries for key, entries in table.items() if entries}
 
 
 def read(text: str) -> BreakText:
@@ -102,15 +98,12 @@ def read(text: str) -> BreakText:
 
 def message_of(traceback_text: str) -> str:
     """The message of the exception that a printed traceback ends with."""
-    last = max(
-        (m.end() for m in re.finditer(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", traceback_text, re.M)),
-        default=None,
-    )
-    return "" if last is None else traceback_text[last:]
+    return next((traceback_text[m.end() :] for m in reversed(list(_ERROR.finditer(traceback_text)))), "")
 
 
 def _part(text: str) -> Part:
     part = Part()
+    said: dict[str, list[str]] = {"reason": []}
     current = "reason"
     for line in text.strip("\n").splitlines():
         url = _URL.search(line)
@@ -122,17 +115,13 @@ def _part(text: str) -> Part:
             current, line = found.group(1), found.group(2)
             if current == "Hint":
                 part.hints.append("")
-        if current == "reason":
-            part.reason = f"{part.reason}\n{line}".strip("\n")
-        elif current == "Explanation":
-            part.explanation = f"{part.explanation}\n{line.strip()}".strip("\n")
-        elif current == "Hint" and part.hints:
+        if current == "Hint":
             part.hints[-1] = f"{part.hints[-1]}\n{line.strip()}".strip("\n")
         else:
-            part.context = f"{part.context}\n{line.strip()}".strip("\n")
-    lines = [line.strip() for line in part.reason.strip().splitlines()] or [""]
+            said.setdefault(current, []).append(line.strip())
+    part.explanation = "\n".join(filter(None, said.get("Explanation", ())))
+    lines = [line for line in said["reason"] if line] or [""]
     part.reason = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    part.context = part.context.strip()
     return part
 
 

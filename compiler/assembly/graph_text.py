@@ -1,7 +1,6 @@
 """Reads the Python text that torch prints for an FX graph back into nodes.
 
 The text is the one form that a live run and a TORCH_TRACE file share, so both give the same nodes.
-Pure functions; torch is not needed.
 """
 
 from __future__ import annotations
@@ -118,15 +117,9 @@ class _Reader:
             return
         op, function = _operation(value, self.by_name) if pending is None else ("call_function", _in_place(pending))
         read = pending if pending is not None else value
-        node = Node(
-            name=target.id,
-            op=op,
-            target=function,
-            inputs=self.names(read),
-            code=ast.unparse(pending if pending is not None else value),
-        )
-        if place:
-            node.file, node.line = place
+        file, line = place or (None, None)
+        inputs = self.names(read)
+        node = Node(name=target.id, op=op, target=function, inputs=inputs, code=ast.unparse(read), file=file, line=line)
         self.add(node, annotation)
 
     def rename(self, name: str, placeholder: str) -> bool:
@@ -171,36 +164,32 @@ def _in_place(statement: ast.stmt) -> str:
 
 def _operation(value: ast.expr, known: dict[str, Node]) -> tuple[str, str]:
     """(opcode, target) of the expression that a node is printed as."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        base, root = value.func.value, _root(value.func.value)
+        if not isinstance(root, ast.Name) or (isinstance(base, ast.Name) and base.id in known):
+            return "call_method", value.func.attr
+        if root.id == "self":
+            return "call_module", ast.unparse(value.func).removeprefix("self.")
     if isinstance(value, ast.Call):
-        function = value.func
-        if isinstance(function, ast.Attribute):
-            base = function.value
-            root = base
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if isinstance(base, ast.Name) and base.id in known:
-                return "call_method", function.attr
-            if isinstance(root, ast.Name) and root.id == "self":
-                return "call_module", ast.unparse(function).removeprefix("self.")
-            if not isinstance(root, ast.Name):
-                return "call_method", function.attr
-        return "call_function", ast.unparse(function)
-    if isinstance(value, ast.BinOp):
-        return "call_function", "operator." + OPERATORS.get(type(value.op), "op")
-    if isinstance(value, ast.UnaryOp):
-        return "call_function", "operator." + OPERATORS.get(type(value.op), "op")
-    if isinstance(value, ast.Compare):
-        return "call_function", "operator." + OPERATORS.get(type(value.ops[0]), "op")
+        return "call_function", ast.unparse(value.func)
+    if isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+        operator = value.ops[0] if isinstance(value, ast.Compare) else value.op
+        return "call_function", "operator." + OPERATORS.get(type(operator), "op")
     if isinstance(value, ast.Subscript):
         return "call_function", "operator.getitem"
     if isinstance(value, ast.Attribute):
-        root = value.value
-        while isinstance(root, ast.Attribute):
-            root = root.value
+        root = _root(value)
         if isinstance(root, ast.Name) and root.id == "self":
             return "get_attr", ast.unparse(value).removeprefix("self.")
         return "call_function", "getattr"
     return "call_function", type(value).__name__
+
+
+def _root(value: ast.expr) -> ast.expr:
+    """What the attributes of an expression are taken from."""
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return value
 
 
 def _sizes(text: str | None) -> list[int | str] | None:

@@ -1,4 +1,4 @@
-"""`observe()`: everything the compiler does while a block runs, as a Report.
+"""`observe()`: a Report of everything that the compiler does while a block runs.
 
 Recordings nest, run in several threads at once, survive any exception and a `torch._dynamo.reset()` in
 the user's code, and leave nothing behind.
@@ -32,9 +32,11 @@ Progress = Callable[[dict[str, Any]], None]
 
 
 class Recording:
-    """One recording; `report` is the Report once it has ended, and what is known so far before.
+    """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`.
 
-    `compiled` (names shown first) and `notes` (sentences for the user) may be added to while it runs.
+    Until the block has ended, `report` holds what is known so far.  `compiled` (names shown first) and `notes` (sentences for
+    the user) may be added to while it runs.  `cells` gives the execution count of a notebook cell by its file name;
+    `on_progress` is called with {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Recording:
         self._sizes_before: schema.Sizes = {}
         self._times_forgotten = 0
 
-    # -- on and off ------------------------------------------------------------------------------------
+    # -- beginning and end ------------------------------------------------------------------------------------
 
     def __enter__(self) -> Recording:
         self._thread = threading.get_ident()
@@ -150,18 +152,7 @@ class Recording:
         return assemble(list(self.events), facts)
 
 
-def observe(
-    settings: Settings | None = None,
-    compiled: list[str] | None = None,
-    cells: CellResolver | None = None,
-    on_progress: Progress | None = None,
-) -> Recording:
-    """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`.
-
-    `cells` gives the execution count of a notebook cell by its file name; `on_progress` is called with
-    {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
-    """
-    return Recording(settings, compiled, cells, on_progress)
+observe = Recording
 
 
 def versions() -> dict[str, str | None]:

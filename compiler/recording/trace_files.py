@@ -177,6 +177,3 @@ def _torch_version(events: Iterable[Trace]) -> str | None:
             if isinstance(value, dict) and value.get("torch_version"):
                 return str(value["torch_version"])
     return None
-
-
-__all__ = ["load", "load_traces", "read_events"]

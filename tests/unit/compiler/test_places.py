@@ -35,7 +35,7 @@ def test_cells_bear_the_names_that_their_notebook_shows(file: str, cell: int | N
 
 def test_own_code_is_told_by_the_files_of_the_modules() -> None:
     assert all(origin.is_plumbing(str(module.__file__)) for module in (dynascope, origin, report, text))
-    assert not origin.is_plumbing(os.path.join(os.path.dirname(os.path.dirname(origin.__file__)), "train.py"))
+    assert not origin.is_plumbing(str(Path(origin.__file__).parents[2] / "train.py"))  # in the checkout, beside our folders
 
 
 @pytest.mark.parametrize(
