@@ -8,9 +8,10 @@ are all made from the fields of `Settings`: an option added here appears everywh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 VIEWS = ("auto", "widget", "static", "text", "none")
@@ -46,6 +47,30 @@ def _option(
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+#: settings that belong to a cell of a notebook; calls from Python do not take them
+CELL_SETTINGS = ("function", "region", "keep", "output", "view")
+
+
+class ExplainSettings(TypedDict, total=False):
+    """The settings that `explain()` takes as keywords, for type checkers; `Settings` says what each one means."""
+
+    fullgraph: bool
+    error_on_graph_break: bool | None
+    backend: str | Callable[..., Any]
+    mode: str | None
+    dynamic: bool | None
+    options: dict[str, Any]
+    nested_graph_breaks: bool | None
+    cache: bool
+    device: str | None
+    bytecode: bool
+    profile: int | None
+    inputs: Sequence[Any] | None
+    check: bool
+    expect: str | None
+    save: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,3 +176,9 @@ class Settings:
 def option_flag(f: dataclasses.Field[Any]) -> str:
     """`--error-on-graph-break` for the field `error_on_graph_break`."""
     return "--" + (f.metadata["flag"] or f.name).replace("_", "-")
+
+
+def closest_name(name: str, candidates: Iterable[Any]) -> str | None:
+    """The public name that was probably meant; None where no candidate is close."""
+    names = [c for c in candidates if isinstance(c, str) and not c.startswith("_")]
+    return next(iter(difflib.get_close_matches(name, names, n=1)), None)

@@ -1,106 +1,111 @@
-"""The same from Python: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`.
+"""The Python API: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`.
 
-These are the compiler layer's own functions; what is added here is that they know the notebook's cells wherever
-IPython runs, and that `last()` remembers the latest report.
+These are the compiler layer's own functions; here they learn to know the notebook's cells wherever IPython runs.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from dynascope.compiler.driver.latest import last, remember
 from dynascope.compiler.report import Report
+from dynascope.shell import cell_number
 
 if TYPE_CHECKING:
-    from dynascope.compiler.recording.recording import Recording
+    from typing_extensions import Unpack
 
-_last: Report | None = None
+    from dynascope.compiler.driver.pipeline import Run
+    from dynascope.compiler.settings import ExplainSettings
 
-
-def last() -> Report:
-    """The latest report of `%%compile`, `%%observe`, `explain` or `observe`.
-
-    Raises LookupError where there is none yet.
-    """
-    if _last is None:
-        raise LookupError("no report yet: run a cell under %%compile, or dynascope.explain(f)(x)")
-    return _last
+__all__ = ["compile", "explain", "last", "load", "observe", "region"]
 
 
-def remember(report: Report) -> None:
-    """Make this the report that `last()` gives."""
-    global _last
-    _last = report
+def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]) -> Callable[..., Report]:
+    """Compile and call a function, and report.
 
-
-def explain(function: Callable[..., Any], **settings: Any) -> Callable[..., Report]:
-    """Compile and call a function, and report: `report = explain(f, error_on_graph_break=True)(x)`.
+        report = dynascope.explain(f, error_on_graph_break=True)(x)
+        print(report)
 
     Args:
         function: a function, method or `nn.Module`; it stays as it is.
-        settings: every setting of `%%compile`; `backend` may be a callable.
+        settings: every setting of `%%compile` that is not about a cell; `backend` may be a callable.
 
     Returns:
         A callable that takes the arguments of `function` and returns the Report.  What the compiler refuses is in
         `report.error`; an error of the user's own code propagates.
+
+    Raises:
+        TypeError: for an unknown setting, or where `function` is not callable.
+        ValueError: where the settings cannot work here, in one line that says what to do.
     """
-    from dynascope.compiler.driver import explain
+    from dynascope.compiler.driver.explain import explain
 
-    call = explain.explain(function, cells=cell_number, **settings)
-
-    def explained(*args: Any, **kwargs: Any) -> Report:
-        report = call(*args, **kwargs)
-        remember(report)
-        return report
-
-    return explained
+    return explain(function, cells=cell_number, **settings)
 
 
-def observe() -> Recording:
-    """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`."""
-    from dynascope.compiler.recording.recording import Recording
+def observe() -> Run:
+    """Record what the compiler does in a `with` block; nothing is compiled that would not be without it.
 
-    class Remembered(Recording):
-        def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-            super().__exit__(kind, error, trace)
-            remember(self.report)
+        with dynascope.observe() as recording:
+            compiled(x)
+        print(recording.report)
 
-    return Remembered(cells=cell_number)
+    Returns:
+        A context manager; its `report` is the Report once the block is over, and what is known so far inside it.
+    """
+    from dynascope.compiler.driver.pipeline import Run
+
+    return Run(cells=cell_number, retraces=False)
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
-    """What `torch.compile` returns, with the argument that it lacks: `error_on_graph_break`."""
-    from dynascope.compiler.driver import explain
+    """What `torch.compile` returns, with the argument that it lacks: `error_on_graph_break`.
 
-    return explain.compile(model, error_on_graph_break=error_on_graph_break, **arguments)
+        compiled = dynascope.compile(f, error_on_graph_break=True)
+        compiled(x)
+
+    Args:
+        model: a function or `nn.Module`; without it, a decorator is returned.
+        error_on_graph_break: whether a graph break is an error while the compiled code runs; None: as it is around it.
+        arguments: everything else that `torch.compile` takes.
+    """
+    from dynascope.compiler.driver import compile as compiling
+
+    return compiling.compile(model, error_on_graph_break=error_on_graph_break, **arguments)
 
 
 def region(*, error_on_graph_break: bool) -> Any:
-    """A decorator and context manager: in this stretch of code, graph breaks are errors (True) or allowed (False)."""
+    """A decorator and context manager: in this stretch of code, graph breaks are errors (True) or allowed (False).
+
+        with dynascope.region(error_on_graph_break=False):
+            print("half way")
+
+    Raises:
+        TypeError: where the flag is not a bool.
+    """
     from dynascope.compiler.driver import regions
 
     return regions.region(error_on_graph_break=error_on_graph_break)
 
 
 def load(path: str | Path, *, strict: bool = False) -> Report:
-    """The report of a TORCH_TRACE log, a folder of them (one for each rank), or a saved `report.json`.
+    """The report of a TORCH_TRACE log, of a folder of them (one for each rank), or of a saved `report.json`.
 
-    Records that are unknown or damaged are passed over, counted in `report.unread`; with `strict` they are an error.
-    Raises FileNotFoundError where there is none, and ValueError where nothing can be read.
+        report = dynascope.load("trace_dir")
+        report.save("report.html")
+
+    Args:
+        path: a file or a folder.
+        strict: whether a record that is unknown or damaged is an error; else it is counted in `report.unread`.
+
+    Raises:
+        FileNotFoundError: where there is nothing to read.
+        ValueError: where nothing in it can be read, in one line.
     """
     from dynascope.compiler.recording import trace_files
 
     report = trace_files.load(path, strict=strict)
     remember(report)
     return report
-
-
-def cell_number(file: str) -> int | None:
-    """The execution count of the notebook cell with this file name; None where no IPython runs, or for other files."""
-    interactive = sys.modules.get("IPython.core.interactiveshell")
-    shell = interactive.InteractiveShell._instance if interactive is not None else None
-    count = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
-    return count if isinstance(count, int) else None

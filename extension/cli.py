@@ -73,9 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(chosen)
         if chosen.command == "report":
             return _report(chosen)
-        from dynascope.docs_tests.command import run_pages
-
-        return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout, parallel=chosen.parallel)
+        return _test(chosen)
     except UsageError as error:
         print(f"dynascope: {error}", file=sys.stderr)
         return USAGE
@@ -149,6 +147,19 @@ def _report(chosen: argparse.Namespace) -> int:
     print(report.headline())
     print(f"report: {chosen.output}")
     return 0
+
+
+# -- test -----------------------------------------------------------------------------------------
+
+
+def _test(chosen: argparse.Namespace) -> int:
+    from dynascope.docs_tests.command import run_pages
+    from dynascope.docs_tests.runner import PageError
+
+    try:
+        return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout, parallel=chosen.parallel)
+    except PageError as error:
+        raise UsageError(str(error)) from None
 
 
 def _check_output(path: str | None) -> None:

@@ -12,7 +12,6 @@ unless `--dynascope` is given or a test asks for the fixture.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dynascope.compiler.recording.recording import Recording
+    from dynascope.compiler.driver.pipeline import Run
     from dynascope.compiler.report.expect import Expectation
 
 TIMEOUT = "dynascope_timeout"
@@ -119,28 +118,25 @@ class ExpectingBlock:
     def __init__(self, wanted: list[Expectation]) -> None:
         self.wanted = wanted
         self.entered = False
-        self._stack = contextlib.ExitStack()
 
     def __str__(self) -> str:
         return ",".join(map(str, self.wanted))
 
-    def __enter__(self) -> Recording:
-        import dynascope
-        from dynascope.compiler.driver.retrace import fresh
+    def __enter__(self) -> Run:
+        from dynascope.compiler.driver.pipeline import Run
 
         self.entered = True
-        self.recording = self._stack.enter_context(dynascope.observe())
-        self._stack.enter_context(fresh())  # else what an earlier test has compiled would not be seen
-        return self.recording
+        self._run = Run()  # traces anew: else what an earlier test has compiled would not be seen
+        return self._run.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         __tracebackhide__ = True
         from dynascope.compiler.report import expect
 
-        self._stack.__exit__(kind, error, trace)
+        self._run.__exit__(kind, error, trace)
         if kind is not None:
             return
-        report = self.recording.report
+        report = self._run.report
         nothing = all(f.status == "ignored" for f in report.frames)
         if nothing and all(e.name != "graphs" for e in self.wanted):
             raise expect.ExpectationFailed(f"expected {self}, but nothing was compiled: call a compiled function in the block")

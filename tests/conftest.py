@@ -43,6 +43,7 @@ def no_leaks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "JUPYTER_CONFIG_PATH": None,
         "PYTHONPATH": None,
         "DYNASCOPE_BACKEND": None,
+        "DYNASCOPE_DRAWING_ERRORS": "raise",  # a view that cannot be drawn fails the test, also in a kernel or a command
     }
     patch = pytest.MonkeyPatch()
     for name, value in chosen.items():

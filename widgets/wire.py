@@ -93,7 +93,10 @@ class Picture(TypedDict):
 
 
 class FxNode(TypedDict):
-    """One node of an FX graph; `reads` are positions in the list of nodes, `heat` is its time in per cent of the slowest's."""
+    """One node of an FX graph; `heat` is its time in per cent of the slowest's.
+
+    `reads` are positions in the list of nodes, all above its own.
+    """
 
     name: str
     op: str

@@ -80,7 +80,7 @@ class LastCall:
         """Run the last call again, compiled and eagerly; lets go of its arguments."""
         last, self._last = self._last, None
         if last is None:
-            return Checked(why_not="no compiled function was called, or the call raised")
+            return Checked(why_not="nothing that this run compiles was called, or the call raised")
         if last[2].why_not is not None:
             return Checked(why_not=last[2].why_not)
         try:

@@ -20,7 +20,7 @@ DEFAULT_REGIONS = ("default", "this run")
 def annotate(report: Report, facts: RecordingFacts) -> None:
     """Complete a Report that holds what the events say."""
     report.versions, report.hooks = facts.versions, facts.hooks
-    report.compiled = list(dict.fromkeys(facts.compiled)) or report.compiled or root_names(report)
+    report.compiled = list(dict.fromkeys(facts.compiled)) or root_names(report)
     report.notes += facts.notes
     annotate_faults(report)
     annotate_foreign(report)

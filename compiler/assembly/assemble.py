@@ -46,6 +46,7 @@ class _Assembly:
         self.records = records
         self.cell_of = facts.cell_of
         self.owner = facts.owner_thread
+        self.no_end = facts.no_end
         self.result = Report(origin=facts.origin)
         #: code object -> its latest frame; of a trace file, its name and place stand for it
         self.latest: dict[Any, Frame] = {}
@@ -70,7 +71,6 @@ class _Assembly:
         for event in self.records.cache_hits:
             self.add_cache_hit(event, by_code)
         result = self.result
-        result.compiled = list(dict.fromkeys(self.records.entries.values()))
         result.unread = dict(self.records.unread)
         result.breaks = self.breaks.breaks
         result.sources = _sources(self.extents, self.cell_of)
@@ -82,7 +82,8 @@ class _Assembly:
         kept = {f.continues for f in self.result.frames if f.status != "empty"}
         ignored: dict[str, Frame] = {}
         for frame in self.result.frames:
-            if frame.status == "empty" and is_plumbing(frame.file) and frame.id not in kept:
+            nothing = frame.status == "empty" or (frame.status == "unfinished" and frame.graph is None)
+            if nothing and is_plumbing(frame.file) and frame.id not in kept:
                 frame.status = "ignored"
                 ignored[frame.id] = frame
         for frame in self.result.frames:
@@ -235,6 +236,8 @@ class _Assembly:
             frame.status, frame.reason = "failed", skip_reasons.reason_of(record)
             frame.break_ = frame.break_ or cause
             self.failure(record, frame, cause)
+        elif outcome == "unfinished":
+            frame.status, frame.reason = "unfinished", self.why_unfinished(record)
         else:
             frame.status, frame.reason = self.skipped(record)
             if frame.status == "skipped":
@@ -244,7 +247,20 @@ class _Assembly:
         for entry in self.breaks.stack_of(frame.id):
             self.note_lines(entry.file, entry.line)
 
+    def why_unfinished(self, record: CompileRecord) -> str:
+        """What is known of a compile without an end."""
+        reason = "interrupted before this compile had ended" if skip_reasons.interrupted(record) else self.no_end
+        known = (
+            "its guards were built" if record.guard_text is not None
+            else "its graph was captured" if record.graph_text is not None
+            else "it had met a graph break" if record.break_texts
+            else ""
+        )  # fmt: skip
+        return f"{reason} ({known})" if known else reason
+
     def outcome(self, record: CompileRecord) -> str:
+        if record.unfinished or skip_reasons.interrupted(record):
+            return "unfinished"
         if record.frame_end is not None:
             return record.frame_end.outcome
         metrics = record.metrics
@@ -283,8 +299,8 @@ class _Assembly:
         )
 
     def recompile(self, record: CompileRecord, frame: Frame) -> None:
-        if record.compile_id is None or record.recompile_text is None or not record.started:
-            return  # not started: the recompile limit refused it
+        if record.compile_id is None or record.recompile_text is None or not (record.started or record.unfinished):
+            return  # ended without a start: the recompile limit refused it
         before = self.latest.get(_key(record))
         frame.recompile_of = before.id if before else None
         reasons = guard_text.recompile_reasons(record.recompile_text)

@@ -119,6 +119,9 @@ class BreakTable:
         def of_frame(entry: Location) -> bool:  # a text names a resume function after the function that it continues
             return user_name(entry.function) == name and entry.file == record.file
 
+        if record.marks_columns:
+            for entry in text.stack:
+                entry.carets = entry.carets or (0, None)
         name = user_name(record.name)
         outside = sum(map(of_frame, record.stack))
         own = [i for i, e in enumerate(text.stack) if of_frame(e)]

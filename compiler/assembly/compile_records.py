@@ -15,6 +15,8 @@ from dynascope.compiler.events import schema
 from dynascope.compiler.events.records import KNOWN, USED, record_name
 from dynascope.compiler.events.schema import Code, Event, Location, Trace
 
+_MARKS = re.compile(r"^ +~*\^+~*$", re.M)
+
 
 @dataclass(slots=True)
 class CompileRecord:
@@ -56,6 +58,17 @@ class CompileRecord:
     caches: dict[str, list[str]] = field(default_factory=dict)
     started: bool = False
     closed: bool = False
+    #: whether its process marks columns in the stacks of its texts; an entry without marks is then marked as a whole
+    marks_columns: bool = False
+    #: its last steps are recorded, and the thread has begun another compile since
+    over: bool = False
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether nothing that is recorded shows that this compile has ended; torch writes metrics at every end."""
+        if self.compile_id is None or self.frame_end is not None or self.metrics or self.over:
+            return False
+        return self.started or self.recompile_text is not None  # torch.export traces without a start, and without metrics
 
     @property
     def name(self) -> str:
@@ -79,12 +92,17 @@ class CompileRecords:
         self.entries: dict[int | None, str] = {}
         self._strings = strings or {}
         self._open: dict[tuple[int | None, str], CompileRecord] = {}  # by process and compile id
+        #: by process and thread: compiles that have only their metrics to come
+        self._ending: dict[tuple[int | None, int | None], list[CompileRecord]] = {}
         for event in events:
             try:
                 self._add(event)
             except Exception as error:  # a record of an unknown shape must not cost the others
                 name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
                 self.count(f"{name}: {type(error).__name__}")
+        marking = {r.process for r in self.records if any(map(_marks_columns, r.break_texts))}
+        for record in self.records:
+            record.marks_columns = record.process in marking
 
     def code_like(self, record: CompileRecord) -> Code | None:
         """The code of an earlier compile of the same frame: compile ids are the frame's number, and which compile of it."""
@@ -141,8 +159,21 @@ class CompileRecords:
                 _add_artifact(record, artifact, text)
             else:
                 self._add_trace(record, name, fields, text)
+            self._order(record, artifact or name, event)
         elif name not in USED and name not in KNOWN:
             self.count(name)
+
+    def _order(self, record: CompileRecord, name: str, event: Trace) -> None:
+        """Find the compiles that are over: they have taken their last step, and their thread has started another one."""
+        ending = self._ending.setdefault((event.process, event.thread), [])
+        if name == "dynamo_start":
+            if event.callers is not None:  # of a live run, and whole
+                record.stack[:-1] = event.callers
+            for before in ending:
+                before.over = before is not record
+            ending.clear()
+        elif name in ("dynamo_cpp_guards_str", "dynamo_error"):
+            ending.append(record)
 
     def _add_trace(self, record: CompileRecord, name: str, fields: Any, text: str) -> None:
         """Add one structured-trace record to its compile."""
@@ -190,6 +221,11 @@ def _add_artifact(record: CompileRecord, name: str, text: str) -> None:
             answers.append(answer)
     elif name.endswith("_BYTECODE"):
         record.bytecode[name.rsplit("_", 2)[-2].lower()] = _capped(_without_counters(text))
+
+
+def _marks_columns(break_text: str) -> bool:
+    """Whether the text's own stack has lines of ^^^^, with which Python marks columns."""
+    return _MARKS.search(break_text.split("\nTraceback (most recent call last)", 1)[0]) is not None
 
 
 def _capped(text: str, limit: int = 5000) -> str:

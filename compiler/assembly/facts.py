@@ -21,6 +21,8 @@ class RecordingFacts:
     #: frames compiled by another thread than this one are foreign; None: unknown
     owner_thread: int | None = None
     settings: Settings | None = None
+    #: what to say of a compile whose end is not among the events
+    no_end: str = "the log does not hold the end of this compile"
     #: names of what was compiled, shown first, and sentences for the user
     compiled: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -76,13 +76,23 @@ class _Reader:
         for statement in self.forward.body:
             if isinstance(statement, ast.Return):
                 outputs = self.names(statement.value)
-                self.add(Node(name="output", op="output", target="output", inputs=outputs, code=ast.unparse(statement)), None)
+                self.add(
+                    Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=ast.unparse(statement)),
+                    None,
+                )
             elif isinstance(statement, ast.AugAssign) or is_store(statement):
                 pending = statement
             else:
                 self.statement(statement, pending, places.get(statement.lineno))
                 pending = None
         return self.nodes, outputs
+
+    def free(self, name: str) -> str:
+        """`name`, or `name_1` where a node has it: torch prints no name for the output, and gives it the next free number."""
+        if name not in self.by_name:
+            return name
+        numbers = [int(n[len(name) + 1 :]) for n in self.by_name if re.fullmatch(rf"{name}_[1-9]\d*", n)]
+        return f"{name}_{max(numbers, default=0) + 1}"
 
     def places(self) -> dict[int, tuple[str, int]]:
         """For each line of the text, the user's line that the last comment above it names."""

@@ -39,9 +39,17 @@ def error_message(record: CompileRecord) -> str:
 def was_raised(record: CompileRecord) -> bool:
     """Whether the exception of a compile that has metrics, but no guards, reached the user's code: Dynamo swallows some."""
     kind = error_of(record).type
-    if not kind:  # interrupted where the backend had the graph, and guards are missing
-        return record.graph_text is not None and not record.break_texts
-    return not kind.startswith(_SWALLOWED)
+    return kind != "" and not kind.startswith(_SWALLOWED)
+
+
+def interrupted(record: CompileRecord) -> bool:
+    """Whether an interrupt ended the compile."""
+    kind, metrics = error_of(record).type, record.metrics
+    if kind or record.frame_end is not None:
+        return kind == "KeyboardInterrupt"
+    # metrics name no interrupt: the backend had the graph, and guards are missing
+    captured = record.graph_text is not None and not record.break_texts
+    return captured and bool(metrics) and metrics.get("guard_count") is None and record.guard_text is None
 
 
 def is_break(record: CompileRecord) -> bool:

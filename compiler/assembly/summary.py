@@ -27,6 +27,7 @@ def summarise(report: Report) -> Summary:
         empty=sum(f.status == "empty" for f in frames),
         cached=sum(f.status == "cached" for f in frames),
         failed=sum(f.status == "failed" for f in frames),
+        unfinished=sum(f.status == "unfinished" for f in frames),
         unexpected=sum(b.allowed is not True for b in report.breaks),
     )
 

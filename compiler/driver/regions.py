@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from dynascope.compiler.recording.recording import Recording
+from dynascope.compiler.report import Report
 from dynascope.compiler.torch_private import region_flag
 
 _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
@@ -23,6 +27,22 @@ def region(*, error_on_graph_break: bool) -> Any:
     if not isinstance(error_on_graph_break, bool):
         raise TypeError(f"region(error_on_graph_break=...) takes True or False, not {error_on_graph_break!r}")
     return region_flag.error_on_graph_break()(error_on_graph_break)
+
+
+class RegionsInForce(Protocol):
+    """The `--region` options of one run, as a `Run` needs them; a notebook's are `dynascope.regions.active`."""
+
+    def installed(self, recording: Recording) -> AbstractContextManager[None]:
+        """Sets the regions for the duration; restores every object exactly."""
+
+    def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+        """An entry point that leaves a region's flag in force when it is called inside one.
+
+        `made`: the entry point that sets the run's own flag; `plain` makes one that sets none.
+        """
+
+    def annotate(self, report: Report) -> None:
+        """Names the regions in the report, and notes which had no effect."""
 
 
 @dataclass(frozen=True)

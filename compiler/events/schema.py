@@ -105,10 +105,14 @@ class _Event:
 
 @dataclass(slots=True)
 class Trace(_Event):
-    """A record of torch's structured trace: `metadata` is torch's own, `payload` its text."""
+    """A record of torch's structured trace: `metadata` is torch's own, `payload` its text.
+
+    `callers`: at the start of a compile of a live run, the whole Python stack around it, outermost first.
+    """
 
     metadata: dict[str, Any]
     payload: str | None = None
+    callers: list[Location] | None = None
 
 
 @dataclass(slots=True)
@@ -173,10 +177,14 @@ class ResumeMade(_Event):
 
 @dataclass(slots=True)
 class CompiledCall(_Event):
-    """A compiled function is called, for the first time in this recording; `name` is the user's for it."""
+    """A compiled function is called, for the first time in this recording; `name` is the user's for it.
+
+    `target` is the id of the function or object that was compiled.
+    """
 
     code: Code
     name: str
+    target: int
 
 
 @dataclass(slots=True)

@@ -54,8 +54,8 @@ def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS
 
     `own`: whether the graph was recorded in this process, so that it may call the program's own operators.
     """
-    from dynascope.compiler.driver.explain import check_settings
     from dynascope.compiler.settings import Settings
+    from dynascope.compiler.validate import check_settings
 
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
         raise ValueError(f"calls is a whole number of at least 1, not {calls!r}")
@@ -283,8 +283,8 @@ class _Clock:
 
 def _device(graph: Graph, asked: str | None) -> str:
     """Where the graph will run: where it was asked for, or where it was recorded; raises NotRunnable."""
-    from dynascope.compiler.driver.explain import check_settings
     from dynascope.compiler.settings import Settings
+    from dynascope.compiler.validate import check_settings
 
     recorded = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
     device = asked or next(iter(recorded), "cpu")

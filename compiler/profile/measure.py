@@ -104,7 +104,7 @@ class LastCall:
         """Run the last call again; lets go of its arguments."""
         last, self._last = self._last, None
         if last is None:
-            return Measured(failed="nothing was profiled: no compiled function was called")
+            return Measured(failed="nothing was profiled: nothing that this run compiles was called")
         if self._raised:
             return Measured(failed="the call was not profiled: it raised")
         with self._quiet():

@@ -6,6 +6,7 @@ the user's code, and leave nothing behind.
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import sys
 import threading
@@ -21,10 +22,10 @@ from dynascope.compiler.events import schema
 from dynascope.compiler.recording import cache_hits, late_backwards
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
-from dynascope.compiler.torch_private import caches, guards, hook_points, hooks
+from dynascope.compiler.torch_private import caches, guards, hook_points, hooks, marks
 
 _MISSED = "another thread timed calls meanwhile, and nothing was recorded until it had done: this report can lack compiles"
 
@@ -35,7 +36,8 @@ class Recording:
     """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`.
 
     Until the block has ended, `report` holds what is known so far.  `compiled` (names shown first) and `notes` (sentences for
-    the user) may be added to while it runs.  `cells` gives the execution count of a notebook cell by its file name;
+    the user) may be added to while it runs; without names given, the report names what was called compiled, in order of the
+    first call.  `cells` gives the execution count of a notebook cell by its file name;
     `on_progress` is called with {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
     """
 
@@ -50,6 +52,10 @@ class Recording:
         self.compiled = list(compiled or ())
         self.notes: list[str] = []
         self.events: list[schema.Event] = []
+        #: names of what was called compiled, in order of the first call, and of them those that `compiles` did not announce
+        self.called: list[str] = []
+        self.users_own: list[str] = []
+        self._targets: dict[int, str | None] = {}
         self.hooks: dict[str, bool | str] = {}
         self._keeps_bytecode = int(settings is not None and settings.bytecode)
         self._cells = cells or (lambda file: None)
@@ -58,6 +64,7 @@ class Recording:
         self._started = 0.0
         self._thread: int | None = None
         self._report: Report | None = None
+        self._ended = False
         self._entered_before: set[int] = set()
         self._sizes_before: schema.Sizes = {}
         self._times_forgotten = 0
@@ -79,6 +86,7 @@ class Recording:
         finally:  # an interrupt may come at any moment: torch is as it was in any case
             hooks.HOOKS.bytecode -= self._keeps_bytecode
             hooks.HOOKS.detach(self._event)
+        self._ended = True
         self._report = self._assemble(error)
         late_backwards.complete(self._report)
         late_backwards.remember(self._report)
@@ -112,10 +120,33 @@ class Recording:
             if event.thread != self._thread and _MISSED not in self.notes:
                 self.notes.append(_MISSED)
             return
+        if isinstance(event, schema.CompiledCall):
+            event = self._named(event)
         self.events.append(event)
         if self._on_progress is not None and self._advance(event):
             self._progress["seconds"] = time.perf_counter() - self._started
             hooks.HOOKS.safely(self._on_progress, dict(self._progress))
+
+    def compiles(self, target: Any, name: str | None = None) -> None:
+        """Announce that the caller itself compiles `target`, and the name to show for it; the user's code compiled all else.
+
+        `target` must live as long as the recording runs.
+        """
+        target = marks.undecorated(marks.inner_function(target))
+        key = id(getattr(target, "__func__", target))
+        self._targets[key] = name or self._targets.get(key)
+
+    def _named(self, event: schema.CompiledCall) -> schema.CompiledCall:
+        """The event with the name to show, which is listed."""
+        name, code = self._targets.get(event.target) or event.name, event.code
+        # torch compiles functions of its own on the way; its wrappers and modules stand for what the user has compiled
+        if in_torch(code.file) and code.name not in ("inner", "forward"):
+            return event
+        ours = event.target in self._targets or code.name == STATEMENTS
+        for names in (self.called,) if ours else (self.called, self.users_own):
+            if name not in names:
+                names.append(name)
+        return dataclasses.replace(event, name=name)  # other recordings have another name for it
 
     def _advance(self, event: schema.Event) -> bool:
         """Count the event in what progress shows; whether it changes that."""
@@ -141,7 +172,8 @@ class Recording:
             cell_of=self._cells,
             owner_thread=self._thread,
             settings=self.settings,
-            compiled=self.compiled,
+            no_end="the recording ended before this compile did" if self._ended else "still compiling",
+            compiled=self.compiled or self.called,
             notes=self.notes,
             hooks={**self.hooks, **guards.missing},
             versions=versions(),

@@ -38,12 +38,14 @@ class Diff:
     compile_seconds: tuple[float, float] = (0.0, 0.0)
     #: why the same code was compiled otherwise, beside edits and settings: sentences
     causes: list[str] = field(default_factory=list)
+    #: what cannot be said because one of the runs has not finished: sentences
+    unfinished: list[str] = field(default_factory=list)
     #: settings that differ: name -> (before, now)
     settings: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything but times and settings differs."""
-        return bool(self.fixed or self.new or self.moved or self.changed or self.counts or self.causes)
+        return bool(self.fixed or self.new or self.moved or self.changed or self.counts or self.causes or self.unfinished)
 
     @property
     def lines(self) -> list[str]:
@@ -55,7 +57,7 @@ class Diff:
         for name, (before, now) in self.counts.items():
             if name != "breaks":
                 found.append(f"{plural(now, _COUNTS[name])} (before: {before}{self._why(name, before, now)})")
-        return [*found, *self.causes] or ["nothing changed"]
+        return [*found, *self.causes, *self.unfinished] or ["nothing changed"]
 
     def _why(self, name: str, before: int, now: int) -> str:
         """Graphs are merged by a break that is fixed, and split by a new one."""
@@ -68,7 +70,8 @@ class Diff:
         """What changed, in a few words."""
         parts = [f"{len(found)} {what}" for what in _KINDS if (found := getattr(self, what))]
         counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in self.counts.items()]
-        return " · ".join(parts or counts) or ("traced with other sizes" if self.causes else "nothing changed")
+        words = "traced with other sizes" if self.causes else "not finished" if self.unfinished else "nothing changed"
+        return " · ".join(parts or counts) or words
 
     @property
     def times(self) -> str:
@@ -90,6 +93,7 @@ class Diff:
             "compile_seconds": list(self.compile_seconds),
             "settings": {name: list(pair) for name, pair in self.settings.items()},
             "causes": self.causes,
+            "unfinished": self.unfinished,
             "lines": self.lines,
             "summary": self.summary,
             "times": self.times,
@@ -103,9 +107,15 @@ def diff(before: Report, now: Report) -> Diff:
     moved = _pairs(old, new, _identity)
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in _COUNTS}
     settings = {name: (before.settings.get(name), value) for name, value in now.settings.items() if name in before.settings}
+    told = [
+        f"{which} run did not finish: a break that it does not have is not known to be {what}"
+        for report, which, what in ((now, "this", "fixed"), (before, "the earlier", "new"))
+        if not _is_finished(report)
+    ]
     return Diff(
-        fixed=old,
-        new=new,
+        fixed=old if _is_finished(now) else [],
+        new=new if _is_finished(before) else [],
+        unfinished=told,
         moved=moved,
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, a.allowed) != (b.outcome, b.allowed)],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
@@ -113,6 +123,10 @@ def diff(before: Report, now: Report) -> Diff:
         causes=_causes(before, now),
         settings={name: pair for name, pair in settings.items() if pair[0] != pair[1]},
     )
+
+
+def _is_finished(report: Report) -> bool:
+    return report.origin != "partial" and not report.summary.unfinished
 
 
 def _causes(before: Report, now: Report) -> list[str]:

@@ -79,7 +79,7 @@ def _told(report: Report, expected: Expectation) -> list[str]:
             for b in report.breaks
             if name == "breaks" or b.allowed is not True
         ]
-    elif name in ("skipped", "empty", "cached", "failed"):
+    elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
         lines += [
             f"  {label(f.file, f.cell)}:{f.line} {f.name} ({f.reason or name})" for f in report.frames if f.status == name
         ]

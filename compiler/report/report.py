@@ -275,7 +275,10 @@ def headline(report: Report) -> str:
         parts.append(plural(s.recompiles, "recompile"))
     if s.cached:
         parts.append(f"{s.cached} cached")
-    if s.frames or not s.cached:
+    if s.unfinished:
+        parts.append(f"{s.unfinished} unfinished")
+    known = not s.frames or any(f.compile_seconds is not None for f in report.frames) or not s.unfinished
+    if known and (s.frames or not s.cached):
         parts.append(f"compiled in {seconds(s.compile_seconds)}")
     if report.error is not None and not report.error.caught:
         parts.append("stopped by an error")

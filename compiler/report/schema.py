@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 FrameKind = Literal["function", "resume", "statements", "autograd"]
-FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cached"]
+FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cached", "unfinished"]
 Outcome = Literal["resumed", "skipped", "raised"]
 Backward = Literal["none", "pending", "compiled", "from cache"]
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
@@ -382,5 +382,7 @@ class Summary:
     empty: int = 0
     cached: int = 0
     failed: int = 0
+    #: frames whose compile has not ended, as far as is known: the log was cut, the run was interrupted, or it still goes on
+    unfinished: int = 0
     #: breaks that no explicit allow covers (unknown counts as unexpected)
     unexpected: int = 0

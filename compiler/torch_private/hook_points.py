@@ -1,7 +1,8 @@
 """Every private torch API that dynascope touches to *observe*: one function for each hook.
 
 A point installs one hook and returns what undoes it; it may raise where it does not fit the installed torch,
-and is then left out and named in `report.hooks`.  Each passes `*args, **kwargs` through.
+and is then left out and named in `report.hooks`.  Functions of torch are watched from `inside`: no frame of ours is on the
+stack while torch, a backend or the user's code runs.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import functools
 import logging
 import sys
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.records import QUIET, record_compile_id
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
+from dynascope.compiler.torch_private.inside import watch
 from dynascope.compiler.torch_private.translators import (
+    callers,
     describe,
     entered_function,
     instructions_around,
@@ -33,22 +36,19 @@ from dynascope.compiler.torch_private.translators import (
 )
 
 
-def _patch(owner: Any, name: str, wrap: Callable[[Any], Any]) -> Undo:
-    """Replace `owner.name` by `wrap(original)`; the Undo puts back the very same object, or its absence."""
-    present = name in vars(owner)
-    raw = vars(owner)[name] if present else getattr(owner, name)
-    kind = type(raw) if isinstance(raw, (classmethod, staticmethod)) else None
-    function = raw.__func__ if kind else raw
-    wrapped = wrap(function)
-    setattr(owner, name, kind(wrapped) if kind else wrapped)
+def _observer(hooks: Hooks, **handlers: Callable[..., None]) -> SimpleNamespace:
+    """What watched code calls: each handler by its name; an error in one never reaches torch."""
+    return SimpleNamespace(**{name: functools.partial(hooks.safely, handler) for name, handler in handlers.items()})
 
-    def undo() -> None:
-        if present:
-            setattr(owner, name, raw)
-        else:
-            delattr(owner, name)
 
-    return undo
+def _passing(hooks: Hooks, handler: Callable[..., None]) -> Callable[..., Any]:
+    """The handler as a function of a result, and more, that returns the result."""
+
+    def passes(result: Any, *args: Any) -> Any:
+        hooks.safely(handler, result, *args)
+        return result
+
+    return passes
 
 
 def _structured_trace(hooks: Hooks) -> Undo:
@@ -66,7 +66,12 @@ def _structured_trace(hooks: Hooks) -> Undo:
         metadata = getattr(record, "metadata", None)
         if metadata is None or next(iter(metadata), "") in QUIET:
             return
-        hooks.emit(schema.Trace(metadata, getattr(record, "payload", None), compile_id=record_compile_id(metadata)))
+        attempt = hooks.attempt() if "dynamo_start" in metadata else None
+        hooks.emit(schema.Trace(
+            metadata, getattr(record, "payload", None),
+            callers=None if attempt is None else callers(attempt.caller),
+            compile_id=record_compile_id(metadata),
+        ))  # fmt: skip
 
     handler = hooks.trace_handler = Handler(logging.DEBUG)
     _internal.trace_log.addHandler(handler)
@@ -84,37 +89,29 @@ def _quiet_trace(hooks: Hooks) -> Undo:
     if any(getattr(h, "root_dir", "") is not None for h in others):
         return lambda: None  # a log that the user asked for stays as it is, to the letter
 
-    function: Any = _internal.trace_structured
-    original = function.__code__
-    passes: Any = FunctionType(original, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    passes.__kwdefaults__ = function.__kwdefaults__
+    Make = Callable[[], Any]
 
-    def gate(name: str, metadata_fn: Callable[[], Any], payload_fn: Callable[[], Any], rest: dict[str, Any]) -> None:
-        if _internal.trace_log.handlers == [hooks.trace_handler]:
-            if name in QUIET:
-                return
-            if name == "artifact":
-                metadata = metadata_fn()
-                label = str(metadata.get("name"))
-                if label.endswith("_BYTECODE") and not hooks.bytecode:
-                    return
-                if label == "dynamo_graph_break_reason":
-                    payload_fn = functools.partial(without_traceback, payload_fn)
-                passes(name, lambda: metadata, payload_fn=payload_fn, **rest)
-                return
-        passes(name, metadata_fn, payload_fn=payload_fn, **rest)
+    def sift(name: str, metadata_fn: Make, payload_fn: Make) -> tuple[Make | None, Make]:
+        """What makes the record; None for one that nobody reads."""
+        if _internal.trace_log.handlers != [hooks.trace_handler]:
+            return metadata_fn, payload_fn
+        if name in QUIET:
+            return None, payload_fn
+        if name != "artifact":
+            return metadata_fn, payload_fn
+        metadata = metadata_fn()
+        label = str(metadata.get("name"))
+        if label.endswith("_BYTECODE") and not hooks.bytecode:
+            return None, payload_fn
+        if label == "dynamo_graph_break_reason":
+            payload_fn = functools.partial(without_traceback, payload_fn)
+        return lambda: metadata, payload_fn
 
-    def shim(name: str, metadata_fn: Callable[[], Any] = dict, *, payload_fn: Any = None, **rest: Any) -> None:
-        passed_on: Any = "gate"  # the constant is replaced by the function
-        passed_on(name, metadata_fn, payload_fn, rest)
-
-    code = shim.__code__
-    function.__code__ = code.replace(co_consts=tuple(gate if c == "gate" else c for c in code.co_consts))
-
-    def undo() -> None:
-        function.__code__ = original
-
-    return undo
+    return watch(
+        _internal.trace_structured,
+        SimpleNamespace(sift=sift),
+        before="metadata_fn, payload_fn = observer.sift(name, metadata_fn, payload_fn)\nif metadata_fn is None: return",
+    )
 
 
 def _frames(hooks: Hooks) -> Undo:
@@ -122,10 +119,21 @@ def _frames(hooks: Hooks) -> Undo:
     from torch._dynamo import convert_frame
 
     def begin(frame: Any) -> None:
-        hooks.attempts().append(Attempt(hooks.code(frame.f_code)))
+        caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
+        hooks.attempts().append(Attempt(hooks.code(frame.f_code), frame, caller))
 
-    def end(result: Any, error: BaseException | None) -> None:
-        attempt = hooks.attempts().pop()
+    def returned(result: Any, frame: Any) -> None:
+        end(frame, result, None)
+
+    def failed(frame: Any) -> None:
+        end(frame, None, sys.exc_info()[1])
+
+    def end(frame: Any, result: Any, error: BaseException | None) -> None:
+        attempts = hooks.attempts()
+        if not any(attempt.frame is frame for attempt in attempts):
+            return  # its beginning was not observed; or it has ended, and an interrupt came after
+        while (attempt := attempts.pop()).frame is not frame:
+            pass  # an interrupt kept the end of this one away
         compiled = getattr(result, "guarded_code", None) is not None
         if attempt.compile_id is None and not compiled and error is None and in_torch(attempt.code.file):
             return  # torch's own plumbing, met on the way and never traced
@@ -141,49 +149,33 @@ def _frames(hooks: Hooks) -> Undo:
             compile_id=attempt.compile_id,
         ))  # fmt: skip
 
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def __call__(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-            hooks.safely(begin, frame)
-            try:
-                result = original(self, frame, *args, **kwargs)
-            except BaseException as error:
-                hooks.safely(end, None, error)
-                raise
-            hooks.safely(end, result, None)
-            return result
-
-        return __call__
-
-    return _patch(convert_frame.CatchErrorsWrapper, "__call__", wrap)
+    observer = _observer(hooks, begin=begin, failed=failed)
+    observer.returned = _passing(hooks, returned)
+    return watch(
+        convert_frame.CatchErrorsWrapper.__call__, observer,
+        before="observer.begin(frame)", returned="observer.returned(result, frame)", failed="observer.failed(frame)",
+    )  # fmt: skip
 
 
 def _swallowed_errors(hooks: Hooks) -> Undo:
     """The exception that a skip swallows, and the frame's fullgraph."""
     from torch._dynamo import convert_frame
 
-    def note(converter: Any, error: BaseException | None) -> None:
+    def began(converter: Any) -> None:
         attempt = hooks.attempt()
-        if attempt is None:
-            return
-        attempt.fullgraph = getattr(converter, "_one_graph", None)
-        if error is not None:
-            attempt.error = error
+        if attempt is not None:
+            attempt.fullgraph = getattr(converter, "_one_graph", None)
+
+    def failed(converter: Any) -> None:
+        attempt = hooks.attempt()
+        if attempt is not None:
+            attempt.error = sys.exc_info()[1]
             attempt.error_on_graph_break = getattr(getattr(converter, "_box", None), "error_on_graph_break", None)
 
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            hooks.safely(note, self, None)
-            try:
-                return original(self, *args, **kwargs)
-            except BaseException as error:
-                hooks.safely(note, self, error)
-                raise
-
-        return __call__
-
-    return _patch(convert_frame.ConvertFrameAssert, "__call__", wrap)
+    return watch(
+        convert_frame.ConvertFrameAssert.__call__, _observer(hooks, began=began, failed=failed),
+        before="observer.began(self)", failed="observer.failed(self)",
+    )  # fmt: skip
 
 
 def _stops(hooks: Hooks) -> Undo:
@@ -197,7 +189,8 @@ def _stops(hooks: Hooks) -> Undo:
         "TensorifyScalarRestartAnalysis",
     )
 
-    def stopped(translator: Any, error: BaseException) -> None:
+    def stopped(translator: Any) -> None:
+        error = sys.exc_info()[1]
         attempt = hooks.attempt()
         name = type(error).__name__
         if attempt is None or name in restarts:
@@ -214,26 +207,15 @@ def _stops(hooks: Hooks) -> Undo:
             error=id(error),
         ))  # fmt: skip
 
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
-                return original(self, *args, **kwargs)
-            except BaseException as error:
-                hooks.safely(stopped, self, error)
-                raise
-
-        return run
-
-    return _patch(symbolic_convert.InstructionTranslatorBase, "run", wrap)
+    run = symbolic_convert.InstructionTranslatorBase.run
+    return watch(run, _observer(hooks, stopped=stopped), failed="observer.stopped(self)")
 
 
 def _graph_ends(hooks: Hooks) -> Undo:
     """The end of each graph: why, at which instruction, and the flag in force there."""
     from torch._dynamo import output_graph
 
-    def ended(translator: Any, args: Any, kwargs: Any) -> None:
-        reason = kwargs.get("reason", args[0] if args else None)
+    def ended(translator: Any, reason: Any) -> None:
         code, attempt = translator.f_code, hooks.attempt()
         if attempt is not None:
             attempt.instructions = instructions_around(translator)
@@ -250,15 +232,8 @@ def _graph_ends(hooks: Hooks) -> Undo:
             compile_id=hooks.compile_id(),
         ))  # fmt: skip
 
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def compile_subgraph(self: Any, tx: Any, *args: Any, **kwargs: Any) -> Any:
-            hooks.safely(ended, tx, args, kwargs)
-            return original(self, tx, *args, **kwargs)
-
-        return compile_subgraph
-
-    return _patch(output_graph.OutputGraph, "compile_subgraph", wrap)
+    compile_subgraph = output_graph.OutputGraph.compile_subgraph
+    return watch(compile_subgraph, _observer(hooks, ended=ended), before="observer.ended(tx, reason)")
 
 
 def _resumes(hooks: Hooks) -> Undo:
@@ -270,8 +245,8 @@ def _resumes(hooks: Hooks) -> Undo:
     cache = resume_execution.ContinueExecutionCache
     names = list(inspect.signature(cache.generate).parameters)
 
-    def made(code: CodeType, args: Any, kwargs: Any, resume: CodeType) -> None:
-        given = {**dict(zip(names, (code, *args), strict=False)), **kwargs}
+    def made(resume: CodeType, code: CodeType, *further: Any) -> None:
+        given = dict(zip(names, (code, *further), strict=False))
         metadata = cache.generated_code_metadata
         original = metadata[code].code if code in metadata else code
         attempt = hooks.attempt()
@@ -286,20 +261,12 @@ def _resumes(hooks: Hooks) -> Undo:
             compile_id=hooks.compile_id(),
         ))  # fmt: skip
 
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def lookup(cls: Any, code: CodeType, *args: Any, **kwargs: Any) -> Any:
-            resume = original(cls, code, *args, **kwargs)
-            hooks.safely(made, code, args, kwargs, resume)
-            return resume
-
-        return lookup
-
-    return _patch(cache, "lookup", wrap)
+    observer = SimpleNamespace(made=_passing(hooks, made))
+    return watch(vars(cache)["lookup"].__func__, observer, returned="observer.made(result, code, lineno, init_offset, *key)")
 
 
 def _node_modules(hooks: Hooks) -> Undo:
-    """What the trace does not tell of a captured graph: the nn.Module that each node ran in, and what its symbols stand for."""
+    """What the trace does not hold of a captured graph: the nn.Module that each node ran in, and the values of its symbols."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
@@ -307,38 +274,25 @@ def _node_modules(hooks: Hooks) -> Undo:
         modules = {name: path for name, path in paths.items() if path}
         hooks.emit(schema.GraphCaptured(modules, symbol_sizes(gm.graph), compile_id=hooks.compile_id()))
 
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def call_user_compiler(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
-            hooks.safely(captured, gm)
-            return original(self, gm, *args, **kwargs)
-
-        return call_user_compiler
-
-    return _patch(output_graph.OutputGraph, "call_user_compiler", wrap)
+    call_user_compiler = output_graph.OutputGraph.call_user_compiler
+    return watch(call_user_compiler, _observer(hooks, captured=captured), before="observer.captured(gm)")
 
 
 def _entries(hooks: Hooks) -> Undo:
     """Which compiled functions are called: a cache hit leaves no other trace."""
     from torch._dynamo import eval_frame
 
-    def called(frame: Any) -> None:
-        function, name = entered_function(frame.f_locals.get("fn"))
+    def called(callback: Any) -> None:
+        if type(callback).__name__ != "CatchErrorsWrapper":
+            return  # torch.compiler.disable comes this way, too
+        caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
+        function, name, target = entered_function(caller.f_locals.get("fn"))
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType) and id(code) not in hooks.entered:
             hooks.entered[id(code)] = (code, function.__globals__)
-            hooks.emit(schema.CompiledCall(hooks.code(code), name))
+            hooks.emit(schema.CompiledCall(hooks.code(code), name, id(target)))
 
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def _callback_from_stance(*args: Any, **kwargs: Any) -> Any:
-            if args and type(args[0]).__name__ == "CatchErrorsWrapper":  # torch.compiler.disable comes this way, too
-                hooks.safely(called, sys._getframe(1))
-            return original(*args, **kwargs)
-
-        return _callback_from_stance
-
-    return _patch(eval_frame, "_callback_from_stance", wrap)
+    return watch(eval_frame._callback_from_stance, _observer(hooks, called=called), before="observer.called(callback)")
 
 
 POINTS: dict[str, Callable[[Hooks], Undo]] = {

@@ -16,7 +16,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from dynascope.compiler.events.schema import Code, Event, Paused, Stop
@@ -34,6 +34,9 @@ class Attempt:
     """A frame that Dynamo is being asked about, while it is."""
 
     code: Code
+    frame: FrameType
+    #: Python's frame around torch's own
+    caller: FrameType
     compile_id: str | None = None
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None

@@ -28,8 +28,13 @@ def inner_function(compiled: Any) -> Any:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether this is what `torch.compile` made of a function."""
-    return hasattr(function, ORIGINAL)
+    """Whether this is what `torch.compile` made of a function (`torch.compiler.disable` leaves the same mark)."""
+    return hasattr(function, ORIGINAL) and not is_disabled(function)
+
+
+def is_compiled_in_place(module: Any) -> bool:
+    """Whether `nn.Module.compile` has set this module's compiled call."""
+    return vars(module).get(_COMPILED_CALL) is not None
 
 
 def is_disabled(function: Any) -> bool:

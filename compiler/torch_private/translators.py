@@ -7,6 +7,7 @@ and never an error.
 from __future__ import annotations
 
 import sys
+from types import FrameType, MethodType
 from typing import Any
 
 from dynascope.compiler.events.schema import Error, Location, Position, Region, TracedCall
@@ -78,6 +79,22 @@ def summaries(stack: Any) -> list[Location]:
     ]
 
 
+def callers(frame: FrameType | None) -> list[Location]:
+    """A Python frame and those around it, outermost first, up to where another compile continues.
+
+    torch's own record of this leaves out more frames than it has of its own: the innermost callers, too.
+    """
+    entries: list[Location] = []
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.endswith("convert_frame.py"):
+            entries.clear()
+        else:
+            entries.append(Location(code.co_filename, frame.f_lineno or 0, code.co_name))
+        frame = frame.f_back
+    return entries[::-1]
+
+
 def without_traceback(make: Any) -> Any:
     """A break's text without Dynamo's own traceback after it: no report has that, and formatting it is a third of recording.
 
@@ -114,21 +131,31 @@ def describe(error: BaseException) -> Error:
     return Error(type(error).__name__, str(error), summaries(getattr(error, "real_stack", None)))
 
 
-def entered_function(function: Any) -> tuple[Any, str]:
-    """The Python function that Dynamo traces for what was compiled, and the user's name for it.
+def entered_function(function: Any) -> tuple[Any, str, Any]:
+    """What was compiled: the Python function that Dynamo traces, the user's name for it, and the user's object.
 
     A module's call is its `forward`; what has no frame of its own (a module of torch's, a builtin) torch wraps.
     """
-    module = getattr(function, "__self__", None)
-    if module is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
-        forward = getattr(module, "forward", function)  # of what is no nn.Module, the call itself
-        return getattr(forward, "__func__", forward), type(module).__name__
+    owner = getattr(function, "__self__", None)
+    if owner is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
+        forward = getattr(owner, "forward", function)  # of what is no nn.Module, the call itself
+        return getattr(forward, "__func__", forward), type(owner).__name__, owner
     code = getattr(function, "__code__", None)
     if code is not None and code.co_filename.endswith("external_utils.py"):
         for variable in {"fn", "func"} & set(code.co_freevars):  # torch's wrapper; that of error_on_graph_break has no name
             wrapped = undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents)
-            return function, str(getattr(wrapped, "__name__", type(wrapped).__name__))
-    return getattr(function, "__func__", function), str(getattr(function, "__name__", type(function).__name__))
+            return function, _callables_name(wrapped), getattr(wrapped, "__func__", wrapped)
+    inner = getattr(function, "__func__", function)
+    return inner, _callables_name(function), inner
+
+
+def _callables_name(function: Any) -> str:
+    """`f`, `Net.generate` of a bound method, the class of any other object."""
+    name = str(getattr(function, "__name__", type(function).__name__))
+    if not isinstance(function, MethodType):
+        return name
+    owner = function.__self__
+    return f"{(owner if isinstance(owner, type) else type(owner)).__name__}.{name}"
 
 
 def current_compile_id() -> str | None:

@@ -15,14 +15,15 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from IPython.core.error import UsageError
 
 from dynascope.cell.interrupts import interruptible
+from dynascope.shell import raw_cell, running_cell_number
 
-if TYPE_CHECKING:
-    from dynascope.regions.active import Controls
+#: how the code of a jump is called, with the name of the function that it stands in for (`selection.named`)
+JUMP = "<jump to {}>"
 
 Namespace = dict[str, Any]
 #: makes a statement's code from its syntax tree; the hook through which a rule rewrites it
@@ -31,6 +32,16 @@ Compile = Callable[[ast.AST, str], CodeType]
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 #: what sets its own scope: a walk over the cell's own statements stops here
 SCOPES = (*DEFINITIONS, ast.Lambda)
+
+
+class Regions(Protocol):
+    """The regions of a run, as the code of its cell needs them (`dynascope.regions.active`)."""
+
+    def compile(self, tree: ast.AST, make: Callable[[ast.AST], CodeType]) -> CodeType:
+        """The code of a tree of the cell with its regions in it; `make` compiles a tree."""
+
+    def around(self, statement: ast.stmt) -> contextlib.AbstractContextManager[None]:
+        """Sets every region around an expression of the cell, which cannot stand in a `with`."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class Cell:
     text: str
     statements: list[ast.stmt]
     #: the regions of this run, where it has any
-    controls: Controls | None = None
+    regions: Regions | None = None
 
     @property
     def last_expression(self) -> ast.Expr | None:
@@ -80,7 +91,7 @@ def read_expression(shell: Any, expression: str, magic: str) -> Cell:
 
 def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
     # Under the raw text of the cell, a kernel's debugger finds its breakpoints too.
-    number = shell.displayhook.prompt_count  # of the running cell: execution_count is one ahead in IPython 9
+    number = running_cell_number(shell)
     file = shell.compile.cache(text, number, raw_code=raw)
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename=file))
     if not tree.body:
@@ -94,13 +105,7 @@ def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
 def reread(shell: Any, cell: Cell) -> Cell:
     """The same cell parsed anew, to be run again: running it may have changed its syntax tree."""
     tree = shell.transform_ast(shell.compile.ast_parse(cell.text, filename=cell.file))
-    return replace(cell, statements=tree.body, controls=None)
-
-
-def raw_cell(shell: Any) -> str:
-    """The running cell as the user wrote it; "" where it is not known."""
-    history = getattr(shell.history_manager, "input_hist_raw", None)
-    return history[-1] if history else ""
+    return replace(cell, statements=tree.body, regions=None)
 
 
 def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, list[str]]:
@@ -191,7 +196,7 @@ def run_statements(
     for statement in cell.statements:
         if statement is cell.last_expression:
             code = make(ast.Expression(body=cell.last_expression.value), "eval")
-            with cell.controls.around(statement) if cell.controls else contextlib.nullcontext():
+            with cell.regions.around(statement) if cell.regions else contextlib.nullcontext():
                 value = run_code(shell, code)
         else:
             run_code(shell, make(ast.Module(body=[statement], type_ignores=[]), "exec"))
@@ -207,7 +212,7 @@ def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:
         code: CodeType = shell.compile(tree, cell.file, mode)
         return code
 
-    return made(tree) if cell.controls is None else cell.controls.compile(tree, made)
+    return made(tree) if cell.regions is None else cell.regions.compile(tree, made)
 
 
 def run_code(shell: Any, code: CodeType) -> Any:

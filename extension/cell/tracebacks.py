@@ -15,8 +15,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from dynascope.cell.source import JUMP
 from dynascope.compiler.source.code import STATEMENTS
-from dynascope.selection.named import is_jump
 
 _PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -133,7 +133,7 @@ def _arguments(code: CodeType) -> str:
 
 
 def _is_ours(trace: TracebackType) -> bool:
-    return _package(trace) == "dynascope" or is_jump(trace.tb_frame.f_code)
+    return _package(trace) == "dynascope" or trace.tb_frame.f_code.co_name.startswith(JUMP.split("{", 1)[0])
 
 
 def _is_plumbing(trace: TracebackType) -> bool:

@@ -45,16 +45,11 @@ class Progress:
 def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, parallel: int = 1) -> int:
     """Run every page in `paths`; 0 where all passed, 1 where one failed.
 
-    Raises UsageError (one line) where a path holds no page.
+    Raises PageError (one line) where a path holds no page.
     """
-    from dynascope.cli import FAILED, UsageError
-
-    try:
-        pages = find(paths)
-    except PageError as error:
-        raise UsageError(str(error)) from None
+    pages = find(paths)
     if not pages:
-        raise UsageError(f"no .ipynb and no MyST page in {', '.join(map(str, paths))}")
+        raise PageError(f"no .ipynb and no MyST page in {', '.join(map(str, paths))}")
     start = time.monotonic()
     progress = Progress(len(pages))
 
@@ -83,7 +78,7 @@ def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, par
         for problem in results[page].problems:
             print(f"\n{problem}")
     print(f"\n{_counts(list(results.values()), update)} in {time.monotonic() - start:.1f} s")
-    return 0 if all(r.ok for r in results.values()) else FAILED
+    return 0 if all(r.ok for r in results.values()) else 1
 
 
 def _counts(results: list[Result], update: bool) -> str:

@@ -1,7 +1,6 @@
 """What of a cell's outputs a docs test compares: the shape of its reports, and whether it raised.
 
-A report's static output carries a small JSON beside the picture (mime type `MIME`): the counts of the
-summary and, for each graph break, its type, line and outcome.  Text, values and times are not compared.
+Of a report that is its outline (`compiler.report.outline`).  Text, values and times are not compared.
 `compare` is pure: stored and new outputs in, differences out.
 """
 
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.report import plural
+from dynascope.compiler.report.outline import MIME
 
-MIME = "application/vnd.dynascope.report+json"
 #: raised by `--expect`: what an author wrote down did not hold, so no tag permits it
 NEVER_PERMITTED = ("ExpectationError", "ExpectationFailed")
 #: IPython prints this one instead of sending an error
@@ -27,14 +26,6 @@ class Difference:
     what: str
     detail: str = ""
     line: int | None = None
-
-
-def outline(report: dict[str, Any]) -> dict[str, Any]:
-    """The structure of a report (as `Report.to_dict` gives it): what goes under `MIME`."""
-    summary = {k: v for k, v in report.get("summary", {}).items() if isinstance(v, int)}
-    breaks = [{name: b.get(name) for name in ("type", "line", "outcome")} for b in report.get("breaks", [])]
-    torch = str((report.get("versions") or {}).get("torch") or "").partition("+")[0]
-    return {"summary": summary, "breaks": breaks, **({"torch": torch} if torch else {})}
 
 
 def structures(outputs: Iterable[Any]) -> list[dict[str, Any]]:

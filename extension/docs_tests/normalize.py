@@ -13,7 +13,7 @@ import re
 from collections.abc import Set
 from typing import Any
 
-from dynascope.docs_tests.compare import MIME
+from dynascope.compiler.report.outline import MIME
 from dynascope.docs_tests.pages import tags_of
 
 VIEW = "application/vnd.jupyter.widget-view+json"

@@ -10,11 +10,12 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand, output_can_be_silenced
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from dynascope.cell.source import Cell, raw_cell, read_cell, read_expression
+from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.settings import Settings
-from dynascope.magics.options import OBSERVE, config_traits, describe_defaults, settings_from, with_arguments
-from dynascope.runs.cell_run import Run
+from dynascope.magics.options import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
+from dynascope.runs.cell_run import CellRun
+from dynascope.shell import raw_cell
 
 
 @magics_class
@@ -43,8 +44,10 @@ class DynascopeMagics(Magics):
         defaults = self.defaults()
         settings = settings_from(arguments, defaults)
         parsed = self._read(cell, expression, name, line)
-        command = f"{name} {line}".rstrip()
-        return Run(self.shell, parsed, settings, command=command, defaults=defaults, raw=raw_cell(self.shell))()
+        return CellRun(
+            self.shell, parsed, settings, command=f"{name} {line}".rstrip(),
+            command_line=lambda other: command_line(name, other, defaults), raw=raw_cell(self.shell),
+        )()  # fmt: skip
 
     @output_can_be_silenced
     @no_var_expand
@@ -64,7 +67,7 @@ class DynascopeMagics(Magics):
         arguments, expression = self._parse(self.run_observe, line, cell)
         settings = settings_from(arguments, self.defaults())
         parsed = self._read(cell, expression, name, line)
-        return Run(self.shell, parsed, settings, compiles=False, fresh=arguments.fresh)()
+        return CellRun(self.shell, parsed, settings, compiles=False, retraces=arguments.fresh)()
 
     @line_magic("compile_defaults")  # type: ignore[arg-type]  # IPython types it for functions only
     def show_defaults(self, line: str = "") -> None:

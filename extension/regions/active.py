@@ -13,6 +13,7 @@ import __future__
 
 import ast
 import contextlib
+import functools
 import gc
 import inspect
 import linecache
@@ -26,9 +27,10 @@ from IPython.core.error import UsageError
 from dynascope.cell.source import Cell, own_statements
 from dynascope.compiler.assembly.annotate import DEFAULT_REGIONS
 from dynascope.compiler.driver.regions import Region, parse_regions, region
-from dynascope.compiler.events.schema import Event
 from dynascope.compiler.patching import own, put
+from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
+from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import first_line, nested_code
 from dynascope.compiler.source.lines import label
 from dynascope.compiler.torch_private import caches, marks
@@ -40,13 +42,13 @@ for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
 
 
-class Controls:
+class ActiveRegions:
     """The regions of one run; making it raises UsageError, in one line, where one of them cannot be."""
 
-    def __init__(self, shell: Any, cell: Cell, texts: list[str]) -> None:
-        self.shell, self.cell = shell, cell
+    def __init__(self, shell: Any, cell: Cell, settings: Settings) -> None:
+        self.shell, self.cell, self.settings = shell, cell, settings
         try:
-            self.regions = parse_regions(texts)
+            self.regions = parse_regions(settings.region)
         except ValueError as error:
             raise UsageError(str(error)) from None
         self.eager = Eager()
@@ -201,15 +203,27 @@ class Controls:
     # -- on and off -----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def __call__(self, events: list[Event]) -> Iterator[None]:
-        """All regions in force; `events` is what the run records."""
-        self.eager.events = events
+    def installed(self, recording: Recording) -> Iterator[None]:
+        """Sets all regions for the duration."""
+        self.eager.events = recording.events
         try:
             with installed(self.eager):
                 self.install()
                 yield
         finally:
             self.restore()
+
+    def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+        """An entry point that, called in a region of the cell's own statements, leaves the region's flag in force."""
+        if not self.places or self.settings.error_on_graph_break is None or self.settings.fullgraph:
+            return made
+        inheriting = plain()
+
+        @functools.wraps(made)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return (inheriting if self.eager.depth else made)(*args, **kwargs)
+
+        return call
 
     def install(self) -> None:
         for owner, name, _, made in self._patches:
@@ -236,8 +250,9 @@ class Controls:
 
     # -- afterwards -----------------------------------------------------------------------------------
 
-    def tell(self, report: Report, fullgraph: bool) -> None:
+    def annotate(self, report: Report) -> None:
         """Name the regions in the report as the user wrote them, and say which had no effect."""
+        fullgraph = self.settings.fullgraph
         names = {f"{label(self.cell.file, self.cell.number)}:{line}": p.region for p in self.places for line in p.lines}
         cells = {f.file: f.cell for f in report.frames} | {b.file: b.cell for b in report.breaks}
         names |= {f"{label(file, cells.get(file))}:{line}": found for (file, line), found in self._elsewhere.items()}

@@ -3,16 +3,20 @@
 In a notebook: first an empty slot for the static picture, then the live view, both before the code runs;
 both are filled at the end.  The static picture stays in the saved notebook, where no kernel is.  In a
 terminal and under `%%capture` there is one display, at the end, because an update would print again there.
+A report that cannot be shown is one line that says so: the cell ends as it would without a view.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dynascope.compiler.report import Report
-from dynascope.docs_tests.compare import MIME, outline
+from dynascope.compiler.report.outline import MIME, outline
+from dynascope.shell import cell_id, is_captured, is_kernel, is_live, request_id
+from dynascope.widgets.guarded import guarded
 
 #: at most so many progress messages a second go to the browser
 _PER_SECOND = 10
@@ -43,7 +47,7 @@ class Display:
             self.view.progress({"frames": 0, "graphs": 0, "breaks": 0, "seconds": 0.0})
             self._grow_at = time.monotonic() + _GROW_EVERY
             return
-        if not _is_live(self.shell) or self.kind in ("none", "text"):
+        if not is_live(self.shell) or self.kind in ("none", "text"):
             return
         from IPython.display import display
 
@@ -68,20 +72,39 @@ class Display:
             self._told = now
             self.view.progress(state)
             if self.so_far is not None and now >= self._grow_at:
-                self.view.show(self.so_far())
+                guarded("The report so far", partial(self._grow, self.so_far), self._stop_growing)
                 took = time.monotonic() - now
                 self._grow_at = now + took + max(_GROW_EVERY, took / _GROW_SHARE)
 
+    def _grow(self, so_far: Callable[[], Report]) -> None:
+        self.view.show(so_far())
+
+    def _stop_growing(self, why: str) -> None:
+        """What cannot be drawn half way is shown at the end, or what is wrong with it."""
+        self.so_far = None
+
     def finish(self, report: Report) -> None:
         """Show the report."""
-        if self.kind == "none":
-            return
+        if self.kind != "none":
+            guarded("This report", lambda: self._show(report), self._say_why)
+
+    def _say_why(self, why: str) -> None:
+        """One line in place of the report."""
+        text = f"{why}; it is kept: dynascope.last()"
+        if self.view is not None:
+            self.view.busy = False
+            self.view.message(text, "error")
+        self._put({"text/plain": text})
+
+    def _show(self, report: Report) -> None:
         if self.view is not None:
             with self.view.hold_sync():
                 self.view.busy = False
                 self.view.show(report)
                 self.view.settings = self.view.content["settings"]
-        bundle = self._bundle(report)
+        self._put(self._bundle(report))
+
+    def _put(self, bundle: dict[str, Any]) -> None:
         if self._slot is not None:
             self._slot.update(bundle, raw=True)
             return
@@ -97,15 +120,15 @@ class Display:
         from dynascope.widgets.render.static_output import to_mimebundle
 
         # the structure is what a docs test compares; nothing shows it
-        return {**to_mimebundle(report, self.view and self.view.content), MIME: outline(report.to_dict())}
+        structure = guarded("The structure", lambda: {MIME: outline(report.to_dict())}, lambda why: {})
+        return {**to_mimebundle(report, self.view and self.view.content), **structure}
 
 
 def _replace_views(shell: Any, view: Any) -> None:
     """Close the views that this cell's earlier runs left: they show nowhere any more, but the kernel would keep them."""
-    request, cell = shell.get_parent(), cell_id(shell)
+    this, cell = request_id(shell), cell_id(shell)
     if cell is None:
         return
-    this = str(request.get("header", {}).get("msg_id", ""))
     run, views = _views.get(cell, (this, []))
     if run != this:
         for old in views:
@@ -114,30 +137,9 @@ def _replace_views(shell: Any, view: Any) -> None:
     _views[cell] = (this, [*views, view])
 
 
-def cell_id(shell: Any) -> str | None:
-    """The id of the cell that runs, as the notebook's own front end names it; not every one does."""
-    cell = shell.get_parent().get("metadata", {}).get("cellId") if _is_kernel(shell) else None
-    return cell if isinstance(cell, str) else None
-
-
 def _kind(shell: Any, view: str) -> str:
     if view == "auto":
-        return "widget" if _is_live(shell) else "static" if _is_kernel(shell) or _is_captured(shell) else "text"
-    if view == "widget" and not _is_live(shell):
-        return "static" if _is_kernel(shell) or _is_captured(shell) else "text"
+        return "widget" if is_live(shell) else "static" if is_kernel(shell) or is_captured(shell) else "text"
+    if view == "widget" and not is_live(shell):
+        return "static" if is_kernel(shell) or is_captured(shell) else "text"
     return view
-
-
-def _is_kernel(shell: Any) -> bool:
-    return getattr(shell, "kernel", None) is not None
-
-
-def _is_captured(shell: Any) -> bool:
-    from IPython.core.displaypub import CapturingDisplayPublisher
-
-    return isinstance(shell.display_pub, CapturingDisplayPublisher)
-
-
-def _is_live(shell: Any) -> bool:
-    """Whether a display can be updated: in a notebook, and not captured."""
-    return _is_kernel(shell) and not _is_captured(shell)

@@ -7,9 +7,8 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from dynascope.cell.interrupts import interruptible
-from dynascope.compiler.profile.inputs import try_inputs, wrong_with
-from dynascope.selection.definitions import did_you_mean
+from dynascope.compiler.profile.inputs import wrong_with
+from dynascope.compiler.validate import did_you_mean
 
 
 def check_inputs(name: str, namespace: dict[str, Any], bound: set[str], *, takes_inputs: bool) -> None:
@@ -27,10 +26,12 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: set[str], *, takes
         raise UsageError(f"--inputs {name}: {wrong}")
 
 
-def tried_inputs(name: str, namespace: dict[str, Any], last: Any, calls: int, notes: list[str]) -> Any:
-    """What each input gave; None, and a note, where there was nothing to give or nobody to take it."""
+def inputs_named(name: str | None, namespace: dict[str, Any], notes: list[str]) -> Any:
+    """The list that the name stands for now that the cell has run; None where there is none, with a note that says why."""
+    if name is None:
+        return None
     wrong = wrong_with(namespace.get(name))
-    tried = None if wrong else interruptible(last.quietly, try_inputs, namespace[name], calls)
-    if tried is None:
-        notes.append(f"--inputs {name}: {wrong or 'not given to anything, no compiled function was called'}")
-    return tried
+    if wrong is None:
+        return namespace[name]
+    notes.append(f"--inputs {name}: {wrong}")
+    return None

@@ -16,20 +16,17 @@ import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from IPython.core.error import UsageError
 
-from dynascope.cell import source as cells
 from dynascope.cell import tracebacks
 from dynascope.cell.source import Cell, own_nodes
+from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
-from dynascope.magics.options import command_line
-from dynascope.runs.display import Display, cell_id
+from dynascope.runs.display import Display
 from dynascope.runs.rerun_output import Output
-
-if TYPE_CHECKING:
-    from dynascope.runs.cell_run import Run
+from dynascope.shell import cell_id, event_loop, hear_at_once
 
 #: what a view may change
 CHANGEABLE = ("fullgraph", "error_on_graph_break", "backend", "dynamic", "device", "mode", "nested_graph_breaks")
@@ -42,12 +39,28 @@ _queued: Controller | None = None
 _running: Controller | None = None
 
 
+class Rerunnable(Protocol):
+    """A finished run of a cell, as its view's buttons need it."""
+
+    shell: Any
+    cell: Cell
+    settings: Settings
+    raw: str
+    report: Report | None
+
+    def __call__(self) -> Any:
+        """Runs; returns the value of the cell's last expression."""
+
+    def again(self, settings: Settings, display: Display) -> Rerunnable:
+        """The run that repeats this one with these settings, in the same view."""
+
+
 def can_run_again(shell: Any) -> bool:
     """Whether a button can run code here: in a kernel, whose event loop calls us when the cell is over."""
-    return getattr(getattr(shell, "kernel", None), "io_loop", None) is not None
+    return event_loop(shell) is not None
 
 
-def attach(run: Run, display: Display) -> None:
+def attach(run: Rerunnable, display: Display) -> None:
     """Make the buttons of the run's view work; a rerun's view has them already."""
     view = display.view
     controller = getattr(view, "controller", None)
@@ -63,16 +76,6 @@ def attach(run: Run, display: Display) -> None:
     controller.run = run
 
 
-def hear_at_once(view: Any) -> None:
-    """Have a click heard where the front end sends it, a subshell if there is one, also while a cell runs.
-
-    ipykernel 7.4 hands all messages of a widget to the shell that last wrote to it: most often the one that is busy.
-    """
-    comm = getattr(view, "comm", None)
-    if comm is not None and hasattr(comm, "_reply_subshell_for"):
-        comm._reply_subshell_for = lambda data, asked: asked
-
-
 def devices() -> list[str]:
     """On which devices a graph can be run here."""
     import torch
@@ -84,7 +87,7 @@ def devices() -> list[str]:
 class Controller:
     """Hears one view's requests."""
 
-    def __init__(self, run: Run, display: Display, cell: str | None) -> None:
+    def __init__(self, run: Rerunnable, display: Display, cell: str | None) -> None:
         self.run = run
         self.display = display
         self.cell_id = cell
@@ -118,16 +121,16 @@ class Controller:
         self.view.busy = True
         self.view.message("queued: runs when the kernel is free")
         try:
-            self.run.shell.kernel.io_loop.add_callback(self.start, work)
+            event_loop(self.run.shell).add_callback(self.start, work)
         except BaseException:
             _queued = None
             raise
 
     def _stop(self) -> None:
         global _queued
-        if _running is not None:
+        if _running is self:
             os.kill(os.getpid(), signal.SIGINT)
-        elif _queued is not None:
+        elif _queued is self:
             _queued = None
             self.view.busy = False
             self.view.message("taken back: nothing was run")
@@ -213,22 +216,15 @@ class Controller:
             self._run_cell(settings, output)
 
     def _run_cell(self, settings: Settings, output: Output) -> None:
-        from dynascope.runs.cell_run import Run
-
-        old = self.run
+        shell = self.run.shell
         try:
-            new = Run(
-                old.shell, cells.reread(old.shell, old.cell), settings,
-                command=command_line(old.command.split(" ", 1)[0], settings, old.defaults), defaults=old.defaults,
-                display=self.display, key=old.key,
-            )  # fmt: skip
-            output.value(old.shell, new())
+            output.value(shell, self.run.again(settings, self.display)())
         except UsageError as error:
             self.view.message(str(error), "error")
         except KeyboardInterrupt:
             self.view.message("interrupted", "warning")
         except Exception as error:
-            output.error(tracebacks.as_text(old.shell, error))
+            output.error(tracebacks.as_text(shell, error))
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@ is defined has a meaning of its own that compiling would change, and stays as it
 from __future__ import annotations
 
 import ast
-import difflib
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dynascope.cell.source import Cell, Namespace, own_nodes, own_statements
+from dynascope.compiler.torch_private import marks
 
 _REGION_DECORATORS = ("error_on_graph_break", "region")
 
@@ -50,7 +50,10 @@ def bound_names(cell: Cell) -> set[str]:
 
 
 def why_nothing_ran(cell: Cell, found: list[Definition], namespace: Namespace) -> list[str]:
-    """What to say, with the cure, where the cell's own statements have called no entry point; `namespace` as it is now."""
+    """What to say, with the cure, where the cell has called nothing compiled; `namespace` as it is now."""
+    own = next((d.name for d in found if marks.is_compiled(namespace.get(d.name))), None)
+    if own is not None:  # by the cell's own torch.compile
+        return [f"the cell calls none of its compiled functions, so nothing was compiled: add a call, {own}(...), to the cell."]
     nodes = {id(d.node) for d in found}
     others = [s for s in cell.statements if id(s) not in nodes and not isinstance(s, (ast.Import, ast.ImportFrom))]
     decorators = {n.id for d in found for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
@@ -97,12 +100,6 @@ def names_bound_by(node: ast.AST) -> list[str]:
     if isinstance(node, ast.MatchMapping):
         return [node.rest] if node.rest else []
     return []
-
-
-def did_you_mean(name: str, candidates: Any) -> str:
-    """`` (did you mean block?)``, or nothing."""
-    close = difflib.get_close_matches(name, [c for c in candidates if isinstance(c, str) and not c.startswith("_")], n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def dotted(node: ast.AST) -> str | None:

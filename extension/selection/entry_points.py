@@ -27,8 +27,8 @@ Freshen = Callable[[Any], None]
 class Entries:
     """Answers what to call in place of an object that the cell calls."""
 
-    def __init__(self, found: Iterable[Definition], enter: Callable[[Any], Any], freshen: Freshen) -> None:
-        """`enter` makes the compiled entry point of a target; `freshen` makes a function new to the compiler."""
+    def __init__(self, found: Iterable[Definition], enter: Callable[[Any, str], Any], freshen: Freshen) -> None:
+        """`enter` makes the compiled entry point of a target with this name; `freshen` makes a function new to the compiler."""
         wanted = [d for d in found if d.refused is None]
         self._functions = {(d.name, _first_line(d.node)) for d in wanted if d.kind == "function"}
         self._classes = {(d.name, _first_line(d.node)) for d in wanted if d.kind == "module"}
@@ -111,6 +111,8 @@ class Entries:
                 return callee
             return self._entry(name, callee, callee.__self__, callee.__func__)
         if not isinstance(callee, type) and _is_module(callee):
+            if marks.is_compiled_in_place(callee):
+                return callee  # the user's `model.compile()`, with settings of its own
             self.learn(kind)
             forward = getattr(kind, "forward", None)
             known = self._known.get(id(forward))
@@ -130,7 +132,7 @@ class Entries:
             self.called.append(name)
         key = (id(parts[0]), id(parts[-1]))
         if key not in self._made:
-            self._made[key] = (parts, self._enter(callee))
+            self._made[key] = (parts, self._enter(callee, name))
         return self._made[key][1]
 
     def plain(self, entry: Any) -> Any:
@@ -177,7 +179,7 @@ def _with_constant(code: CodeType, value: Any) -> CodeType:
     return code.replace(co_consts=constants)
 
 
-def _unchanged(target: Any) -> Any:
+def _unchanged(target: Any, name: str = "") -> Any:
     return target
 
 

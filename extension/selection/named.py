@@ -20,9 +20,9 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from dynascope.cell.source import Namespace
+from dynascope.cell.source import JUMP, Namespace
 from dynascope.compiler.torch_private import marks
-from dynascope.selection.definitions import did_you_mean
+from dynascope.compiler.validate import did_you_mean
 
 _MARK = "\0dynascope.jump"
 _ABSENT = object()
@@ -220,11 +220,6 @@ def plain_in_compiled_code(targets: Targets) -> contextlib.AbstractContextManage
     return marks.around_compiled_code(targets.off, targets.on)
 
 
-def is_jump(code: CodeType) -> bool:
-    """Whether this code, which bears the user's file and line, is a jump."""
-    return any(type(c) is _Function for c in code.co_consts)
-
-
 def _jump_code(code: CodeType, jump: _Function) -> CodeType:
     """Code with the signature and the number of closure cells of `code` that hands its arguments to `jump`."""
     names = list(code.co_varnames)
@@ -258,5 +253,5 @@ def _jump_code(code: CodeType, jump: _Function) -> CodeType:
         co_consts=constants,
         co_filename=code.co_filename,
         co_firstlineno=code.co_firstlineno,
-        co_name=f"<jump to {code.co_name}>",
+        co_name=JUMP.format(code.co_name),
     )

@@ -147,7 +147,7 @@ def run(shell: Any, cell: Cell, enter: Callable[[Any], Any]) -> Any:
         for statement in part.statements:
             if statement is result:
                 code = compile_tree(shell, cell, ast.Expression(body=result.value), "eval")
-                with cell.controls.around(statement) if cell.controls else contextlib.nullcontext():
+                with cell.regions.around(statement) if cell.regions else contextlib.nullcontext():
                     value = run_code(shell, code)
             else:
                 run_code(shell, compile_tree(shell, cell, ast.Module(body=[statement], type_ignores=[]), "exec"))

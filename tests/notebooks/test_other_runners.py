@@ -98,7 +98,7 @@ class Kernel:
 def kernel() -> Iterator[Kernel]:
     made = Kernel()
     made.run("%load_ext dynascope\n%config DynascopeMagics.backend = 'eager'\nimport torch, dynascope, time\nruns = []")
-    made.run("from dynascope import rerun\ndef view(): return next(iter(rerun._views))")
+    made.run("from dynascope.runs import rerun\ndef view(): return next(iter(rerun._views))")
     yield made
     made.client.stop_channels()
     made.manager.shutdown_kernel(now=True)

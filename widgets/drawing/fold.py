@@ -57,7 +57,7 @@ def _key(frame: Frame) -> tuple[str, bool]:
 
 
 def _weight(frame: Frame) -> int:
-    if frame.status in ("failed", "skipped"):
+    if frame.status in ("failed", "skipped", "unfinished"):
         return 0
     if frame.recompile_of:
         return 1

@@ -1,7 +1,8 @@
 """Where the nodes of an FX graph stand; of a large one its folds, each with what it holds.
 
 Promises: up to `DRAWN` nodes are drawn as they are; more are drawn folded, fold in fold where that is needed, and come
-along laid out, so that a fold opens where no kernel is.  Linear in the number of nodes.
+along laid out, so that a fold opens where no kernel is.  Every read is an arrow, but of inputs that many folds read one
+is drawn, and the others are counted.  Linear in the number of nodes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ HEIGHT = 28.0
 TALLER = 40.0
 NARROWEST, WIDEST = 60.0, 190.0
 FOLD_NARROWEST, FOLD_WIDEST = 90.0, 260.0
+#: more folds that read one fold of inputs are counted: parameters go everywhere, and their arrows would hide all others
+READERS = 4
 #: pixels: what is higher stands in columns, as many as this is wide
 TALL, ROOM = 420.0, 740.0
 
@@ -32,7 +35,10 @@ _INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
 
 @dataclass(frozen=True)
 class FxDrawing:
-    """All nodes of one graph; `modules` and `seconds` (0 where it was not run) are those of each node."""
+    """All nodes of one graph, which read nodes above them only.
+
+    `modules` and `seconds` (0 where it was not run) are those of each node.
+    """
 
     nodes: list[FxNode]
     modules: Sequence[str | None]
@@ -70,7 +76,9 @@ class FxDrawing:
         runs = fx_folds(self.modules[run.first : run.end], nodes, run.first)
         fold_of = [i for i, r in enumerate(runs) for _ in range(r.count)]
         reads = ((source - run.first, i) for i, node in enumerate(nodes) for source in node["reads"])
-        joined = {(fold_of[source], fold_of[i]) for source, i in reads if source >= 0}
+        joined = {(fold_of[source], fold_of[i]) for source, i in reads if source >= 0 and fold_of[source] != fold_of[i]}
+        readers = [sorted(b for a, b in joined if a == i) if self._holds_inputs(r) else [] for i, r in enumerate(runs)]
+        joined -= {(i, b) for i, found in enumerate(readers) if len(found) > READERS for b in found[1:]}
         taken = [sum(self.seconds[r.first : r.end]) for r in runs]
         folds: list[FxFold] = []
         titles, notes, boxes = [], [], []
@@ -78,14 +86,19 @@ class FxDrawing:
             folds.append({"name": r.name, "first": r.first, "count": r.count, "inside": self._drawn(r)})
             titles.append(cut(r.name, FOLD_WIDEST - 38, 12))
             notes.append(f"{r.count:,} {'node' if r.count == 1 else 'nodes'}")
+            if len(readers[i]) > READERS:
+                notes[i] += f" · read by {len(readers[i])} parts"
             if taken[i] > 0:
                 folds[i]["heat"] = round(100 * taken[i] / max(taken))
                 notes[i] += f" · {time_text(taken[i])}"
             wide = max(text_width(titles[i], 12), text_width(notes[i], 10, mono=True)) + 38
             boxes.append(lay.Box(f"n{i}", min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
-        picture = _placed(run, boxes, [pair for pair in sorted(joined) if pair[0] < pair[1]], titles, notes)
+        picture = _placed(run, boxes, sorted(joined), titles, notes)
         picture["folds"] = folds
         return picture
+
+    def _holds_inputs(self, run: FxRun) -> bool:
+        return all(node["kind"] in ("input", "param") for node in self.nodes[run.first : run.end])
 
 
 def _title(node: FxNode) -> str:

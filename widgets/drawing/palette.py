@@ -21,11 +21,13 @@ LIGHT: Final = {
     "bg": "#ffffff", "panel": "#f7f8fa", "ink": "#1b1f24", "soft": "#59626d", "line": "#ccd2da", "accent": "#0757b8",
     "break": "#a83803", "break-tint": "#fdeee6", "skip": "#5f6873", "skip-tint": "#eceef1", "good": "#1a7038",
     "error": "#b3141f", "error-tint": "#fdeaea", "heat": "#ffb52e",
+    "open": "#566500", "open-tint": "#f2f6d8",
 }  # fmt: skip
 DARK: Final = {
     "bg": "#111418", "panel": "#181c22", "ink": "#e6e9ee", "soft": "#a3adb8", "line": "#414a55", "accent": "#77b8ff",
     "break": "#ff9a66", "break-tint": "#392014", "skip": "#a0a9b4", "skip-tint": "#242a31", "good": "#5fd38a",
     "error": "#ff8d8d", "error-tint": "#3b191b", "heat": "#8f4a00",
+    "open": "#b9cf52", "open-tint": "#22280f",
 }  # fmt: skip
 
 

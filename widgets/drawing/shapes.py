@@ -69,6 +69,8 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
         lines.append("runs eagerly: " + _brief(frame.reason))
     elif frame.status == "failed" and not breaks:
         lines.append(frame.reason or "could not be compiled")
+    elif frame.status == "unfinished":
+        lines.append(frame.reason or "the end of this compile is not known")
     elif frame.status == "cached":
         lines.append("compiled before this recording")
     elif frame.status == "compiled" and frame.reason:

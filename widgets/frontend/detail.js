@@ -104,7 +104,7 @@ export function detailView(ctx) {
   }
 
   function switches(detail) {
-    if (!ctx.canRun() || !detail.target || !["break", "function", "skipped", "failed", "statements"].includes(detail.kind)) return null;
+    if (!ctx.canRun() || !detail.target || !["break", "function", "skipped", "failed", "unfinished", "statements"].includes(detail.kind)) return null;
     const where = detail.kind === "break" ? "here" : "in this function";
     const box = h("div", { cls: "dyn-switches", role: "group", "aria-label": `error_on_graph_break ${where}` });
     for (const [set, word] of [["allow", "Allow"], ["error", "Error"]]) {

@@ -137,7 +137,7 @@ function fxPicture(drawing, nodes, point, name, open, changed) {
     event.stopPropagation();
   });
   draw();
-  requestAnimationFrame(() => { pane.scrollLeft = (pane.scrollWidth - pane.clientWidth) / 2; });
+  requestAnimationFrame(() => { pane.scrollLeft = shown[0].x + (shown[0].w - pane.clientWidth) / 2; }); // it starts where the graph does
   return { pane, fold() { open.clear(); draw(); } };
 }
 

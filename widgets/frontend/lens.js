@@ -4,7 +4,7 @@ import { h, lamp, reveal, roving } from "./dom.js";
 import { tokenize, withMarks } from "./tokens.js";
 
 const TONES = 6;
-const NOTES = { skipped: "skipped", failed: "failed", empty: "empty" };
+const NOTES = { skipped: "skipped", failed: "failed", empty: "empty", unfinished: "unfinished" };
 
 export function paintCode(box, text, marks = [], open = "") {
   const painted = tokenize(text, open);
@@ -22,7 +22,7 @@ function badge(line) {
   const graphs = line.graphs || [];
   for (const n of graphs.slice(0, line.marks || graphs.length > 2 ? 1 : 2)) put(String(n), `dyn-b-g${n % TONES}`);
   if (graphs.length > 2) put("+" + (graphs.length - 1), "dyn-b-more");
-  if (!line.marks && !graphs.length && line.state && line.state !== "empty") put("–", "dyn-b-skip");
+  if (!line.marks && !graphs.length && line.state && line.state !== "empty") put(line.state === "unfinished" ? "…" : "–", "dyn-b-skip");
   return box;
 }
 

@@ -60,7 +60,7 @@ export function drawPicture(picture, name) {
     ...picture.arrows.filter((a) => a.label).map((a) => s("text", { cls: "dyn-label", x: a.at[0], y: a.at[1], text: a.label })));
 }
 
-const LEGEND = [["graph", "graph"], ["break", "graph break"], ["allowed", "allowed break"], ["compiled", "frame"], ["recompile", "compiled again"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"], ["allow", "region: breaks allowed"], ["error", "region: breaks are errors"]];
+const LEGEND = [["graph", "graph"], ["break", "graph break"], ["allowed", "allowed break"], ["compiled", "frame"], ["recompile", "compiled again"], ["skipped", "skipped frame"], ["failed", "failed frame"], ["cached", "cached frame"], ["unfinished", "unfinished frame"], ["fold", "folded"], ["empty", "empty frame"], ["hits", "same break, met again"], ["allow", "region: breaks allowed"], ["error", "region: breaks are errors"]];
 
 export function splitView(select, enter) {
   const pane = h("div", { cls: "dyn-pane", tabindex: "-1" });

@@ -1,7 +1,8 @@
 """`view_model(report)`: the one JSON-ready model that picture, widget and page are made from.
 
 Promises: pure data (no object of the report is shared), every text safe to show, the same for the same
-report; graphs are numbered 0, 1, 2, ... in the order in which they were captured; breaks come first.
+report; graphs are numbered 0, 1, 2, ... in the order in which they were captured; breaks come first; a part that
+cannot be drawn is left empty, and a note says so.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 from dynascope.compiler.report import Break, Report, headline, plural
 from dynascope.widgets.drawing.shapes import break_code
 from dynascope.widgets.drawing.split_graph import split_picture
+from dynascope.widgets.guarded import Parts, guarded
 from dynascope.widgets.labels.advice import outcome_words
 from dynascope.widgets.labels.words import Places, printable, shorten
-from dynascope.widgets.model.details import break_target, details
+from dynascope.widgets.model.details import break_target, details, not_drawn
 from dynascope.widgets.model.fold_details import fold_details
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.timeline import cost_text, timeline
-from dynascope.widgets.wire import Chip, Row, ViewModel
+from dynascope.widgets.wire import Chip, Detail, Picture, Row, ViewModel
 
 #: of this model; the browser's side refuses another one
 MODEL_SCHEMA = 1
@@ -24,18 +26,48 @@ _RANK = {"raised": 0, "skipped": 1, "resumed": 2}
 
 def view_model(report: Report) -> ViewModel:
     """All that a view shows of `report`, with positions."""
-    places = Places(report)
-    split = split_picture(report, places)
-    told = details(report, places) | fold_details(report, places, split)
-    return {
-        "schema": MODEL_SCHEMA, "headline": printable(headline(report), 2000), "name": _name(report),
-        "counts": _counts(report), "chips": _chips(report, places), "first": first_id(report), "split": split,
-        "lens": lens(report, places), "details": told, "breaks": break_rows(report, places),
-        "time": timeline(report, places),
+    return guarded("This report", lambda: _model(report), _undrawn)
+
+
+def _model(report: Report) -> ViewModel:
+    places, parts = Places(report), Parts()
+    head = parts.draw("The headline", lambda: headline(report), _unnamed(report))
+    split = parts.draw("The split graph", lambda: split_picture(report, places), _no_picture())
+    told = guarded("The details", lambda: details(report, places), _only)
+    folds: dict[str, Detail] = {}
+    told |= parts.draw("The details of what is folded", lambda: fold_details(report, places, split), folds)
+    model: ViewModel = {
+        "schema": MODEL_SCHEMA, "headline": printable(head, 2000), "name": printable(_unnamed(report), 2000),
+        "counts": _counts(report, printable(head)),
+        "chips": parts.draw("The facts beside the headline", lambda: _chips(report, places), []),
+        "first": parts.draw("What matters most", lambda: first_id(report), ""), "split": split,
+        "lens": parts.draw("The source", lambda: lens(report, places), []), "details": told,
+        "breaks": parts.draw("The list of breaks", lambda: break_rows(report, places), []),
+        "time": parts.draw("The run time", lambda: timeline(report, places), None),
         "notes": [printable(n, 2000) for n in _notes(report)],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,
     }  # fmt: skip
+    model["notes"] = [*parts.missing, *model["notes"]]
+    return model
+
+
+def _undrawn(why: str) -> ViewModel:
+    """The model of a report that cannot be drawn at all; `why` says so."""
+    return {
+        "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
+        "split": _no_picture(), "lens": [], "details": _only(why), "breaks": [], "time": None, "notes": [], "settings": {},
+        "origin": "live",
+    }  # fmt: skip
+
+
+def _no_picture() -> Picture:
+    return {"width": 0.0, "height": 0.0, "groups": [], "boxes": [], "arrows": [], "folded": "", "engine": ""}
+
+
+def _only(why: str) -> dict[str, Detail]:
+    """The one detail where there is none of anything else."""
+    return {"view0": not_drawn("view", "Not drawn", why)}
 
 
 def sorted_breaks(report: Report) -> list[Break]:
@@ -52,7 +84,7 @@ def first_id(report: Report) -> str:
     if breaks:
         return breaks[0].id
     for frame in report.frames:
-        if frame.status in ("skipped", "failed") or frame.recompile_of:
+        if frame.status in ("skipped", "failed", "unfinished") or frame.recompile_of:
             return frame.id
     shown = [f.id for f in report.frames if f.status != "ignored"]
     known = [g.id for g in report.graphs if g.ops is not None]
@@ -74,15 +106,10 @@ def break_rows(report: Report, places: Places) -> list[Row]:
     return rows
 
 
-def _name(report: Report) -> str:
-    return printable(_unnamed(report), 2000)
-
-
-def _counts(report: Report) -> list[list[str]]:
+def _counts(report: Report, line: str) -> list[list[str]]:
     """The headline after the name, as [number, words] pairs; what is no count has an empty number."""
-    line = printable(headline(report))
     parts = line[len(printable(_unnamed(report))) :].removeprefix(": ").split(" · ")
-    return [part.split(" ", 1) if part[:1].isdigit() else ["", part] for part in parts]
+    return [part.split(" ", 1) if part[:1].isdigit() else ["", part] for part in parts if part]
 
 
 def _unnamed(report: Report) -> str:
@@ -115,6 +142,9 @@ def _chips(report: Report, places: Places) -> list[Chip]:
                 "full": printable(f.reason or "", 1000),
             }
         )
+    for f in [f for f in report.frames if f.status == "unfinished"][:2]:
+        why = printable(f.reason or "", 1000)
+        chips.append({"text": shorten(f"unfinished: {places.name(f)}", 60), "kind": "note", "id": f.id, "full": why})
     for r in report.recompiles[:2]:
         frame = next((f for f in report.frames if f.id == r.frame), None)
         if frame is not None:

@@ -1,16 +1,19 @@
 """Details: all there is to know of one break, frame or graph, as facts and parts (tabs).
 
 Promises: an entry for every break, drawn or folded frame and graph of the report; nothing is shown as known
-that the report does not know (None becomes "unknown" or is left out).
+that the report does not know (None becomes "unknown" or is left out); one that cannot be made says so, the others stand.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
 from dynascope.widgets.drawing.shapes import break_code, ops_text
+from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
     cause_of,
@@ -66,12 +69,12 @@ class _Details:
     def all(self) -> dict[str, Detail]:
         found: dict[str, Detail] = {}
         for b in self.report.breaks:
-            found[b.id] = self._break(b)
+            found[b.id] = _one("break", "Graph break", partial(self._break, b))
         for f in self.report.frames:
             if f.status != "ignored":
-                found[f.id] = self._frame(f)
+                found[f.id] = _one(f.kind, "Frame", partial(self._frame, f))
         for number, g in enumerate(self.report.graphs):
-            found[g.id] = self._graph(number, g)
+            found[g.id] = _one("graph", f"Graph {number}", partial(self._graph, number, g))
         return found
 
     # -- breaks -----------------------------------------------------------------------------------
@@ -185,9 +188,9 @@ class _Details:
             facts.append(["compiler's name", shorten(f.code_name, 120), ""])
         if f.foreign:
             facts.append(["thread", "another one than the recording's", ""])
-        title = {"skipped": "Skipped frame", "failed": "Failed frame", "empty": "Empty frame", "cached": "Cached frame"}.get(
-            f.status, "Resume function" if f.kind == "resume" else "Backward" if f.kind == "autograd" else "Frame"
-        )
+        title = {"resume": "Resume function", "autograd": "Backward"}.get(f.kind, "Frame")
+        if f.status not in ("compiled", "ignored"):
+            title = f"{f.status.capitalize()} frame"
         name = self.places.name(f)
         if title == "Resume function":
             name = name.removeprefix("resume in ")
@@ -248,6 +251,8 @@ class _Details:
             text += ["There is nothing to compile in it, so nothing is lost.", reason]
         elif f.status == "cached":
             text.append(BEFORE)
+        elif f.status == "unfinished":
+            text += ["The end of this compile is not known: what it would have given is not, either.", reason]
         elif f.kind == "resume":
             before = self._before(f)
             where = f" after `{shorten(break_code(before, self.places), 80)}`" if before else ""
@@ -304,9 +309,9 @@ class _Details:
         if g.ops is None:
             parts.append(_prose("about", "What is known", [BEFORE], []))
         if g.nodes:
-            parts.append({"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, self.places)})
+            parts.append(_part("graph", "Graph", lambda: _drawing(g, self.places)))
         if g.ops and g.code:
-            parts.append(run_part(self.report, g))
+            parts.append(_part("run", "Run alone", lambda: run_part(self.report, g)))
         splits = "\n\n".join(f"# {split.get('name', '')}\n{split.get('code', '')}" for split in g.splits)
         for key, name, text in (
             ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),
@@ -340,6 +345,27 @@ def break_target(b: Break) -> str:
 def frame_target(f: Frame) -> str:
     """The same for a function: its name, with the line where that is in a library, which may have many of the name."""
     return printable(f.name, 1000) if f.cell is not None else f"{printable(f.name, 1000)}:{f.line}"
+
+
+def not_drawn(kind: str, title: str, why: str) -> Detail:
+    """A detail that says why there is no other."""
+    return {
+        "kind": kind, "title": title, "code": "", "place": "", "copy": "", "facts": [],
+        "parts": [_prose("about", "What is known", [why], [])],
+    }  # fmt: skip
+
+
+def _one(kind: str, title: str, make: Callable[[], Detail]) -> Detail:
+    return guarded("This detail", make, lambda why: not_drawn(kind, title, why))
+
+
+def _part(key: str, name: str, make: Callable[[], Part]) -> Part:
+    """One tab; where it cannot be made, it says so."""
+    return guarded("This part", make, lambda why: _prose(key, name, [why], []))
+
+
+def _drawing(g: Graph, places: Places) -> Part:
+    return {"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, places)}
 
 
 def _in(function: str) -> str:

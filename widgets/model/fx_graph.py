@@ -1,6 +1,6 @@
 """An FX graph for the detail: its nodes in words, by kind, each linked to its source line and to what it reads.
 
-Promises: every node of the graph, in its order; the picture (`fxpicture`) leaves none out either.
+Promises: every node of the graph, in its order, reads nodes above it only; the picture (`fxpicture`) leaves none out either.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ _KINDS = (
 
 def fx_body(graph: Graph, places: Places) -> FxBody:
     """The nodes of a graph, and where they stand."""
-    index = {n.name: i for i, n in enumerate(graph.nodes)}
     told = heat(graph.run)
-    nodes = [_node(n, index, places) for n in graph.nodes]
+    nodes = [_node(n, reads, places) for n, reads in zip(graph.nodes, _reads(graph.nodes), strict=True)]
     for node, row in zip(graph.nodes, nodes, strict=True):
         if node.name in told:
             row["heat"], row["time"] = told[node.name]
@@ -35,6 +34,16 @@ def fx_body(graph: Graph, places: Places) -> FxBody:
     taken = {str(op["node"]): float(op["seconds"]) for op in graph.run.ops} if graph.run else {}
     drawing = FxDrawing(nodes, [n.module for n in graph.nodes], [taken.get(n.name, 0.0) for n in graph.nodes])
     return {"nodes": nodes, "picture": drawing.picture()}
+
+
+def _reads(nodes: list[Node]) -> list[list[int]]:
+    """For each node the positions of those that it reads: a name means the latest node above that bears it."""
+    latest: dict[str, int] = {}
+    found: list[list[int]] = []
+    for i, node in enumerate(nodes):
+        found.append([latest[name] for name in dict.fromkeys(node.inputs) if name in latest])
+        latest[node.name] = i
+    return found
 
 
 def value_text(node: Node) -> str:
@@ -79,12 +88,12 @@ def _short_target(target: str) -> str:
     return printable(parts[-1] if parts else target)
 
 
-def _node(node: Node, index: dict[str, int], places: Places) -> FxNode:
+def _node(node: Node, reads: list[int], places: Places) -> FxNode:
     value = value_text(node)
     full = f"{node.name} = {node.target}" + (f" : {value}" if value else "") + (f"  ({node.module})" if node.module else "")
     row: FxNode = {
         "name": shorten(node.name, 200), "op": node.op, "kind": _kind(node), "target": shorten(_short_target(node.target), 120),
-        "value": value, "reads": [index[i] for i in dict.fromkeys(node.inputs) if i in index], "full": printable(full, 1000),
+        "value": value, "reads": reads, "full": printable(full, 1000),
     }  # fmt: skip
     if node.file is not None and node.line is not None:
         row["file"], row["line"] = printable(node.file, 1000), node.line

@@ -1,8 +1,8 @@
 """The source lens: every line of every excerpt, and what the compiler made of it.
 
 Promises: each line bears the numbers of all graphs that captured an op on it, the breaks on it with their
-columns, the region it stands in, and one state ("graph", "break", "skipped", "failed", "empty" or "") with the reason in
-words; the text keeps its length, so columns are right.
+columns, the region it stands in, and one state ("graph", "break", "skipped", "failed", "unfinished", "empty" or "")
+with the reason in words; the text keeps its length, so columns are right.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def _mark(b: Break, places: Places) -> LensMark:
     return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 
 
+#: states of frames; of several frames on a line the highest one is shown
+_RANK = {"empty": 0, "unfinished": 1, "failed": 2, "skipped": 3}
 WORDS = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
 
 
@@ -88,18 +90,19 @@ def _states(
     """State, reason and id to select, for each line that has one."""
     states: dict[tuple[str, int], tuple[str, str, str]] = {}
     for frame in report.frames:
-        word = {"skipped": "skipped", "failed": "failed", "empty": "empty"}.get(frame.status)
+        word = frame.status if frame.status in _RANK else None
         if word is None:
             continue
         first = frame.line if frame.kind in ("resume", "statements") else frame.line + 1
         end = places.end_of(frame)
         lines = places.lines(frame.file)
-        reason = {"skipped": "runs eagerly: ", "failed": "not compiled: ", "empty": "nothing to compile: "}[word]
+        reason = {"skipped": "runs eagerly: ", "failed": "not compiled: ", "empty": "nothing to compile: "}.get(
+            word, "unfinished: "
+        )
         why = shorten(frame.reason or "reason unknown", 300)
         for number in range(first, end + 1):
-            rank = {"empty": 0, "failed": 1, "skipped": 2}
             before = states.get((frame.file, number))
-            if lines.get(number, "").strip() and (before is None or rank[word] > rank[before[0]]):
+            if lines.get(number, "").strip() and (before is None or _RANK[word] > _RANK[before[0]]):
                 states[frame.file, number] = (word, reason + why, frame.id)
     for key, numbers in graphs.items():
         names = ", ".join(str(n) for n in sorted(numbers)[:6])

@@ -2,7 +2,7 @@
 
 Promises: nothing is loaded from anywhere (a strict Content-Security-Policy with hashes of our own script and
 style says so); data stands in the page as JSON in which `<` is escaped, and is compressed where it is large;
-the same ES module as in the notebook draws it.
+the same ES module as in the notebook draws it.  A page that cannot be made is one that says so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 
 from dynascope.compiler.report import Report
+from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.static_output import static_body
 
@@ -39,6 +40,12 @@ read().then((model) => mountPage(document.getElementById("dyn-view"), model));
 
 def to_html(report: Report) -> str:
     """`report` as one HTML document."""
+    return guarded(
+        "This report", lambda: _page(report), lambda why: f"<!doctype html>\n<title>dynascope</title>{escape(why)}\n"
+    )
+
+
+def _page(report: Report) -> str:
     model = view_model(report)
     plain = json.dumps(model, ensure_ascii=True, separators=(",", ":"))
     packed = ""
@@ -46,6 +53,7 @@ def to_html(report: Report) -> str:
         packed = ' data-packed="gzip"'
         plain = base64.b64encode(gzip.compress(plain.encode("ascii"), mtime=0)).decode("ascii")
     data = plain.replace("<", "\\u003c")
+    body = guarded("The static picture", lambda: static_body(report, model), escape)
     script = (STATIC / "view.js").read_text("utf-8") + MOUNT
     style = (STATIC / "view.css").read_text("utf-8") + PAGE_CSS
     policy = (
@@ -57,7 +65,7 @@ def to_html(report: Report) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(model['name'][:80])} · dynascope</title><style>{style}</style></head><body>"
-        f'<main id="dyn-view"><div class="dyn-plain">{static_body(report, model)}</div></main>'
+        f'<main id="dyn-view"><div class="dyn-plain">{body}</div></main>'
         f'<script type="application/json" id="dyn-data"{packed}>{data}</script>'
         f'<script type="module">{script}</script></body></html>\n'
     )

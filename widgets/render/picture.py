@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.drawing.shapes import REGION_HEIGHT
+from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.words import cut, wrapped
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.wire import Arrow, Picture, Shape, ViewModel
@@ -23,8 +24,13 @@ SMALLEST = 420.0
 
 
 def to_svg(report: Report) -> str:
-    """The split graph of `report` as one SVG document."""
-    return svg(view_model(report))
+    """The split graph of `report` as one SVG document; where it cannot be drawn, a line in one that says so."""
+    return guarded("The split graph", lambda: svg(view_model(report)), _sentence)
+
+
+def _sentence(why: str) -> str:
+    size = 'width="900" height="40" viewBox="0 0 900 40"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{SANS}" font-size="12">{_text(14, 24, why)}</svg>'
 
 
 def svg(model: ViewModel, picture: Picture | None = None, *, titled: bool = True) -> str:
@@ -83,6 +89,7 @@ def _group(g: Shape) -> str:
     fill, stroke, dash = {
         "skipped": ("url(#hatch)", LIGHT["skip"], "5 4"), "failed": (LIGHT["error-tint"], LIGHT["error"], ""),
         "empty": ("none", LIGHT["line"], "2 3"), "cached": (LIGHT["panel"], LIGHT["line"], ""),
+        "unfinished": (LIGHT["open-tint"], LIGHT["open"], "8 3 2 3"),
     }.get(g["kind"], (LIGHT["bg"], LIGHT["line"], ""))  # fmt: skip
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     if "region" in g:
@@ -175,7 +182,17 @@ def to_graphviz(report: Report) -> Any:
     """The split graph as a `graphviz.Digraph` (to be rendered by Graphviz, with its own layout)."""
     import graphviz
 
-    model = view_model(report)
+    def sentence(why: str) -> Any:
+        graph = graphviz.Digraph("split")
+        graph.node("n0", label=_plain(why), shape="plaintext")
+        return graph
+
+    return guarded("The split graph", lambda: _digraph(view_model(report)), sentence)
+
+
+def _digraph(model: ViewModel) -> Any:
+    import graphviz
+
     picture: Picture = model["split"]
     names = {s["id"]: f"n{i}" for i, s in enumerate([*picture["groups"], *picture["boxes"]])}
     graph = graphviz.Digraph("split", graph_attr={"compound": "true", "fontname": "Helvetica"},
@@ -184,7 +201,7 @@ def to_graphviz(report: Report) -> Any:
     for g in picture["groups"]:
         inside = [b for b in picture["boxes"] if b.get("group") == g["id"]]
         label = _plain("\n".join([g["title"], g["note"], *g.get("lines", [])]))
-        style = "dashed,rounded" if g["kind"] in ("skipped", "empty") else "rounded"
+        style = "dashed,rounded" if g["kind"] in ("skipped", "empty", "unfinished") else "rounded"
         with graph.subgraph(name=f"cluster_{names[g['id']]}") as cluster:
             cluster.attr(label=label, style=style)
             for b in inside:

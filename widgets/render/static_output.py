@@ -2,7 +2,7 @@
 
 Promises: no script, no `id`, no inline SVG, no outside reference (all that survives sanitisers); the picture is
 an `<img>` with a data URI; every text escaped; it hides itself while the live view stands below it, and hides
-the dead view's error line otherwise.
+the dead view's error line otherwise; what of it cannot be made is said in a line, and the rest stands.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from html import escape
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.split_graph import short_picture
+from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.model.graph_run import run_words
@@ -42,8 +43,9 @@ def to_mimebundle(report: Report, model: ViewModel | None = None) -> dict[str, s
 
 def static_html(report: Report, model: ViewModel | None = None) -> str:
     """The static twin as an HTML fragment."""
-    model = model or view_model(report)
-    return f'<style>{HIDE_CSS}</style><div class="dyn-static">{static_body(report, model)}</div>'
+    shown = model or view_model(report)
+    body = guarded("This report", lambda: static_body(report, shown), _note)
+    return f'<style>{HIDE_CSS}</style><div class="dyn-static">{body}</div>'
 
 
 def empty_html() -> str:
@@ -58,15 +60,29 @@ def static_body(report: Report, model: ViewModel) -> str:
         colour = f";color:{ERROR}" if chip["kind"] == "error" else ""
         out.append(f'<p style="margin:2px 0{colour}">{escape(chip["text"])}</p>')
     if model["breaks"]:
-        out.append(_table(model))
+        out.append(guarded("The table of breaks", lambda: _table(model), _note))
+    out.append(guarded("The picture", lambda: _image(report, model), _note))
+    out.append(guarded("The run of a graph alone", lambda: _alone(report), _note))
+    return "".join([*out, *map(_note, model["notes"])])
+
+
+def _note(text: str) -> str:
+    return f'<p style="margin:2px 0">{escape(printable(text, 2000))}</p>'
+
+
+def _image(report: Report, model: ViewModel) -> str:
+    """The split graph as a picture; a short one in place of one that is too high."""
     tall = model["split"]["height"] > TALL
     picture = short_picture(report, Places(report)) if tall else model["split"]
     data = base64.b64encode(svg(model, picture, titled=False).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
-    out.append(f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>')
-    alone = [f"graph {n} alone. {run_words(g.run)}" for n, g in enumerate(report.graphs) if g.run is not None]
-    out += [f'<p style="margin:2px 0">{escape(printable(note, 2000))}</p>' for note in [*alone, *model["notes"]]]
-    return "".join(out)
+    return f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>'
+
+
+def _alone(report: Report) -> str:
+    """A line for each graph that was run on its own."""
+    runs = [(n, g.run) for n, g in enumerate(report.graphs) if g.run is not None]
+    return "".join(_note(f"graph {n} alone. {run_words(run)}") for n, run in runs)
 
 
 def _counts(model: ViewModel) -> str:
@@ -98,5 +114,5 @@ def _table(model: ViewModel) -> str:
 
 def _first_step(model: ViewModel, id: str) -> str:
     """What to do about a break first, in a line or two."""
-    reason = next(part for part in model["details"][id]["parts"] if part["key"] == "reason")
-    return shorten(next(iter(reason["body"]["todo"]), "").replace("`", ""), 200)
+    steps = [step for part in model["details"][id]["parts"] if part["key"] == "reason" for step in part["body"]["todo"]]
+    return shorten(next(iter(steps), "").replace("`", ""), 200)

@@ -1,7 +1,8 @@
 """The report for a terminal: what matters, first, in few lines.
 
 Promises: plain text where the output is no terminal (or `NO_COLOR` is set); no control character of the
-report's own gets through; a break takes at most ten lines, and only the first `MOST` breaks are told whole.
+report's own gets through; a break takes at most ten lines, and only the first `MOST` breaks are told whole; what cannot
+be written is said in a line, and the rest stands.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Callable
+from functools import partial
 
 from dynascope.compiler.profile.input_words import summed_up
 from dynascope.compiler.report import Break, Report, headline
+from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import advice, cause_of, eager_because_of, only_rest_is_eager, reasons, said, set_by
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
@@ -36,7 +40,8 @@ def to_text(report: Report, colour: bool | None = None, width: int | None = None
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     if width is None:
         width = min(110, shutil.get_terminal_size((100, 24)).columns)
-    return "\n".join(_Terminal(report, colour, max(48, width)).lines())
+    columns = max(48, width)
+    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns).lines()), str)
 
 
 class _Terminal:
@@ -44,6 +49,10 @@ class _Terminal:
         self.report, self.colour, self.width = report, colour, width
         self.places = Places(report)
         self.frames = {f.id: f for f in report.frames}
+
+    def part(self, what: str, make: Callable[[], list[str]]) -> list[str]:
+        """The lines of one part; where it cannot be written, a line that says so."""
+        return guarded(what, make, lambda why: ["", *self.wrap("note: " + why, "", 3)])
 
     def paint(self, text: str, *styles: str) -> str:
         codes = ";".join(_CODES[s] for s in styles)
@@ -63,13 +72,22 @@ class _Terminal:
         return wrapper.wrap(" ".join(sentences))
 
     def lines(self) -> list[str]:
+        parts = (
+            ("The headline", self.headline), ("The error", self.error), ("The breaks", self.breaks),
+            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The run time", self.run_time),
+            ("The inputs", self.inputs), ("The run of a graph alone", self.graphs_alone), ("The notes", self.notes),
+        )  # fmt: skip
+        return [line for what, make in parts for line in self.part(what, make)]
+
+    def headline(self) -> list[str]:
         head, _, rest = printable(headline(self.report), 500).partition(": ")
-        out = [self.paint(head, "bold") + ": " + rest]
-        if self.report.error is not None:
-            out += self.error()
-        breaks = sorted_breaks(self.report)
+        return [self.paint(head, "bold") + ": " + rest]
+
+    def breaks(self) -> list[str]:
+        """The first breaks whole, of the others their places."""
+        breaks, out = sorted_breaks(self.report), []
         for b in breaks[:MOST]:
-            out += ["", *self.break_(b)]
+            out += self.part("A graph break", partial(self.break_, b))
         if len(breaks) > MOST:
             out += ["", self.paint(f"{len(breaks) - MOST} more graph breaks:", "bold")]
             out += [
@@ -78,10 +96,11 @@ class _Terminal:
             ]
             if len(breaks) > MOST + 20:
                 out.append(f"  … and {len(breaks) - MOST - 20} more")
-        out += self.skipped() + self.recompiles() + self.run_time() + self.inputs() + self.graphs_alone()
-        if self.report.notes:
-            out += ["", *[line for note in self.report.notes[:8] for line in self.wrap("note: " + note, "", 3)]]
         return out
+
+    def notes(self) -> list[str]:
+        lines = [line for note in self.report.notes[:8] for line in self.wrap("note: " + note, "", 3)]
+        return ["", *lines] if lines else []
 
     def run_time(self) -> list[str]:
         """Where the time of a call goes, and what each break costs."""
@@ -116,7 +135,8 @@ class _Terminal:
 
     def error(self) -> list[str]:
         e = self.report.error
-        assert e is not None
+        if e is None:
+            return []
         at = f" at {self.places.at(e.file, e.line, e.cell)}" if e.file else ""
         message = next((line for line in e.message.splitlines() if line.strip()), "")
         caught = ", caught by your code" if e.caught else ""
@@ -131,10 +151,10 @@ class _Terminal:
         hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
         colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
         function = f" in {shorten(self.places.function(b.function, b.file, b.line), 60)}" if b.function else ""
-        out = [self.paint("✂ graph break", colour, "bold") + f" at {self.paint(place, 'bold')}{function}"]
+        out = ["", self.paint("✂ graph break", colour, "bold") + f" at {self.paint(place, 'bold')}{function}"]
         told = f"({outcome}{hits})"
         if len(f"✂ graph break at {place}{function} {told}") <= self.width:
-            out[0] += " " + self.paint(told, "soft")
+            out[1] += " " + self.paint(told, "soft")
         else:
             out += self.paint_all(self.wrap(told, "    "), "soft")
         out += self.source(b, colour)
@@ -175,15 +195,17 @@ class _Terminal:
 
     def skipped(self) -> list[str]:
         out: list[str] = []
-        for f in [f for f in self.report.frames if f.status in ("skipped", "failed")][:MOST]:
-            word = "skipped frame" if f.status == "skipped" else "failed frame"
+        for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
+            word = f"{f.status} frame"
             cause = cause_of(self.report, f)
             why = (
                 f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
                 if cause
                 else said(f.reason or "reason unknown", 1000).split("\n")[0]
             )
-            out += self.wrap(f"– {word} {self.places.name(f)} at {self.places.frame(f)}: {why}", "")
+            out += self.wrap(
+                f"{'…' if f.status == 'unfinished' else '–'} {word} {self.places.name(f)} at {self.places.frame(f)}: {why}", ""
+            )
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:

@@ -275,7 +275,7 @@ const folds=picture.boxes.filter((b)=>b.inside&&open.has(b.id));
 return folds.reduce((shown,{id})=>opened(shown,shown.boxes.find((b)=>b.id===id),open),picture);
 }
 const TONES=6;
-const NOTES={skipped:"skipped",failed:"failed",empty:"empty"};
+const NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};
 function paintCode(box,text,marks=[],open=""){
 const painted=tokenize(text,open);
 for(const piece of withMarks(painted.tokens,marks)){
@@ -291,7 +291,7 @@ if(line.marks)put("✂","dyn-b-break");
 const graphs=line.graphs||[];
 for(const n of graphs.slice(0,line.marks||graphs.length>2?1:2))put(String(n),`dyn-b-g${n % TONES}`);
 if(graphs.length>2)put("+" +(graphs.length - 1),"dyn-b-more");
-if(!line.marks&&!graphs.length&&line.state&&line.state!=="empty")put("–","dyn-b-skip");
+if(!line.marks&&!graphs.length&&line.state&&line.state!=="empty")put(line.state==="unfinished"?"…":"–","dyn-b-skip");
 return box;
 }
 function row(line,previous,box){
@@ -401,7 +401,7 @@ s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits")),
 ...picture.boxes.map((b)=>node(b,boxShape(b))),
 ...picture.arrows.filter((a)=>a.label).map((a)=>s("text",{cls:"dyn-label",x:a.at[0],y:a.at[1],text:a.label})));
 }
-const LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompile","compiled again"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["fold","folded"],["empty","empty frame"],["hits","same break, met again"],["allow","region: breaks allowed"],["error","region: breaks are errors"]];
+const LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompile","compiled again"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["unfinished","unfinished frame"],["fold","folded"],["empty","empty frame"],["hits","same break, met again"],["allow","region: breaks allowed"],["error","region: breaks are errors"]];
 function splitView(select,enter){
 const pane=h("div",{cls:"dyn-pane",tabindex:"-1"});
 const field=h("input",{cls:"dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search the split graph by name or line"});
@@ -676,7 +676,7 @@ event.preventDefault();
 event.stopPropagation();
 });
 draw();
-requestAnimationFrame(()=>{pane.scrollLeft=(pane.scrollWidth - pane.clientWidth)/ 2;});
+requestAnimationFrame(()=>{pane.scrollLeft=shown[0].x +(shown[0].w - pane.clientWidth)/ 2;});
 return{pane,fold(){open.clear();draw();}};
 }
 const KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"reduction",shape:"shape, index",output:"output"};
@@ -794,7 +794,7 @@ if(first)show(first);
 return[list,panel];
 }
 function switches(detail){
-if(!ctx.canRun()||!detail.target||!["break","function","skipped","failed","statements"].includes(detail.kind))return null;
+if(!ctx.canRun()||!detail.target||!["break","function","skipped","failed","unfinished","statements"].includes(detail.kind))return null;
 const where=detail.kind==="break"?"here":"in this function";
 const box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});
 for(const[set,word]of[["allow","Allow"],["error","Error"]]){

@@ -158,7 +158,7 @@ def test_what_is_rebuilt_does_the_same_as_what_the_backend_got(function: Callabl
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any) -> None:
-    from dynascope.compiler.driver.explain import compile as compile_with_flag
+    from dynascope.compiler.driver.compile import compile as compile_with_flag
 
     def compiled(function: Any) -> Any:
         return compile_with_flag(function, backend="eager", **program.options)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-import dynascope.compiler.driver.explain as run
+import dynascope.compiler.driver.compile as run
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.compiler.torch_private import config

@@ -13,7 +13,7 @@ import torch
 import torch._dynamo
 import torch._logging._internal
 
-from dynascope.compiler.driver.explain import compile as compile_with_flag
+from dynascope.compiler.driver.compile import compile as compile_with_flag
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import fresh
 from dynascope.compiler.recording.recording import observe
@@ -36,15 +36,19 @@ def patched_objects() -> dict[str, Any]:
     """Everything that a hook replaces or adds to, by identity."""
     from torch._dynamo import callback, config, convert_frame, eval_frame, output_graph, resume_execution, symbolic_convert
 
+    watched: list[Any] = [
+        convert_frame.CatchErrorsWrapper.__call__,
+        convert_frame.ConvertFrameAssert.__call__,
+        symbolic_convert.InstructionTranslatorBase.run,
+        output_graph.OutputGraph.compile_subgraph,
+        output_graph.OutputGraph.call_user_compiler,
+        vars(resume_execution.ContinueExecutionCache)["lookup"].__func__,
+        eval_frame._callback_from_stance,
+        torch._logging._internal.trace_structured,
+    ]
     return {
-        "catch": vars(convert_frame.CatchErrorsWrapper)["__call__"],
-        "assert": vars(convert_frame.ConvertFrameAssert)["__call__"],
-        "run": vars(symbolic_convert.InstructionTranslatorBase)["run"],
-        "subgraph": vars(output_graph.OutputGraph)["compile_subgraph"],
-        "compiler": vars(output_graph.OutputGraph)["call_user_compiler"],
-        "lookup": vars(resume_execution.ContinueExecutionCache)["lookup"],
-        "stance": eval_frame._callback_from_stance,
-        "trace": torch._logging._internal.trace_structured.__code__,
+        "functions": watched,
+        "codes": [id(function.__code__) for function in watched],
         "handlers": list(torch._logging._internal.trace_log.handlers),
         "callbacks": (list(callback.callback_handler.start_callbacks), list(callback.callback_handler.end_callbacks)),
         "suppress": config.suppress_errors,
@@ -56,7 +60,9 @@ def test_everything_is_put_back() -> None:
     torch._dynamo.reset()
     before = patched_objects()
     with observe():
-        assert patched_objects()["catch"] is not before["catch"]
+        now = patched_objects()
+        assert now["functions"] == before["functions"]
+        assert not set(now["codes"]) & set(before["codes"])
         torch.compile(broken, backend="eager")(torch.ones(2))
     assert patched_objects() == before
     explain(broken, backend="eager", fullgraph=True)(torch.ones(2))
@@ -374,3 +380,35 @@ def test_each_resume_function_of_a_chain_knows_its_line_and_the_line_of_its_own_
     assert len(lines) == 3
     assert [h.line for b in report.breaks for h in b.hits] == lines
     assert [f.resume.line for f in report.frames if f.resume] == lines  # what is left of a break's own line comes first
+
+
+def test_a_frame_that_is_still_compiling_is_unfinished() -> None:
+    snapshots: list[Report] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        snapshots.append(recording.snapshot())
+        return gm.forward
+
+    with observe() as recording:
+        torch.compile(broken, backend=backend)(torch.ones(2))
+    first = snapshots[0]
+    assert [(f.status, f.reason, f.compile_seconds) for f in first.frames] == [
+        ("unfinished", "still compiling (its graph was captured)", None)
+    ]
+    assert first.headline() == "broken: 1 graph · 0 graph breaks · 0 resume functions · 0 skipped · 1 unfinished"
+    assert [f.status for f in snapshots[1].frames] == ["compiled", "unfinished"]
+    assert recording.report.summary.unfinished == 0
+
+
+def test_an_interrupted_compile_is_unfinished() -> None:
+    def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), observe() as recording:
+        torch.compile(broken, backend=backend)(torch.ones(2))
+    report = recording.report
+    assert (report.origin, report.error) == ("partial", None)
+    (frame,) = report.frames
+    assert (frame.status, frame.reason) == ("unfinished", "interrupted before this compile had ended (its graph was captured)")
+    assert "1 unfinished" in report.headline()
+    assert "unfinished frame broken" in str(report)

@@ -62,7 +62,7 @@ def test_the_caller_is_the_function_that_has_the_line() -> None:
 def test_an_interrupt_while_hooks_are_installed_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._dynamo import convert_frame
 
-    before = vars(convert_frame.CatchErrorsWrapper)["__call__"]
+    before = convert_frame.CatchErrorsWrapper.__call__.__code__
 
     def interrupted(_: Any) -> Any:
         raise KeyboardInterrupt
@@ -71,7 +71,7 @@ def test_an_interrupt_while_hooks_are_installed_leaves_none(monkeypatch: pytest.
         patch.setitem(hook_points.POINTS, "entries", interrupted)
         with pytest.raises(KeyboardInterrupt), observe():
             pass
-    assert vars(convert_frame.CatchErrorsWrapper)["__call__"] is before
+    assert convert_frame.CatchErrorsWrapper.__call__.__code__ is before
     assert hooks.HOOKS.sinks == []
 
 

@@ -26,7 +26,7 @@ import sys
 sys.path[:0] = [{tests!r}, {here!r}]
 import linecache, types, torch
 from programs import PROGRAMS
-import dynascope.compiler.driver.explain as run
+import dynascope.compiler.driver.compile as run
 from dynascope.compiler.recording.recording import observe
 
 with observe() as recording:
@@ -68,8 +68,6 @@ def shape(report: Report) -> dict[str, Any]:
                 f.status,
                 f.break_,
                 name.get(f.continues or ""),
-                name.get(f.parent or ""),
-                f.called_from,
             )
             for f in frames
         ],
@@ -94,6 +92,13 @@ def shape(report: Report) -> dict[str, Any]:
     }
 
 
+def callers(report: Report) -> list[Any]:
+    """Of each frame, the one that called it, and the line; None where that is unknown, or there is none."""
+    frames = [f for f in report.frames if f.status != "ignored"]
+    name = {f.id: (f.compile_id, f.code_name, f.line) for f in frames}
+    return [(name[f.parent], f.called_from) if f.parent in name else None for f in frames]
+
+
 @pytest.mark.skipif(
     torch.__version__.startswith(("2.9", "2.11")),
     reason="files of torch 2.9 and 2.11 have no columns, so two breaks on one line are one; docs/torch_versions.md",
@@ -104,6 +109,9 @@ def test_live_and_file_agree(traced: tuple[Report, Path]) -> None:
     expected, told = shape(live), shape(file)
     for part in expected:
         assert told[part] == expected[part], part
+    for mine, its in zip(callers(live), callers(file), strict=True):
+        # torch leaves out the innermost callers: a function that a break called is known by that break, in the user's code
+        assert its in (mine, None) or mine[0][1] == "inner", (mine, its)
     counted = {
         name: getattr(live.summary, name) for name in ("frames", "graphs", "ops", "breaks", "resumes", "skipped", "recompiles")
     }
@@ -158,6 +166,7 @@ def test_a_file_written_without_us_tells_the_same(tmp_path: Path, monkeypatch: p
     expected, told = shape(recording.report), shape(file)
     for part in expected:
         assert told[part] == expected[part], part
+    assert callers(file) == callers(recording.report)
     # where the marks in a file go on to the line's end, no end is known
     for live, found in zip(recording.report.breaks, file.breaks, strict=True):
         assert (found.end_line, found.end_column) in ((None, None), (live.end_line, live.end_column))
@@ -307,3 +316,136 @@ def test_reading_a_trace_loads_no_torch(traced: tuple[Report, Path]) -> None:
         "assert 'torch' not in sys.modules and 'IPython' not in sys.modules, 'loaded'"
     )
     subprocess.run([sys.executable, "-c", code, str(trace)], check=True, timeout=120)
+
+
+CUT = """
+import torch
+
+def inner(x):
+    torch._dynamo.graph_break()
+    return x * 2
+
+@torch.compile(backend="eager")
+def f(x):
+    y = inner(x.sin())
+    return y + 1
+
+@torch.compile(backend="aot_eager")
+def loop(x):
+    for i in range(2):
+        print(end="")
+    return x + 1
+
+@torch.compile(backend="eager", fullgraph=True)
+def strict(x):
+    torch._dynamo.graph_break()
+
+f(torch.ones(3))
+f(torch.ones(4))
+loop(torch.ones(3, requires_grad=True)).sum().backward()
+try:
+    strict(torch.ones(3))
+except RuntimeError:
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def whole_log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The log of a program that ran to its end."""
+    folder = tmp_path_factory.mktemp("cut")
+    (folder / "program.py").write_text(CUT, encoding="utf-8")
+    environment = {**os.environ, "TORCH_TRACE": str(folder / "trace")}
+    subprocess.run([sys.executable, str(folder / "program.py")], env=environment, check=True, timeout=300)
+    (log,) = (folder / "trace").iterdir()
+    return log.read_bytes()
+
+
+def record_ends(log: bytes) -> list[int]:
+    """Where each record begins, but the first, and where the log ends."""
+    found, at = [], 0
+    for line in log.splitlines(keepends=True):
+        if not line.startswith(b"\t") and at:
+            found.append(at)
+        at += len(line)
+    return [*found, at]
+
+
+def cut_report(log: bytes, end: int, folder: Path) -> Report | None:
+    """The report of the log's first bytes; None where no record is in them."""
+    (folder / "cut.log").write_bytes(log[:end])
+    try:
+        return load(folder / "cut.log")
+    except ValueError:
+        return None
+
+
+def test_a_cut_log_never_looks_finished(whole_log: bytes, tmp_path: Path) -> None:
+    whole = cut_report(whole_log, len(whole_log), tmp_path)
+    assert whole is not None
+    assert whole.summary.unfinished == 0
+    assert "unfinished" not in whole.headline()
+    final = {f.compile_id: f.status for f in whole.frames}
+    before: dict[str | None, str] = {}
+    graphs, seen = 0, set()
+    for end in record_ends(whole_log):
+        for cut in (end, end - 7):  # and inside the record's last line
+            report = cut_report(whole_log, cut, tmp_path)
+            if report is None:
+                continue
+            now = {f.compile_id: f.status for f in report.frames}
+            open_ones = [f for f in report.frames if f.status == "unfinished"]
+            assert all(status in ("unfinished", final[cid]) for cid, status in now.items())
+            assert all((f.compile_seconds is None) == (f.status == "unfinished") for f in report.frames)
+            assert len(open_ones) == report.summary.unfinished <= 1, "one thread compiles one frame at a time"
+            for frame in open_ones:
+                seen.add(frame.reason)
+                assert "1 unfinished" in report.headline()
+                assert "compiled in 0 ms" not in report.headline()
+                assert f"unfinished frame {frame.name}" in str(report) or "resume in" in str(report)
+            if cut == end:
+                assert not [cid for cid, status in before.items() if now[cid] != status != "unfinished"], "an end is final"
+                assert report.summary.graphs >= graphs
+                before, graphs = now, report.summary.graphs
+    told = "the log does not hold the end of this compile"
+    assert seen >= {told, f"{told} (its graph was captured)", f"{told} (its guards were built)"}
+
+
+def test_lost_metrics_of_a_compile_that_another_one_follows(whole_log: bytes, tmp_path: Path) -> None:
+    """Guards are a compile's last step: where the thread has begun another compile since, it has ended, in unknown time."""
+    lines = [n for n in whole_log.splitlines(keepends=True) if b'{"compilation_metrics"' not in n]
+    assert len(lines) < len(whole_log.splitlines())
+    report = cut_report(b"".join(lines), len(whole_log), tmp_path)
+    assert report is not None
+    last = report.frames[-1]
+    assert (last.name, last.status) == ("strict", "unfinished")
+    assert {(f.status, f.compile_seconds) for f in report.frames[:2]} == {("compiled", None), ("empty", None)}
+
+
+def test_unfinished_frames_in_every_view(whole_log: bytes, tmp_path: Path) -> None:
+    starts = [whole_log.index(b'{"dynamo_output_graph"'), whole_log.index(b'{"dynamo_start"')]
+    for start in starts:
+        end = next(e for e in record_ends(whole_log) if e > start)
+        report = cut_report(whole_log, end, tmp_path)
+        assert report is not None
+        assert report.headline().endswith("1 unfinished")
+        assert "the log does not hold the end of this compile" in report.to_html()
+        assert "unfinished" in report.to_svg()
+        assert Report.from_dict(report.to_dict()) == report
+        assert report.expect("unfinished=1") is report
+        with pytest.raises(AssertionError, match=r"(?s)expected unfinished=0, found 1.* f \(the log does not hold"):
+            report.expect(unfinished=0)
+
+
+def test_a_break_that_an_unfinished_run_lacks_is_not_fixed(whole_log: bytes, tmp_path: Path) -> None:
+    whole = cut_report(whole_log, len(whole_log), tmp_path)
+    start = whole_log.index(b'{"dynamo_output_graph"')
+    cut = cut_report(whole_log, next(e for e in record_ends(whole_log) if e > start), tmp_path)
+    assert whole is not None
+    assert cut is not None
+    changed = cut.diff(whole)
+    assert (changed.fixed, changed.new) == ([], [])
+    assert changed.lines[-1] == "this run did not finish: a break that it does not have is not known to be fixed"
+    back = whole.diff(cut)
+    assert (back.fixed, back.new) == ([], [])
+    assert "not known to be new" in back.lines[-1]

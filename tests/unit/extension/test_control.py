@@ -202,6 +202,29 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
     assert not kernel.view().busy
 
 
+def test_stop_leaves_the_runs_of_another_view_alone(shell: Any, kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    import dynascope
+
+    shell("%%compile", *CELL)
+    shell("%%compile", "x + 2")
+    kernel.views[0]._callbacks[0]({"kind": "run_again", "settings": {}, "regions": []})
+    kernel.views[1]._callbacks[0]({"kind": "stop"})
+    assert "nothing of this view is running" in kernel.views[1].status["text"]
+    before = dynascope.last()
+    kernel.loop.run()
+    assert dynascope.last() is not before, "the queued run of the first view has run"
+
+    interrupted: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: interrupted.append(pid))
+    shell.ns["press_stop"] = lambda: kernel.views[1]._callbacks[0]({"kind": "stop"})
+    shell("%%compile", "press_stop()", "x + 1")
+    kernel.views[2]._callbacks[0]({"kind": "run_again", "settings": {}, "regions": []})
+    kernel.loop.run()
+    assert interrupted == [], "Stop of one view interrupts no run of another"
+
+
 def test_what_a_view_asks_for_is_checked(shell: Any, kernel: Any) -> None:
     shell("%%compile", *CELL)
     (heard,) = kernel.view()._callbacks

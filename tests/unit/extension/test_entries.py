@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import types
 
 import pytest
+
+import dynascope
 
 
 def test_function_is_compiled_and_the_name_stays_plain(shell):
@@ -170,3 +173,91 @@ def test_users_objects_are_not_kept_alive(shell):
     del shell.ns["f"], shell.ns["late"]
     gc.collect()
     assert seen() is None
+
+
+HELPER = ["def helper(x):", "    return x.cos()"]
+OWN = ["@torch.compile(backend='eager')", "def fn(x):", "    torch._dynamo.graph_break()", "    return helper(x)"]
+NET = ["class Net(torch.nn.Module):", "    def forward(self, x): return x + 1", "    def go(self, x): return x + 2"]
+ALLOW = "@torch._dynamo.error_on_graph_break(False)"
+KEPT = "{}: your own torch.compile was left as it is; the options of %%compile do not apply to {}."
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ([*HELPER, *OWN, "fn(x)"], "fn"),
+        ([ALLOW, *HELPER, ALLOW, *OWN, "fn(x)"], "fn"),
+        (["import functools", *HELPER, "@functools.partial(torch.compile, backend='eager')", *OWN[1:], "fn(x)"], "fn"),
+        ([*HELPER, "helper = torch.compile(helper, backend='eager')", "helper(x)"], "helper"),
+        ([*HELPER, "fast = torch.compile(helper, backend='eager')", "fast(x)"], "helper"),
+        ([*HELPER, "torch.compile(helper, backend='eager')(x)"], "helper"),
+        ([*HELPER, "torch.compile(lambda x: helper(x) * 2, backend='eager')(x)"], "<lambda>"),
+        ([*HELPER, "def g(x): return x * 3", "for f in (g, helper):", "    torch.compile(f, backend='eager')(x)"], "g, helper"),
+        ([*NET, "net = Net()", "net.compile(backend='eager', fullgraph=True)", "net(x)"], "Net"),
+        ([*NET, "net = torch.compile(Net(), backend='eager')", "net(x)"], "Net"),
+        ([*NET, "go = torch.compile(Net().go, backend='eager')", "go(x)"], "Net.go"),
+        ([*HELPER, "linear = torch.compile(torch.nn.Linear(3, 3), backend='eager')", "linear(x)"], "Linear"),
+        ([*HELPER, *OWN, "@torch.compiler.disable", "def main():", "    return fn(x)", "main()"], "fn"),
+    ],
+)  # fmt: skip
+def test_what_the_cell_compiles_itself_is_named_and_left_as_it_is(shell, lines, names):
+    report = shell.report("%%compile", *lines)
+    assert report.headline().startswith(f"{names}: ")
+    assert report.graphs
+    assert not any("nothing was compiled" in note for note in report.notes)
+    kept = [note for note in report.notes if "your own torch.compile" in note]
+    assert len(kept) == 1
+    assert re.sub(r" \(-f \w+ compiles it with them\)", "", kept[0]) == KEPT.format(names, "them" if "," in names else "it")
+
+
+def test_own_settings_stay_and_f_replaces_them(shell):
+    strict = ["@torch.compile(backend='eager', fullgraph=True)", *OWN[1:]]
+    done = shell("%%compile", *HELPER, *strict, "fn(x)")
+    report = dynascope.last()
+    assert done.error is not None, "the cell's own fullgraph"
+    assert report.compiled == ["fn"]
+    assert "(-f fn compiles it with them)" in report.notes[0]
+    report = shell.report("%%compile --fullgraph", *HELPER, *OWN, "fn(x)")
+    assert report.summary.breaks == 1
+    report = shell.report("%%compile -f fn", *HELPER, *strict, "fn(x)")
+    assert (report.compiled, report.notes, report.summary.breaks) == (["fn"], [], 1)
+    compiled = ["net = torch.compile(Net(), backend='eager')", "net(x)"]
+    assert not any("-f" in note for note in shell.report("%%compile", *NET, *compiled).notes), "-f Net does not reach it"
+
+
+def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
+    both = shell.report("%%compile", *HELPER, *OWN, "fn(x)", "helper(x)")
+    assert both.compiled == ["fn", "helper"]
+    assert [note.split(":")[0] for note in both.notes] == ["fn"]
+    assert shell.report("%%compile", *HELPER, *OWN, "helper(x)", "fn(x)").compiled == ["helper", "fn"]
+    assert shell.report("%%compile -f helper", *HELPER, *OWN, "helper(x)", "fn(x)").compiled == ["helper", "fn"]
+    inlined = shell.report("%%compile", "@torch.compile", *HELPER, "def outer(x): return helper(x)", "outer(x)")
+    assert inlined.compiled == ["outer"]
+    assert inlined.notes == ["helper was left as it is: it is decorated with @torch.compile."]
+
+
+def test_statements_beside_own_compiled_functions(shell):
+    sin = "y = torch.compile(torch.sin, backend='eager')(x)"
+    assert shell.report("%%compile", sin, "z = y + 1").compiled == ["sin", "the cell's statements"]
+    assert shell.report("%%compile", sin).compiled == ["sin"]
+
+
+def test_function_compiled_in_an_earlier_cell_is_named(shell):
+    shell(*HELPER, *OWN, "fn(x)")
+    report = shell.report("%%compile", "def new(x): return x", "fn(x)")
+    assert report.compiled == ["fn"]
+    assert "fn: your own torch.compile" in report.notes[0]
+
+
+def test_compiled_function_that_is_not_called(shell):
+    report = shell.report("%%compile", *HELPER, *OWN)
+    assert report.headline().startswith("nothing compiled: 0 graphs")
+    assert report.notes == [
+        "fn was left as it is: it is decorated with @torch.compile.",
+        "the cell calls none of its compiled functions, so nothing was compiled: add a call, fn(...), to the cell.",
+    ]
+
+
+def test_cell_that_raises_names_what_it_compiled(shell):
+    shell("%%compile", *HELPER, "def g(x): return x", "def f(x): return helper(x)", "f(x)", "1 / 0")
+    assert dynascope.last().compiled == ["f"]

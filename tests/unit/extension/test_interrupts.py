@@ -100,12 +100,12 @@ def test_a_cell_that_is_interrupted_before_its_code_runs(shell: Any) -> None:
     shell("%config DynascopeMagics.view = 'none'")
     from dynascope.runs import cell_run
 
-    before = cell_run.Run._run
+    before = cell_run.CellRun._run
     try:
-        cell_run.Run._run = lambda self, recording: (interrupt(), before(self, recording))[1]  # type: ignore[method-assign]
+        cell_run.CellRun._run = lambda self, recording: (interrupt(), before(self, recording))[1]  # type: ignore[method-assign]
         done = shell("%%compile", "began = True")
     finally:
-        cell_run.Run._run = before  # type: ignore[method-assign]
+        cell_run.CellRun._run = before  # type: ignore[method-assign]
     assert type(done.error) is KeyboardInterrupt
     assert "began" not in shell.ns
 

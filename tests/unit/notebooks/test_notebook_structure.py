@@ -9,7 +9,8 @@ import nbformat
 import pytest
 
 from dynascope.compiler.report import Break, Report, Summary
-from dynascope.docs_tests.compare import MIME, compare, outline, structures
+from dynascope.compiler.report.outline import MIME, outline
+from dynascope.docs_tests.compare import compare, structures
 from dynascope.docs_tests.normalize import settled, stable
 
 BREAK = {"type": "graph_break()", "line": 4, "outcome": "resumed"}

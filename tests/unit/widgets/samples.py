@@ -116,6 +116,7 @@ def report(source: str, name: str, **more: Any) -> Report:
         compile_seconds=0.84,
         empty=sum(f.status == "empty" for f in drawn),
         failed=sum(f.status == "failed" for f in drawn),
+        unfinished=sum(f.status == "unfinished" for f in drawn),
         unexpected=sum(not b.allowed for b in r.breaks),
     )
     return r
@@ -661,6 +662,21 @@ def cached() -> Report:
     return r
 
 
+def unfinished() -> Report:
+    """A log that was cut: the graph of the function was captured, then nothing more is known."""
+    r = report(
+        ONE,
+        "f",
+        frames=[
+            frame("f0", "0/0", "f", 1, end_line=6, status="unfinished", graph="g0", compile_seconds=None,
+                  reason="the log does not hold the end of this compile (its graph was captured)"),
+        ],
+        graphs=[graph("g0", "f0", [("x", "operator.add", 2)])],
+    )  # fmt: skip
+    r.origin = "trace"
+    return r
+
+
 def empty() -> Report:
     """Nothing was compiled."""
     return Report(
@@ -684,5 +700,6 @@ SAMPLES: dict[str, Callable[[], Report]] = {
     "layers_alone": layers_alone,
     "regions": regions,
     "cached": cached,
+    "unfinished": unfinished,
     "empty": empty,
 }

@@ -7,7 +7,21 @@ import json
 from typing import Any
 
 import pytest
-from samples import SAMPLES, big_graph, cached, hostile, layers, loop, many, nested, one_break, recompiled, refused, regions
+from samples import (
+    SAMPLES,
+    big_graph,
+    cached,
+    hostile,
+    layers,
+    loop,
+    many,
+    nested,
+    one_break,
+    recompiled,
+    refused,
+    regions,
+    unfinished,
+)
 
 from dynascope.compiler.report import Frame, Report, Source
 from dynascope.widgets.model.build import view_model
@@ -60,6 +74,21 @@ def test_lines_know_their_graphs_breaks_and_states() -> None:
     assert lens_line(model, 11)["state"] == "break"
     assert "state" not in lens_line(model, 1)
     assert lens_line(model, 6)["state"] == "empty"
+
+
+def test_an_unfinished_frame_says_so_wherever_it_is_shown() -> None:
+    model = view_model(unfinished())
+    (group,) = model["split"]["groups"]
+    assert (group["kind"], group["note"].split(" ")[0]) == ("unfinished", "unfinished")
+    assert "does not hold the end" in " ".join(group["lines"])
+    assert [c["text"] for c in model["chips"]] == ["unfinished: f"]
+    assert ["1", "unfinished"] in model["counts"]
+    assert not any("compiled in" in words for _, words in model["counts"])
+    assert lens_line(model, 2)["state"] == "graph"
+    assert (lens_line(model, 3)["state"], lens_line(model, 3)["id"]) == ("unfinished", "f0")
+    detail = model["details"]["f0"]
+    assert (detail["kind"], detail["title"]) == ("unfinished", "Unfinished frame")
+    assert model["first"] == "f0"
 
 
 def test_a_nested_break_is_drawn_once_where_it_stands() -> None:
@@ -192,6 +221,16 @@ def test_of_too_many_modules_neighbours_share_a_fold_that_names_them() -> None:
     folds = view_model(layers(800))["details"]["g0"]["parts"][0]["body"]["picture"]["folds"]
     assert [fold["name"] for fold in folds[:3]] == ["inputs", "model.layers.0 – 13", "model.layers.14 – 27"]
     assert len(folds) <= 60
+
+
+def test_inputs_that_many_folds_read_have_one_arrow_and_count_the_others() -> None:
+    report = layers(30)
+    nodes = report.graphs[0].nodes
+    for node in nodes[1:]:
+        node.inputs.append(nodes[0].name)
+    picture = view_model(report)["details"]["g0"]["parts"][0]["body"]["picture"]
+    assert picture["joined"] == [[i, i + 1] for i in range(len(picture["folds"]) - 1)]
+    assert picture["notes"][0].endswith(f" · read by {len(picture['folds']) - 1} parts")
 
 
 def held(picture: dict[str, Any]) -> list[int]:

@@ -109,11 +109,12 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize(("colours", "graphs"), [(LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK)])
 def test_colours_can_be_read(colours: dict[str, str], graphs: tuple[tuple[str, str], ...]) -> None:
-    for ground in ("bg", "panel", "break-tint", "skip-tint"):
+    for ground in ("bg", "panel", "break-tint", "skip-tint", "open-tint"):
         assert contrast(colours["ink"], colours[ground]) >= 7
         assert contrast(colours["soft"], colours[ground]) >= 4.5, ground
     assert contrast(colours["break"], colours["break-tint"]) >= 4.5
     assert contrast(colours["error"], colours["error-tint"]) >= 4.5
+    assert contrast(colours["open"], colours["open-tint"]) >= 4.5
     assert contrast(colours["ink"], colours["heat"]) >= 4.5
     for line, tint in graphs:
         assert contrast(line, colours["bg"]) >= 4.5

@@ -1,0 +1,95 @@
+"""Calling the real `torch.compile` as the settings say."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynascope.compiler.driver.regions import region
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.torch_private import config, exceptions, marks, region_flag
+
+
+def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
+    """What `torch.compile` returns, with the argument that it lacks: `error_on_graph_break`.
+
+    Takes everything that `torch.compile` takes; without `model` it is a decorator.
+    """
+    import torch
+
+    if model is None:
+        return functools.partial(compile, error_on_graph_break=error_on_graph_break, **arguments)
+    compiled = torch.compile(model, **arguments)
+    if error_on_graph_break is None:
+        return compiled
+    if region_flag.set_flag_of(compiled, error_on_graph_break):
+        return compiled  # a module keeps the flag itself: no wrapper around its calls
+    return region(error_on_graph_break=error_on_graph_break)(compiled)
+
+
+def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
+    """A callable that runs `target` (function, bound method, nn.Module) compiled as the settings say.
+
+    The target stays as it is.  For what the user has compiled already, the function inside is compiled anew.
+    """
+    import torch
+
+    target = marks.inner_function(target)
+    arguments: dict[str, Any] = {
+        "fullgraph": settings.fullgraph,
+        "dynamic": settings.dynamic,
+        "backend": settings.backend,
+        "mode": settings.mode,
+        "options": dict(settings.options) or None,
+    }
+    restore_mark = marks.mark_of(target)
+    compiled: Callable[..., Any] = torch.compile(target, **arguments)
+    restore_mark()
+    flag = settings.error_on_graph_break
+    if flag is None or settings.fullgraph:
+        return compiled
+
+    @functools.wraps(compiled)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with region(error_on_graph_break=flag):
+            return compiled(*args, **kwargs)
+
+    return run
+
+
+@contextlib.contextmanager
+def environment(settings: Settings) -> Iterator[None]:
+    """Everything around a run that is not an argument of torch.compile; restored exactly."""
+    import torch
+
+    with contextlib.ExitStack() as stack:
+        if settings.device is not None:
+            stack.enter_context(torch.device(settings.device))
+        if settings.nested_graph_breaks is not None and config.has_nested_graph_breaks():
+            stack.enter_context(config.dynamo_config(nested_graph_breaks=settings.nested_graph_breaks))
+        if not settings.cache:
+            stack.enter_context(config.no_caches())
+        if not settings.fullgraph:
+            # else an exception of the user's own looks different, and leaves other effects behind, than without the compiler
+            stack.enter_context(exceptions.suppressed_errors())
+        stack.enter_context(region_flag.flag_kept())
+        yield
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the compiler refused the code (fullgraph, error_on_graph_break, a failing backend): not the user's own error."""
+    if isinstance(error, exceptions.refusals()):
+        return True
+    # fullgraph=True on code that Dynamo skips raises a plain RuntimeError from torch 2.11 on
+    return type(error) is RuntimeError and str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
+
+
+def target_name(target: Any) -> str:
+    """The name of what is compiled, as reports show it: `f`, `model.generate`, `Net`."""
+    target = marks.undecorated(marks.inner_function(target))
+    if inspect.ismethod(target):
+        return f"{type(target.__self__).__name__}.{target.__name__}"
+    return str(getattr(target, "__name__", None) or type(target).__name__)

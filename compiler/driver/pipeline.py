@@ -1,0 +1,148 @@
+"""One run, from settings to a finished Report: the one way through dynascope.
+
+`explain`, `%%compile`, `%%observe`, `dynascope.observe`, `dynascope run`, the pytest fixture and Run again differ in what they
+run and what they show.  All of them do it inside a `Run`:
+
+    with Run(settings) as run:                # records, sets torch up as the settings say, traces anew
+        run.entry_point(f)(x)                 # the real torch.compile
+        run.repeat_last_call()                # --check, --profile, --inputs
+    run.report                                # events -> assemble -> annotate
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from dynascope.compiler.accuracy import check
+from dynascope.compiler.driver import compile as compiling
+from dynascope.compiler.driver.annotate import RunFacts, annotate
+from dynascope.compiler.driver.latest import remember
+from dynascope.compiler.driver.regions import RegionsInForce
+from dynascope.compiler.driver.retrace import fresh
+from dynascope.compiler.profile import inputs, measure
+from dynascope.compiler.recording.recording import Progress, Recording
+from dynascope.compiler.report import Report
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.validate import settings_notes
+
+#: enters what holds back displays while calls are repeated
+Quiet = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
+class Run:
+    """One run; a context manager around the code that runs.
+
+    Args:
+        settings: how to compile, already checked (`validate.check_settings`); None: observe what runs, compile nothing.
+        compiled: names of what is compiled; more may be appended to `run.compiled` while it runs.
+        cells: gives the execution count of a notebook cell by its file name.
+        on_progress: called with {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
+        retraces: whether functions that Dynamo knows are traced anew; the user's compiled code is a cache hit again afterwards.
+        regions: the `--region` options in force.
+        warn: called, before a call that will be repeated, with what repeating cannot undo.
+        quiet: entered while calls are repeated.
+        user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        compiled: list[str] | None = None,
+        cells: CellResolver | None = None,
+        on_progress: Progress | None = None,
+        retraces: bool = True,
+        regions: RegionsInForce | None = None,
+        warn: Callable[[str], None] = lambda sentence: None,
+        quiet: Quiet = contextlib.nullcontext,
+        user_code: Callable[..., Any] = lambda function, *args: function(*args),
+    ) -> None:
+        self.settings = settings
+        self.recording = Recording(settings, compiled, cells, on_progress)
+        self.notes: list[str] = settings_notes(settings) if settings is not None else []
+        self._retraces, self._regions, self._user_code = retraces, regions, user_code
+        self._checked = check.LastCall() if settings is not None and settings.check else None
+        self._profiled = measure.LastCall(warn, quiet) if settings is not None and settings.profile is not None else None
+        self._retrace: Callable[[Any], None] = lambda target: None
+        self._facts = RunFacts()
+        self._stack = contextlib.ExitStack()
+        self._report: Report | None = None
+
+    @property
+    def compiled(self) -> list[str]:
+        """Names of what was compiled, in the order in which the report shows them."""
+        return self.recording.compiled
+
+    @property
+    def report(self) -> Report:
+        """The Report once the run is over; while it runs, what is known so far."""
+        return self._report if self._report is not None else self.recording.snapshot()
+
+    # -- around the code --------------------------------------------------------------------------------
+
+    def __enter__(self) -> Run:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.recording)
+            if self.settings is not None:
+                stack.enter_context(compiling.environment(self.settings))
+            if self._regions is not None:
+                stack.enter_context(self._regions.installed(self.recording))
+            if self._retraces:
+                self._retrace = stack.enter_context(fresh())
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self._stack.__exit__(kind, error, trace)
+        finally:
+            self._facts.notes = self.notes
+            self._facts.regions = self._regions
+            self._report = annotate(self.recording.report, self._facts)
+            remember(self._report)
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    def retrace(self, target: Any) -> None:
+        """Have one more function, method or module traced anew."""
+        self._retrace(target)
+
+    def entry_point(
+        self, target: Any, namespace: dict[str, Any] | None = None, *, name: str | None = None
+    ) -> Callable[..., Any]:
+        """The compiled `target`; its last call can be repeated.
+
+        `namespace`: of a cell's statements, the names that each repeated call shall find as the first one did.
+        `name`: what the report calls the target; None: its own name.
+        """
+        assert self.settings is not None
+        if namespace is None:
+            self.recording.compiles(target, name)
+        made = compiling.entry_point(target, self.settings)
+        if self._regions is not None:
+            inheriting = self.settings.replace(error_on_graph_break=None)
+            made = self._regions.inherited_by(made, lambda: compiling.entry_point(target, inheriting))
+        for watcher in (self._checked, self._profiled):
+            if watcher is not None:
+                made = watcher.watch(target, made, namespace)
+        return made
+
+    def repeat_last_call(self, given: Any = None) -> None:
+        """`--check`, `--profile` and `--inputs`: run the last call again, without leaving anything of it behind.
+
+        `given`: the list of inputs, checked by `inputs.wrong_with`; None: none were asked for.
+        """
+        assert self.settings is not None
+        calls = self.settings.profile
+        if self._checked is not None:
+            self._facts.checked = self._user_code(self._checked.compare)
+        if self._profiled is not None and calls is not None:
+            self._facts.measured = self._user_code(self._profiled.measure, calls)
+            if given is not None:
+                self._facts.tried = self._user_code(self._profiled.quietly, inputs.try_inputs, given, calls)
+                if self._facts.tried is None:
+                    self.notes.append("--inputs: not given to anything: nothing that this run compiles was called")

@@ -1,0 +1,18 @@
+"""The outline of a report: its counts and, for each graph break, its type, line and outcome.
+
+A report's static output carries it beside the picture (mime type `MIME`); docs tests compare it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MIME = "application/vnd.dynascope.report+json"
+
+
+def outline(report: dict[str, Any]) -> dict[str, Any]:
+    """The outline of a report, as `Report.to_dict` gives it."""
+    summary = {k: v for k, v in report.get("summary", {}).items() if isinstance(v, int)}
+    breaks = [{name: b.get(name) for name in ("type", "line", "outcome")} for b in report.get("breaks", [])]
+    torch = str((report.get("versions") or {}).get("torch") or "").partition("+")[0]
+    return {"summary": summary, "breaks": breaks, **({"torch": torch} if torch else {})}

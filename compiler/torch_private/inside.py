@@ -1,0 +1,163 @@
+"""Observing a function of torch from inside: `watch` gives it code that calls an observer, and adds no frame to the stack.
+
+torch reads its own stack (`disable(recursive=False)`, the start of a compile, logs), and so may a backend; each of them
+would see a wrapper.  So the function stays the very object that it is.  Only its code is another for the time being: its own
+source with the observer's calls in it, compiled with the names, lines and columns of the original.  First the source is
+compiled as it stands: it must give the code that the function has, or the function is left alone.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import inspect
+import linecache
+import re
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from dynascope.compiler.source.code import nested_code
+
+#: stands for the observer in code that is not installed
+_OBSERVER = "the observer of dynascope"
+
+#: code with the observer's calls in it, by the original, its file, and what is added
+_rewritten: dict[tuple[CodeType, str, tuple[str, str, str]], CodeType] = {}
+
+
+def watch(function: Any, observer: Any, *, before: str = "", returned: str = "", failed: str = "") -> Callable[[], None]:
+    """Call `observer` from inside `function`, until what this returns is called.
+
+    `before` runs first, `returned` is evaluated in place of each `result`, and `failed` runs when an exception leaves the
+    function.  They are Python text in terms of `observer` and the function's parameters.
+    Raises OSError or ValueError where the function cannot be observed in this way.
+    """
+    original = function.__code__
+    key = (original, original.co_filename, (before, returned, failed))
+    if key not in _rewritten:
+        _rewritten[key] = _rewrite(function, before, returned, failed)
+    code = _rewritten[key]
+    function.__code__ = code.replace(co_consts=tuple(observer if c == _OBSERVER else c for c in code.co_consts))
+
+    def undo() -> None:
+        function.__code__ = original
+
+    return undo
+
+
+def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType:
+    original = function.__code__
+    module, definition = _parse(function)
+    if _plain(_compile(module, original)) != _plain(original):
+        raise ValueError(f"the source of {function.__qualname__} is not the code that runs")
+    parameters = {node.arg for node in ast.walk(definition.args) if isinstance(node, ast.arg)}
+    for text in (before, returned, failed):
+        names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+        unknown = names - parameters - {"observer", "result"}
+        if unknown:
+            raise ValueError(f"{function.__qualname__} has no parameter {', '.join(sorted(unknown))}")
+
+    start = int(ast.get_docstring(definition, clean=False) is not None)
+    docstring, body = definition.body[:start], definition.body[start:]
+    first = body[0]
+    if returned:
+        body = [_Returns(returned).visit(s) for s in [*body, ast.copy_location(ast.Return(None), body[-1])]]
+    if failed:
+        (attempt,) = _added(f"try: body\nexcept:\n    {failed}\n    raise", first)
+        attempt.body, body = body, [attempt]
+    definition.body = [*docstring, *_added(before, first), *body]
+    return _compile(module, original)
+
+
+def _parse(function: Any) -> tuple[ast.Module, Any]:
+    """The function's definition, at its own lines and columns and inside its classes (names are mangled by them)."""
+    code = function.__code__
+    lines, _ = inspect.getsourcelines(code)
+    *around, name = function.__qualname__.split(".")
+    text = "".join(f"{' ' * depth}class {outer}:\n" for depth, outer in enumerate(around)) + "".join(lines)
+    module = ast.parse(text)
+    ast.increment_lineno(module, code.co_firstlineno - 1 - len(around))
+    definition: Any = module
+    for _ in (*around, name):
+        (definition,) = definition.body
+    if not isinstance(definition, ast.FunctionDef) or definition.name != name:
+        raise ValueError(f"the source of {function.__qualname__} is not its definition")
+    called = _called(definition) & _imported(code.co_filename)
+    if called:  # the call of an imported module's function has a bytecode of its own
+        module.body.insert(
+            0, ast.Import([ast.alias(name, lineno=1, col_offset=0) for name in sorted(called)], lineno=1, col_offset=0)
+        )
+    return module, definition
+
+
+def _called(definition: ast.FunctionDef) -> set[str]:
+    """Names that the definition calls something of, as in `name.something()`."""
+    functions = [node.func for node in ast.walk(definition) if isinstance(node, ast.Call)]
+    return {f.value.id for f in functions if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name)}
+
+
+@functools.cache
+def _imported(file: str) -> set[str]:
+    """Names that a module imports at its top level: read from these statements alone, for torch's modules are long."""
+    statements = re.findall(r"^(?:import|from) [^(\n]*(?:\([^)]*\))?", "".join(linecache.getlines(file)), re.M)
+    aliases = [alias for statement in statements for alias in ast.parse(statement).body[0].names]
+    return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+
+
+def _compile(module: ast.Module, original: CodeType) -> CodeType:
+    """The code of the definition in `module`, for the place of `original`."""
+    flags = original.co_flags & __future__.annotations.compiler_flag
+    compiled = compile(module, original.co_filename, "exec", flags, dont_inherit=True)
+    name, line = original.co_name, original.co_firstlineno
+    return next(c for c in nested_code(compiled) if c.co_name == name and c.co_firstlineno == line)
+
+
+def _plain(code: CodeType) -> CodeType:
+    """The code without its table of lines and columns: an option of Python leaves columns out."""
+    constants = (_plain(c) if isinstance(c, CodeType) else c for c in code.co_consts)
+    return code.replace(co_linetable=b"", co_consts=tuple(constants))
+
+
+def _added(text: str, at: ast.AST) -> list[Any]:
+    """The statements of `text`, at the place of another node; `observer` becomes the constant that stands for it."""
+    module = _Observer().visit(ast.parse(text))
+    for node in ast.walk(module):
+        ast.copy_location(node, at)
+    return list(module.body)
+
+
+class _Observer(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(_OBSERVER) if node.id == "observer" else node
+
+
+class _Returns(ast.NodeTransformer):
+    """Puts an expression in place of each result that the function itself returns."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        value = node.value or ast.copy_location(ast.Constant(None), node)
+        (statement,) = _added(self.text, node)
+        node.value = _Result(value).visit(statement.value)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+
+class _Result(ast.NodeTransformer):
+    def __init__(self, value: ast.expr) -> None:
+        self.value = value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.value if node.id == "result" else node

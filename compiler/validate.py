@@ -1,0 +1,80 @@
+"""Checks settings before anything is displayed, compiled or run; each error is one line that says what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from dynascope.compiler.settings import CELL_SETTINGS, MODES, Settings, closest_name
+from dynascope.compiler.torch_private import config
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise ValueError where the settings cannot work with this torch on this machine."""
+    import torch
+
+    conflict = settings.conflicts()
+    if conflict:
+        raise ValueError(conflict)
+    if isinstance(settings.backend, str):
+        known = config.backends()
+        if settings.backend not in known:
+            close = closest_name(settings.backend, known)
+            advice = f"did you mean {close}?" if close else "use eager, aot_eager, or one of torch.compiler.list_backends()"
+            raise ValueError(f"unknown backend {settings.backend!r}: {advice}")
+    elif not callable(settings.backend):
+        raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
+    if (settings.mode is not None or settings.options) and settings.backend != "inductor":
+        raise ValueError(f"mode and options are Inductor's: leave them out with backend {settings.to_dict()['backend']!r}")
+    modes = config.modes() or list(MODES)
+    if settings.mode is not None and settings.mode not in modes:
+        raise ValueError(f"unknown mode {settings.mode!r}: use one of {', '.join(modes)}")
+    refused = config.refused_option(settings.options)
+    if refused is not None:
+        raise ValueError(refused)
+    if settings.device is not None:
+        _check_device(torch, settings.device)
+    if settings.nested_graph_breaks and not config.has_nested_graph_breaks():
+        raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
+    if settings.profile is not None and settings.profile < 1:
+        raise ValueError(f"--profile takes a number of calls of at least 1, not {settings.profile}")
+
+
+def _check_device(torch: Any, name: str) -> None:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"unknown device {name!r}: write it as torch does, for example cpu, cuda, cuda:1, mps") from None
+    if device.type in ("cpu", "meta"):
+        return
+    module = getattr(torch, device.type, None)
+    if module is None or not getattr(module, "is_available", lambda: False)():
+        raise ValueError(f"device {name!r} is not available here: leave --device out, or use cpu")
+    count = getattr(module, "device_count", lambda: 1)()
+    if device.index is not None and device.index >= count:
+        raise ValueError(f"device {name!r} is not available here: there {'is' if count == 1 else 'are'} {count} of them")
+
+
+def settings_from_keywords(keywords: dict[str, Any]) -> Settings:
+    """The settings of a call from Python; raises TypeError for one that is unknown or belongs to a cell."""
+    known = {f.name for f in dataclasses.fields(Settings)} - set(CELL_SETTINGS)
+    for name in keywords:
+        if name in CELL_SETTINGS:
+            raise TypeError(f"{name} is a setting of %%compile: explain() takes {', '.join(sorted(known))}")
+        if name not in known:
+            raise TypeError(f"unknown setting {name!r}{did_you_mean(name, known)}: explain() takes {', '.join(sorted(known))}")
+    return Settings(**keywords)
+
+
+def settings_notes(settings: Settings) -> list[str]:
+    """What the user should know about these settings, one sentence each."""
+    if settings.fullgraph and settings.error_on_graph_break is not None:
+        return ["error_on_graph_break has no effect here: fullgraph=True wins over it."]
+    return []
+
+
+def did_you_mean(name: str, candidates: Iterable[Any]) -> str:
+    """`` (did you mean block?)``, or nothing where no candidate is close."""
+    close = closest_name(name, candidates)
+    return f" (did you mean {close}?)" if close else ""

@@ -1,0 +1,164 @@
+"""Runs a cell with the right parts of it compiled, and restores every name.
+
+What `-f` names is compiled wherever the cell calls it (`selection.named`).  Else the functions and modules that the cell
+defines are entry points (`selection.entry_points`).  A cell that defines none has its statements compiled
+(`selection.statements`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from dynascope.cell import source as cells
+from dynascope.cell.source import Cell
+from dynascope.compiler.driver.pipeline import Run
+from dynascope.compiler.replay.replay import unwatched
+from dynascope.compiler.source.code import STATEMENTS
+from dynascope.compiler.torch_private import marks
+from dynascope.selection import statements
+from dynascope.selection.definitions import Definition, definitions, why_nothing_ran
+from dynascope.selection.entry_points import Entries
+from dynascope.selection.named import Targets, check_target, plain_in_compiled_code, resolve
+
+#: the name of a cell's statements in a report
+CELL_STATEMENTS = "the cell's statements"
+
+
+class CompiledCell:
+    """One cell to be run under `%%compile`, inside the `Run` that records it."""
+
+    def __init__(self, shell: Any, cell: Cell, run: Run, *, functions: list[str], keep: bool) -> None:
+        self.shell, self.cell, self.run = shell, cell, run
+        self.namespace: dict[str, Any] = shell.user_ns
+        #: the names that `-f` gives
+        self.functions = functions
+        self.keep = keep
+
+    def __call__(self) -> Any:
+        """Run the cell; returns the value of its last expression."""
+        try:
+            return self._run()
+        finally:  # the compiler's refusal is raised in the user's code
+            self._note_users_own()
+
+    def _run(self) -> Any:
+        if self.functions:
+            return self._run_named()
+        defined = definitions(self.cell, self.namespace)
+        if defined:
+            return self._run_entry_points(defined)
+        self.run.compiled.append(CELL_STATEMENTS)
+        self.run.notes.extend(statements.notes(self.cell))
+        return statements.run(self.shell, self.cell, self._entry_point)
+
+    def _entry_point(self, target: Any, name: str | None = None) -> Any:
+        if getattr(target, "__name__", "") != STATEMENTS:
+            return self.run.entry_point(target, name=name)
+        self.run.retrace(target)  # so that nothing of it stays in Dynamo's tables
+        return self.run.entry_point(target, self.namespace)
+
+    def _note_users_own(self) -> None:
+        """Say which functions the user's code compiled itself: they have settings of their own."""
+        recording = self.run.recording
+        own = recording.users_own
+        if not own:
+            return
+        if self.run.compiled == [CELL_STATEMENTS]:
+            self.run.compiled[:] = [CELL_STATEMENTS if name == STATEMENTS else name for name in recording.called]
+        elif self.run.compiled:
+            self.run.compiled.extend(own)
+        bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
+        self.run.notes.append(
+            f"{', '.join(own)}: your own torch.compile was left as it is; the options of %%compile "
+            f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
+        )
+
+    # -- what -f names ---------------------------------------------------------------------------------
+
+    def _run_named(self) -> Any:
+        self.run.compiled.extend(self.functions)
+        targets = Targets(self._entry_point, self.run.retrace)
+
+        def look_up(statement: Any = None) -> None:
+            for name in self.functions:
+                with contextlib.suppress(LookupError, UsageError):
+                    value = resolve(name, self.namespace)
+                    check_target(name, value)
+                    targets.add(name, value)
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(targets.restore)
+            stack.enter_context(plain_in_compiled_code(targets))
+            look_up()
+            value = cells.run_statements(self.shell, self.cell, after=look_up)
+            self._explain_uncalled(targets)
+            if self.keep:
+                self._bind(targets.entry)
+        return value
+
+    def _explain_uncalled(self, targets: Targets) -> None:
+        for name in self.functions:
+            if name not in targets.found:
+                try:
+                    check_target(name, resolve(name, self.namespace))
+                except (LookupError, UsageError) as error:
+                    reason = str(error).removeprefix(f"cannot compile {name}: ")
+                    self.run.notes.append(f"{name} was not compiled: {reason}.")
+            elif name not in targets.called:
+                self.run.notes.append(f"{name} was not called in this run: call it in the cell to compile it.")
+
+    # -- what the cell defines ---------------------------------------------------------------------------
+
+    def _run_entry_points(self, defined: list[Definition]) -> Any:
+        entries = Entries(defined, self._entry_point, self.run.retrace)
+        name_of = {id(d.node): d.name for d in defined}
+
+        def make(tree: Any, mode: str) -> CodeType:
+            code: CodeType = entries.bind(cells.compile_tree(self.shell, self.cell, entries.rewrite(tree), mode))
+            return code
+
+        def learn(statement: Any) -> None:
+            if id(statement) in name_of:
+                entries.learn(self.namespace.get(name_of[id(statement)]))
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(entries.close)
+            try:
+                value = cells.run_statements(self.shell, self.cell, make, learn)
+            finally:
+                self._explain_refused(defined)
+            if not entries.called and not self.run.recording.users_own:
+                self.run.notes.extend(why_nothing_ran(self.cell, defined, self.namespace))
+            if self.keep:
+                kept = entries.kept()
+                self._bind(lambda plain: kept.get(id(plain)))
+        return value
+
+    def _explain_refused(self, defined: list[Definition]) -> None:
+        """Why definitions of the cell are no entry points; another note speaks of what the cell compiled itself."""
+        for d in defined:
+            if d.refused is None or d.name in self.run.recording.users_own:
+                continue
+            did = "was left as it is" if marks.is_compiled(self.namespace.get(d.name)) else "ran as it stands"
+            self.run.notes.append(f"{d.name} {did}: it is {d.refused}.")
+
+    # -- --keep ----------------------------------------------------------------------------------------
+
+    def _bind(self, entry_of: Callable[[Any], Any]) -> None:
+        """Bind the compiled entry points to the names; a module is compiled in place."""
+        import torch
+
+        for name, value in list(self.namespace.items()):
+            entry = None if name.startswith("_") else entry_of(value)
+            if entry is None:
+                continue
+            entry = unwatched(entry)
+            if isinstance(value, torch.nn.Module):
+                marks.compiled_call(value)(entry)
+            else:
+                self.namespace[name] = entry

@@ -1,0 +1,60 @@
+"""The text of an FX graph, read back into nodes, against the graph itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from dynascope.compiler.assembly import graph_text
+from dynascope.compiler.driver.explain import explain
+
+
+def a_local_named_output(x: torch.Tensor) -> torch.Tensor:
+    output = x + 1
+    output = output * 2
+    return output.sin()
+
+
+def stores_into_a_local_named_output(x: torch.Tensor) -> torch.Tensor:
+    output = torch.zeros(3)
+    output[0] = x[0]
+    output += x
+    return output
+
+
+def a_local_named_output_1(x: torch.Tensor) -> torch.Tensor:
+    output_1 = x + 1
+    output = output_1 * 2
+    output_7 = output + output_1
+    return output_7.cos()
+
+
+def an_argument_named_output(output: torch.Tensor) -> torch.Tensor:
+    return output + 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [a_local_named_output, stores_into_a_local_named_output, a_local_named_output_1, an_argument_named_output],
+    ids=lambda f: f.__name__,
+)
+def test_a_local_named_output_is_not_taken_for_the_output(function: Callable[..., Any]) -> None:
+    captured: list[Any] = []
+
+    def witness(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        captured.append([(n.op, n.name, {a.name for a in n.all_input_nodes}) for n in gm.graph.nodes])
+        return gm
+
+    torch._dynamo.reset()
+    report = explain(function, backend=witness)(torch.ones(3))
+    assert [[(n.op, n.name, set(n.inputs)) for n in g.nodes] for g in report.graphs] == captured
+
+
+def test_no_two_nodes_bear_one_name_though_the_text_prints_none_for_the_output() -> None:
+    text = "def forward(self, output, output_2):\n    output_3 = output + output_2\n    return (output_3, output)\n"
+    nodes, outputs = graph_text.read(text)
+    assert [n.name for n in nodes] == ["output", "output_2", "output_3", "output_4"]
+    assert outputs == nodes[-1].inputs == ["output_3", "output"]

@@ -1,0 +1,28 @@
+"""Settings are declared once; what type checkers see of them is held to that declaration."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from dynascope.compiler.settings import CELL_SETTINGS, ExplainSettings, Settings
+from dynascope.compiler.validate import did_you_mean, settings_from_keywords
+
+
+def test_explain_takes_every_setting_that_is_not_about_a_cell() -> None:
+    declared = typing.get_type_hints(Settings)
+    names = [f.name for f in dataclasses.fields(Settings) if f.name not in CELL_SETTINGS]
+    assert sorted(ExplainSettings.__annotations__) == sorted(names)
+    hints = typing.get_type_hints(ExplainSettings)
+    assert {n: hints[n] for n in names if n != "inputs"} == {n: declared[n] for n in names if n != "inputs"}
+
+
+def test_a_misspelt_setting_is_answered_with_the_nearest_one() -> None:
+    with pytest.raises(TypeError, match=r"unknown setting 'fulgraph' \(did you mean fullgraph\?\)"):
+        settings_from_keywords({"fulgraph": True})
+    with pytest.raises(TypeError, match="keep is a setting of %%compile"):
+        settings_from_keywords({"keep": True})
+    assert did_you_mean("blok", ["block", "_block", 3]) == " (did you mean block?)"
+    assert did_you_mean("nothing like it", ["block"]) == ""

@@ -1,0 +1,135 @@
+"""A part that cannot be drawn: the rest is drawn, a line says what is missing, and in tests the fault is raised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from samples import layers, loop, many, one_break
+
+from dynascope.compiler.report import GraphRun, Report
+from dynascope.widgets import guarded
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.static_output import to_mimebundle
+from dynascope.widgets.render.text import to_text
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m\nsecond line"
+#: what fails, by the module that calls it
+FAULTS = (
+    "model.Places", "model.headline", "model.split_picture", "model.details", "model.fold_details", "model.lens",
+    "model.timeline", "model.break_rows", "model.first_id", "model._chips", "details.fx_body", "details.run_part",
+    "details.break_code",
+    "details.region_name", "details.ops_text", "details.value_text", "fxpicture.packed", "fxpicture.fx_folds", "split.packed",
+    "lens.bands", "static_output._table", "static_output.svg", "static_output.short_picture", "static_output.run_words",
+    "static_output.static_body", "html.static_body", "html.json", "picture.svg", "picture._digraph", "text.Places",
+    "text.headline", "text.sorted_breaks", "text.timeline", "text.advice", "text.run_words", "text.cause_of",
+)  # fmt: skip
+
+
+def reports() -> list[Report]:
+    """Between them they have every part."""
+    measured = one_break()
+    measured.graphs[0].run = GraphRun(device="cpu", device_name="CPU", backend="inductor", calls=3, eager_seconds=0.1)
+    return [measured, loop(), many(80), layers(30)]
+
+
+def forms(report: Report) -> dict[str, str]:
+    """All that a report can become, as text."""
+    view = report.view()
+    try:
+        shown = json.dumps(view.content)
+        shown += str(view)
+    finally:
+        view.close()
+    text = to_text(report, colour=False, width=100)
+    page, dot = report.to_html(), str(report.to_graphviz())
+    return {"page": page, "svg": report.to_svg(), "dot": dot, "text": text, "view": shown, **to_mimebundle(report)}
+
+
+def all_forms() -> list[tuple[str, str]]:
+    return [form for report in reports() for form in forms(report).items()]
+
+
+@pytest.fixture
+def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(guarded.VARIABLE)
+
+
+def fail(*arguments: Any, **more: Any) -> Any:
+    raise RuntimeError(HOSTILE)
+
+
+def break_it(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    monkeypatch.setattr(f"dynascope.widgets.{fault}", fail if fault != "html.json" else None)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_rest_is_drawn_and_a_line_says_what_is_missing(
+    fault: str, monkeypatch: pytest.MonkeyPatch, as_users_have_it: None
+) -> None:
+    break_it(monkeypatch, fault)
+    made = all_forms()
+    assert any("could not be drawn (" in text for _, text in made)
+    assert not any("\x1b" in text for _, text in made)
+    assert not any("<script>alert" in text for kind, text in made if kind in ("page", "svg", "text/html"))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_in_tests_the_fault_is_raised(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_it(monkeypatch, fault)
+    with pytest.raises(RuntimeError if fault != "html.json" else AttributeError):
+        all_forms()
+
+
+@pytest.mark.parametrize(
+    ("fault", "empty", "there"),
+    [
+        (
+            "split_picture",
+            lambda m: not m["split"]["boxes"],
+            lambda m: m["lens"] and m["breaks"] and m["details"]["b0"]["facts"],
+        ),
+        ("lens", lambda m: not m["lens"], lambda m: m["split"]["boxes"] and m["breaks"] and m["details"]["b0"]["facts"]),
+        ("break_rows", lambda m: not m["breaks"], lambda m: m["split"]["boxes"] and m["lens"] and m["details"]["b0"]["facts"]),
+    ],
+)
+def test_one_part_takes_no_other_with_it(
+    fault: str,
+    empty: Callable[[Any], bool],
+    there: Callable[[Any], bool],
+    monkeypatch: pytest.MonkeyPatch,
+    as_users_have_it: None,
+) -> None:
+    monkeypatch.setattr(f"dynascope.widgets.model.build.{fault}", fail)
+    model = view_model(one_break())
+    assert empty(model)
+    assert there(model)
+    assert [n for n in model["notes"] if n.endswith("␛[31m second line)")] == model["notes"][:1]
+
+
+def test_one_detail_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
+    monkeypatch.setattr("dynascope.widgets.model.details.fx_body", fail)
+    details = view_model(one_break())["details"]
+    parts = {part["key"]: part for part in details["g0"]["parts"]}
+    assert parts["graph"]["kind"] == "prose"
+    assert "RuntimeError: <script>" in parts["graph"]["body"]["text"][0]
+    assert parts["code"]["kind"] == "code"
+    assert details["b0"]["facts"]
+
+
+def test_where_nothing_can_be_drawn_the_view_says_so(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
+    monkeypatch.setattr("dynascope.widgets.model.build.Places", fail)
+    model = view_model(one_break())
+    assert model["headline"].startswith("This report could not be drawn (RuntimeError: ")
+    assert model["first"] in model["details"]
+
+
+def test_an_interrupt_is_not_held_back(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
+    def interrupted(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dynascope.widgets.model.lens", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        view_model(one_break())

@@ -1,0 +1,48 @@
+"""Parts of a view that cannot be drawn: the rest is drawn, and one line says what is missing, and why.
+
+Promises: an error of drawing reaches neither the user's cell nor their script; an interrupt does.  A guard must not hide
+faults from tests: where the variable `DYNASCOPE_DRAWING_ERRORS` is "raise", as in this project's own, they are raised.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from dynascope.widgets.labels.words import shorten
+
+VARIABLE = "DYNASCOPE_DRAWING_ERRORS"
+
+T = TypeVar("T")
+
+
+def guarded(what: str, make: Callable[[], T], instead: Callable[[str], T]) -> T:
+    """What `make` returns; where it raises, what `instead` makes of the line that says so."""
+    try:
+        return make()
+    except Exception as error:
+        if os.environ.get(VARIABLE) == "raise":
+            raise
+        return instead(missing(what, error))
+
+
+def missing(what: str, error: Exception) -> str:
+    """`the split graph could not be drawn (KeyError: 'n3')`: one line, safe to show."""
+    return shorten(f"{what} could not be drawn ({type(error).__name__}: {error}".rstrip(": ") + ")", 300)
+
+
+class Parts:
+    """A view that is drawn part by part; `missing` has a line for each part that could not be drawn."""
+
+    def __init__(self) -> None:
+        self.missing: list[str] = []
+
+    def draw(self, what: str, make: Callable[[], T], instead: T) -> T:
+        """What `make` returns; `instead` where it raises."""
+
+        def empty(why: str) -> T:
+            self.missing.append(why)
+            return instead
+
+        return guarded(what, make, empty)
