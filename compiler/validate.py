@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dynascope.compiler.settings import CELL_SETTINGS, MODES, Settings, closest_name
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.torch_private import config
 
 
 def check_settings(settings: Settings) -> None:
@@ -18,7 +18,7 @@ def check_settings(settings: Settings) -> None:
     if conflict:
         raise ValueError(conflict)
     if isinstance(settings.backend, str):
-        known = internals.backends()
+        known = config.backends()
         if settings.backend not in known:
             close = closest_name(settings.backend, known)
             advice = f"did you mean {close}?" if close else "use eager, aot_eager, or one of torch.compiler.list_backends()"
@@ -27,15 +27,15 @@ def check_settings(settings: Settings) -> None:
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
     if (settings.mode is not None or settings.options) and settings.backend != "inductor":
         raise ValueError(f"mode and options are Inductor's: leave them out with backend {settings.to_dict()['backend']!r}")
-    modes = internals.modes() or list(MODES)
+    modes = config.modes() or list(MODES)
     if settings.mode is not None and settings.mode not in modes:
         raise ValueError(f"unknown mode {settings.mode!r}: use one of {', '.join(modes)}")
-    refused = internals.refused_option(settings.options)
+    refused = config.refused_option(settings.options)
     if refused is not None:
         raise ValueError(refused)
     if settings.device is not None:
         _check_device(torch, settings.device)
-    if settings.nested_graph_breaks and not internals.has_nested_graph_breaks():
+    if settings.nested_graph_breaks and not config.has_nested_graph_breaks():
         raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
     if settings.profile is not None and settings.profile < 1:
         raise ValueError(f"--profile takes a number of calls of at least 1, not {settings.profile}")

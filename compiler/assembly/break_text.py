@@ -1,19 +1,20 @@
-"""Reads the texts in which Dynamo tells of a graph break.
+"""Reads Dynamo's texts about graph breaks.
 
-The same text comes with a structured-trace record, in an exception's message and in a log; from 2.9 to
-2.15 its parts keep their names (Explanation, Hint, Developer debug context, a page's address) while the
-words around them change.  Pure functions: text in, plain data out.
+The same text comes with a structured-trace record, in an exception's message and in a log; from 2.9 to 2.15 its parts keep
+their names (Explanation, Hint, Developer debug context, a page's address) while the words around them change.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from dynascope.compiler.events.schema import Location
+from dynascope.compiler.source.origin import torch_folder
 
 _HEADER = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<line>\d+)$", re.M)
 _SKIP_HEADER = re.compile(r"^Graph break: (?:torch\.compile|from user code)[^\n]*", re.M)
@@ -29,18 +30,19 @@ _LEAD = re.compile(
 )
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
+_STACK = re.compile(r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", re.M)
 _CARETS = re.compile(r"^    (?P<before> *)(?P<marks>[~^]*)$")
+_ERROR = re.compile(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", re.M)
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 
 @dataclass
 class Part:
-    """One break of a text; a text chains several where handling one led to the next."""
+    """One break of a text; a text has several where handling one led to the next."""
 
     reason: str = ""
     explanation: str = ""
     hints: list[str] = field(default_factory=list)
-    context: str = ""
     url: str | None = None
     gb_id: str | None = None
 
@@ -54,36 +56,29 @@ class Part:
 class BreakText:
     """What one text says."""
 
-    #: what the compiler says; the stacks that it prints after it are full of plumbing, and kept apart
+    #: the compiler's words, without the stacks that it prints after them
     text: str
     file: str | None = None
     line: int | None = None
     parts: list[Part] = field(default_factory=list)
-    #: the stack that it prints, outermost first: {"file", "line", "function"}
-    stack: list[dict[str, Any]] = field(default_factory=list)
-    #: the compiler gave the whole frame up
-    gave_up: bool = False
+    #: the stack that it prints, outermost first
+    stack: list[Location] = field(default_factory=list)
 
 
 @functools.cache
 def registry() -> dict[str, dict[str, Any]]:
     """torch's own table of graph breaks by id (`GB0025`); empty where the wheel has none."""
-    spec = importlib.util.find_spec("torch")
-    for root in (spec.submodule_search_locations if spec else None) or ():
-        path = Path(root) / "_dynamo" / "graph_break_registry.json"
-        if path.is_file():
-            table = json.loads(path.read_text(encoding="utf-8"))
-            return {key: entries[0] if isinstance(entries, list) else entries for key, entries in table.items() if entries}
-    return {}
+    path = Path(torch_folder()) / "_dynamo" / "graph_break_registry.json"
+    table = json.loads(path.read_text(encoding="utf-8")) if torch_folder() and path.is_file() else {}
+    return {key: entries[0] if isinstance(entries, list) else entries for key, entries in table.items() if entries}
 
 
 def read(text: str) -> BreakText:
-    """Take a break's text apart; what is not there stays empty."""
+    """Parse a break's text; what is not there stays empty."""
     result = BreakText(text=_TAIL.split(text, 1)[0].rstrip())
     header = _HEADER.search(text)
     if header:
         result.file, result.line = header["file"], int(header["line"])
-    result.gave_up = "Skipping the function" in text or "torch.compile will skip tracing the frame" in text
     body = text
     reason = _REASON.search(text)
     if reason:
@@ -97,21 +92,18 @@ def read(text: str) -> BreakText:
     result.parts = [_part(p) for p in _CHAIN.split(body[: tail.start()] if tail else body) if p.strip()]
     result.stack = stack_of(text)
     if result.line is None and result.stack:
-        result.file, result.line = result.stack[-1]["file"], result.stack[-1]["line"]
+        result.file, result.line = result.stack[-1].file, result.stack[-1].line
     return result
 
 
 def message_of(traceback_text: str) -> str:
     """The message of the exception that a printed traceback ends with."""
-    last = max(
-        (m.end() for m in re.finditer(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", traceback_text, re.M)),
-        default=None,
-    )
-    return "" if last is None else traceback_text[last:]
+    return next((traceback_text[m.end() :] for m in reversed(list(_ERROR.finditer(traceback_text)))), "")
 
 
 def _part(text: str) -> Part:
     part = Part()
+    said: dict[str, list[str]] = {"reason": []}
     current = "reason"
     for line in text.strip("\n").splitlines():
         url = _URL.search(line)
@@ -123,45 +115,33 @@ def _part(text: str) -> Part:
             current, line = found.group(1), found.group(2)
             if current == "Hint":
                 part.hints.append("")
-        if current == "reason":
-            part.reason = f"{part.reason}\n{line}".strip("\n")
-        elif current == "Explanation":
-            part.explanation = f"{part.explanation}\n{line.strip()}".strip("\n")
-        elif current == "Hint" and part.hints:
+        if current == "Hint":
             part.hints[-1] = f"{part.hints[-1]}\n{line.strip()}".strip("\n")
         else:
-            part.context = f"{part.context}\n{line.strip()}".strip("\n")
-    lines = [line.strip() for line in part.reason.strip().splitlines()] or [""]
+            said.setdefault(current, []).append(line.strip())
+    part.explanation = "\n".join(filter(None, said.get("Explanation", ())))
+    lines = [line for line in said["reason"] if line] or [""]
     part.reason = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    part.context = part.context.strip()
     return part
 
 
-def stack_of(text: str) -> list[dict[str, Any]]:
+def stack_of(text: str) -> list[Location]:
     """The user's stack printed after "User code traceback:" or "from user code:", outermost first."""
-    found = re.search(
-        r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", text, re.M
-    )
+    found = _STACK.search(text)
     if not found:
         return []
-    entries: list[dict[str, Any]] = []
+    entries: list[Location] = []
     for line in text[found.end() :].splitlines()[1:]:
         match = _ENTRY.match(line)
         if match:
-            entries.append({"file": match["file"], "line": int(match["line"]), "function": match["function"]})
-        elif entries and "carets" not in entries[-1] and (marks := _CARETS.match(line)) is not None:
-            # ~~~^^ marks all of an expression, the carets its operator; one that ends lines below, further left, has blanks,
-            # or marks below each of its lines
+            entries.append(Location(match["file"], int(match["line"]), match["function"]))
+        elif entries and entries[-1].carets is None and (marks := _CARETS.match(line)) is not None:
+            # ~~~^^ marks an expression, the carets its operator; an expression of several lines has blanks, or marks below each
             start, count = len(marks["before"]), len(marks["marks"])
-            entries[-1]["carets"] = (start, start + count if count else None)
+            entries[-1].carets = (start, start + count if count else None)
         elif entries and not line.startswith("    "):
             break
-    _whole_lines(entries)
-    return entries
-
-
-def _whole_lines(entries: list[dict[str, Any]]) -> None:
-    """Python prints no carets where they would mark the whole line; torch before 2.13 prints none at all."""
-    if any("carets" in e for e in entries):
+    if any(e.carets for e in entries):  # Python prints none where they would mark the whole line; torch before 2.13 prints none
         for e in entries:
-            e.setdefault("carets", (0, None))
+            e.carets = e.carets or (0, None)
+    return entries

@@ -1,21 +1,25 @@
 """Graph breaks, each place once: hits of many frames come together here.
 
-A break is identified by its innermost place in the user's code (file, line, column) and its type.  The
-place comes from the hooks where they tell (with columns and the flag in force), else from the text.
+A break is identified by its innermost place in the user's code (file, line, column) and its type.  The place comes from the
+hooks where they know it (with columns and the flag in force), else from the text.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from dynascope.compiler.assembly import break_text, skip_reasons
-from dynascope.compiler.assembly.compile_records import Draft
-from dynascope.compiler.assembly.region_flags import Flags, Regions
-from dynascope.compiler.assembly.skip_reasons import place
+from dynascope.compiler.assembly.break_text import BreakText
+from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.assembly.region_flags import Flags, RegionFlags
+from dynascope.compiler.assembly.skip_reasons import same_line
+from dynascope.compiler.events.schema import GraphEnd, Location
 from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
-from dynascope.compiler.source import places
+from dynascope.compiler.source import lines
+from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.origin import is_plumbing
 
-#: 2.9 does not tell which line it is, or why, where an `if` about values stands in the block
+#: 2.9 gives neither the line nor the reason where an `if` about values stands in the block
 _STEPPED = """Graph break in a block
   Explanation: Dynamo met a graph break in this block, and cannot resume inside it. This torch does not tell at which line."""
 _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
@@ -24,11 +28,11 @@ _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
 class BreakTable:
     """All breaks of a report, in the order in which they were first met."""
 
-    def __init__(self, cell_of: places.CellResolver) -> None:
+    def __init__(self, cell_of: lines.CellResolver) -> None:
         self.cell_of = cell_of
-        self.regions = Regions(cell_of)
+        self.regions = RegionFlags(cell_of)
         self.breaks: list[Break] = []
-        self._by_place: dict[Any, list[Break]] = {}
+        self._by_place: dict[tuple[str, int, str], list[Break]] = {}
         #: frame -> its latest hit, and the stack of it from the frame on
         self._by_frame: dict[str, tuple[Break, Hit, list[StackEntry]]] = {}
 
@@ -40,7 +44,7 @@ class BreakTable:
         return found[0].stack if found else []
 
     def left_at(self, frame: str) -> int | None:
-        """The line from which a compiled frame goes on in a resume function; None where it does not, or that is unknown."""
+        """The line from which a compiled frame continues in a resume function; None where it does not, or that is unknown."""
         found = self._by_frame.get(frame)
         return found[1].line if found is not None and found[1].outcome == "resumed" else None
 
@@ -57,93 +61,82 @@ class BreakTable:
         found[1].resumes.append(by)
         return found[0].id
 
-    def ended(self, draft: Draft, frame: Frame) -> str | None:
+    def ended(self, record: CompileRecord, frame: Frame) -> str | None:
         """The break that ended a compiled frame's graph, or None where it returned."""
-        end = draft.graph_end
-        if end is not None and not end["graph_break"]:
+        end = record.graph_end
+        if end is not None and not end.graph_break:
             return None
-        texts = [break_text.read(t) for t in draft.break_texts]
+        texts = [break_text.read(t) for t in record.break_texts]
         if end is None and not texts:
             return None
-        stack = list(end["stack"]) if end else []
-        if not stack and end is not None:
-            stack = [{"file": end["file"], "function": end["function"], **place(end["at"])}]
+        stack = (list(end.stack) or [end.location]) if end is not None else []
         # 2.9 to 2.13: "step" ends the graph at the last statement before a block that cannot be resumed; the break is
         # deeper, where the text says, and the rest of the function runs eagerly
-        stepped = end is not None and end["reason"] == "step_unsupported"
+        stepped = end is not None and end.reason == "step_unsupported"
         text = (texts[-1] if stepped and texts else _matching(texts, stack)) or break_text.read(
-            _STEPPED if stepped else str(end["reason"]) if end else ""
+            _STEPPED if stepped else end.reason if end else ""
         )
         if stepped or not stack:
-            stack = self.printed_stack(text, draft) or stack
+            stack = self.printed_stack(text, record) or stack
         if not stack:
             return None
-        if end is not None and stack[-1].get("column") is None and "carets" not in stack[-1]:
+        if end is not None and stack[-1].column is None and stack[-1].carets is None:
             stack[-1] = _with_columns(stack[-1], end)
         rest_is_eager = stepped or "skipping the rest of the function" in text.text
-        outcome: Outcome = "skipped" if rest_is_eager else "resumed"
         if rest_is_eager:
             frame.reason = "Dynamo could not resume after the break: the rest of the function runs eagerly"
-        return self.hit(frame, stack, text, outcome, self.regions.at_end(frame, end, draft.resumes))
+        flags = self.regions.at_graph_end(frame, end, record.resumes)
+        return self.hit(frame, stack, text, "skipped" if rest_is_eager else "resumed", flags)
 
     def forget(self, frames: set[str]) -> None:
-        """Take back the hits of frames that are none of the user's, where a break has others."""
+        """Remove the hits of frames that are none of the user's, where a break has others."""
         for found in self.breaks:
             found.hits = [h for h in found.hits if h.frame not in frames] or found.hits
 
-    def before(self, draft: Draft, frame: Frame) -> None:
-        """Breaks of earlier attempts at a frame that was given up: handling them led to the one that stopped it.
+    def before(self, record: CompileRecord, frame: Frame) -> None:
+        """Breaks of earlier attempts at a frame that was skipped: handling them led to the one that stopped it.
 
-        What flag was in force there is not recorded.
+        Which flag was in force there is not recorded.
         """
-        texts = [break_text.read(t) for t in draft.break_texts]
+        texts = [break_text.read(t) for t in record.break_texts]
         for text in texts[:-1]:
             if text.line is not None and (text.file, text.line) != (texts[-1].file, texts[-1].line):
-                self.hit(frame, self.printed_stack(text, draft), text, "skipped", Flags())
+                self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags())
 
-    def stopped(self, draft: Draft, frame: Frame, outcome: Outcome) -> str | None:
+    def stopped(self, record: CompileRecord, frame: Frame, outcome: Outcome) -> str | None:
         """The break that made Dynamo skip the frame or fail; None where it was no graph break."""
-        if not skip_reasons.is_break(draft):
+        if not skip_reasons.is_break(record):
             return None
-        text = skip_reasons.text_of(draft)
-        stack = skip_reasons.stack_of(draft) or self.printed_stack(text, draft) or self.failed_line(draft)
-        if not stack or not (text.parts or skip_reasons.stack_of(draft)):
+        text, known = skip_reasons.text_of(record), skip_reasons.stack_of(record)
+        stack = known or self.printed_stack(text, record) or self.failed_line(record)
+        if not stack or not (text.parts or known):
             return None
-        return self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, draft.frame or {}))
+        return self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end))
 
-    def printed_stack(self, text: break_text.BreakText, draft: Draft) -> list[dict[str, Any]]:
+    def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
         """The stack that a text prints, from the frame's own entry on (what is outside runs, it is not traced)."""
 
-        def of_frame(entry: dict[str, Any]) -> bool:  # a text tells a resume function under the name of what it continues
-            return places.user_name(entry["function"]) == name and entry["file"] == draft.code.get("file")
+        def of_frame(entry: Location) -> bool:  # a text names a resume function after the function that it continues
+            return user_name(entry.function) == name and entry.file == record.file
 
-        if draft.marks_columns:
+        if record.marks_columns:
             for entry in text.stack:
-                entry.setdefault("carets", (0, None))
-        name = places.user_name(str(draft.code.get("name")))
-        outside = sum(map(of_frame, draft.stack))
+                entry.carets = entry.carets or (0, None)
+        name = user_name(record.name)
+        outside = sum(map(of_frame, record.stack))
         own = [i for i, e in enumerate(text.stack) if of_frame(e)]
         if own:
             return text.stack[own[min(max(outside, 1), len(own)) - 1] :]
         if text.stack:
             return text.stack[-1:]
-        if text.file is not None and text.line is not None:
-            return [{"file": text.file, "line": text.line, "function": ""}]
-        return []
+        return [Location(text.file, text.line, "")] if text.file is not None and text.line is not None else []
 
-    def failed_line(self, draft: Draft) -> list[dict[str, Any]]:
-        file, line = draft.metrics.get("fail_user_frame_filename"), draft.metrics.get("fail_user_frame_lineno")
-        return [{"file": file, "line": line, "function": str(draft.code.get("name") or "")}] if file and line else []
+    def failed_line(self, record: CompileRecord) -> list[Location]:
+        file, line = record.metrics.get("fail_user_frame_filename"), record.metrics.get("fail_user_frame_lineno")
+        return [Location(file, line, record.code.name if record.code else "")] if file and line else []
 
-    def hit(
-        self,
-        frame: Frame,
-        stack: list[dict[str, Any]],
-        text: break_text.BreakText,
-        outcome: Outcome,
-        flags: Flags,
-    ) -> str:
-        entries = [self.entry(e) for e in stack if not places.is_plumbing(e["file"])] or [self.entry(stack[-1])]
+    def hit(self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags) -> str:
+        entries = [self.entry(e) for e in stack if not is_plumbing(e.file)] or [self.entry(stack[-1])]
         at = entries[-1]
         first = text.parts[0] if text.parts else break_text.Part(reason="unknown")
         found = self.known(at, first)
@@ -151,9 +144,9 @@ class BreakTable:
             found = self.new(at, entries, text, first)
             self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(found)
         # a text without a stack names the innermost line only: where the frame itself stood is then not known
-        # (a resume function is told under the name of the user's function that it continues)
-        names = (frame.code_name, places.user_name(frame.code_name))
-        own = [e["line"] for e in stack if e["file"] == frame.file and e["function"] in names]
+        # (a text names a resume function after the user's function that it continues)
+        names = (frame.code_name, user_name(frame.code_name))
+        own = [e.line for e in stack if e.file == frame.file and e.function in names]
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
         found.hits.append(hit)
         worse = _WORSE[outcome] > _WORSE[found.outcome]
@@ -180,32 +173,25 @@ class BreakTable:
             found.column, found.end_column, found.end_line = at.column, at.end_column, at.end_line
         return found
 
-    def entry(self, e: dict[str, Any]) -> StackEntry:
-        file, line = str(e["file"]), int(e["line"] or 0)
-        source = places.source_line(file, line)
-        start, end = e.get("column"), e.get("end_column")
-        if start is None and "carets" in e and source.strip():
-            start, end = places.marked(source, e["carets"])
+    def entry(self, e: Location) -> StackEntry:
+        source = lines.source_line(e.file, e.line)
+        start, end = e.column, e.end_column
+        if start is None and e.carets is not None and source.strip():
+            start, end = lines.caret_columns(source, e.carets)
         # torch keeps the line on which the expression ends nowhere in its stacks
-        end_line = e.get("end_line") or places.expressions_end(file, line, start, end)
+        end_line = e.end_line or lines.expression_end(e.file, e.line, start, end)
         return StackEntry(
-            file=file,
-            line=line,
-            function=places.user_name(str(e["function"])),
-            column=places.character_column(file, line, start),
+            file=e.file,
+            line=e.line,
+            function=user_name(e.function),
+            column=lines.character_column(e.file, e.line, start),
             end_line=end_line,
-            end_column=places.character_column(file, end_line, end) if end_line is not None else None,
-            cell=self.cell_of(file),
+            end_column=lines.character_column(e.file, end_line, end) if end_line is not None else None,
+            cell=self.cell_of(e.file),
             source=source.strip(),
         )
 
-    def new(
-        self,
-        at: StackEntry,
-        entries: list[StackEntry],
-        text: break_text.BreakText,
-        first: break_text.Part,
-    ) -> Break:
+    def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: break_text.Part) -> Break:
         found = Break(
             id=f"b{len(self.breaks)}",
             file=at.file,
@@ -215,7 +201,7 @@ class BreakTable:
             end_column=at.end_column,
             function=at.function,
             cell=at.cell,
-            source=places.source_line(at.file, at.line),
+            source=lines.source_line(at.file, at.line),
             gb_ids=[p.gb_id for p in text.parts if p.gb_id],
             urls=[p.url for p in text.parts if p.url],
             type=first.type,
@@ -229,20 +215,14 @@ class BreakTable:
         return found
 
 
-def _matching(texts: list[break_text.BreakText], stack: list[dict[str, Any]]) -> break_text.BreakText | None:
-    """Of a frame's texts (one for each attempt) the one that speaks of this place; the last where none does."""
-    if stack:
-        at = stack[-1]
-        for text in reversed(texts):
-            if (text.file, text.line) == (at["file"], at["line"]):
-                return text
-    return texts[-1] if texts else None
+def _matching(texts: list[BreakText], stack: list[Location]) -> BreakText | None:
+    """Of a frame's texts (one for each attempt) the one about this place; the last where none is."""
+    at = (stack[-1].file, stack[-1].line) if stack else None
+    return next((t for t in reversed(texts) if (t.file, t.line) == at), texts[-1] if texts else None)
 
 
-def _with_columns(innermost: dict[str, Any], end: dict[str, Any]) -> dict[str, Any]:
-    """2.9 and 2.11 tell no columns, or not everywhere: those of the instruction there are known from the translators."""
-    candidates = [(c["file"], c["at"]) for c in (end.get("stopped") or [])[:1]] + [(end["file"], end["at"])]
-    for file, at in candidates:
-        if (file, at[0]) == (innermost["file"], innermost["line"]):
-            return {**innermost, **place(at)}
-    return innermost
+def _with_columns(innermost: Location, end: GraphEnd) -> Location:
+    """2.9 and 2.11 give columns in part or not at all: those of the instruction there are known from the translators."""
+    candidates = [*(s.location for s in end.stopped[:1]), end.location]
+    found = next((c for c in candidates if same_line(c, innermost)), innermost)
+    return replace(found, function=innermost.function)

@@ -1,7 +1,7 @@
 """Guards in readable form, and the reasons of recompiles as facts.
 
-Pure functions over the texts that Dynamo prints: the guard tree (`dynamo_cpp_guards_str`) and the
-reasons of a recompile (a JSON list in 2.9, plain text later).
+Dynamo prints them: the guard tree (`dynamo_cpp_guards_str`), and the reasons of a recompile (a JSON list in 2.9, plain text
+later).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LIMIT = 200
 
 
 def guards(text: str) -> list[str]:
-    """The guards that speak of the user's data, readable, in order, each once.
+    """The guards on the user's data, readable, in order, each once.
 
-    Those on Dynamo's own ground (global state, identities of functions and modules) are left to the
-    count: they fail when code is redefined, and the recompile's reason then says so.
+    Those on Dynamo's own ground (global state, identities of functions and modules) are only counted: they fail when code is
+    redefined, and the recompile's reason then says so.
     """
     found: dict[str, None] = {}
     for match in _GUARD.finditer(text):
@@ -56,7 +56,7 @@ def _readable(kind: str, text: str) -> str:
 def source(text: str) -> str:
     """`L['x']` and `G['x']` as the user writes them."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)
-    text = re.sub(r"\b___stack(\d+)\b", r"stack[\1]", text)  # what lies on the value stack where a resume function goes on
+    text = re.sub(r"\b___stack(\d+)\b", r"stack[\1]", text)  # values on Python's stack where a resume function continues
     text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
     text = re.sub(r"G\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)

@@ -1,4 +1,4 @@
-"""Which region set the flag that was in force at a break: worked out from what the hooks saw, frame by frame.
+"""Which region set the flag that was in force at a break: found from what the hooks saw, frame by frame.
 
 A region may stand in the traced code itself; or have been entered again by a resume function, which has no line of its own
 for it; or stand in the caller, for a function that is compiled on its own after a break in it.
@@ -7,12 +7,13 @@ for it; or stand in the caller, for a function that is compiled on its own after
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from dynascope.compiler.assembly.skip_reasons import same_line
+from dynascope.compiler.events.schema import FrameEnd, GraphEnd, Region, ResumeMade, TracedCall
 from dynascope.compiler.report import FlagOrigin, Frame
-from dynascope.compiler.source import places
-
-Event = dict[str, Any]
+from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import is_plumbing
 
 
 @dataclass(frozen=True)
@@ -40,45 +41,46 @@ class _Entered:
     flag: bool
 
 
-class Regions:
-    """The regions of one recording; frames are told in the order in which they were compiled."""
+class RegionFlags:
+    """The regions of one recording; frames come in the order in which they were compiled."""
 
-    def __init__(self, cell_of: places.CellResolver) -> None:
+    def __init__(self, cell_of: CellResolver) -> None:
         self.cell_of = cell_of
         #: resume function's code -> the regions that it enters again, outermost first
-        self._again: dict[int, list[_Entered]] = {}
+        self._entered_again: dict[int | None, list[_Entered]] = {}
         #: frame -> the region that its caller stood in
         self._caller: dict[str, _Entered | None] = {}
         #: frame -> the region in which it made the call that broke its graph
         self._inside: dict[str, _Entered | None] = {}
 
     def begin(self, frame: Frame) -> None:
-        """A frame whose caller, or whom it continues, is known."""
+        """A frame whose caller, or the frame that it continues, is known."""
         is_resume = frame.kind == "resume"
         found = self._caller.get(frame.continues or "") if is_resume else self._inside.get(frame.parent or "")
         self._caller[frame.id] = self._inside[frame.id] = found
 
-    def at_end(self, frame: Frame, end: Event | None, resumes: list[Event]) -> Flags:
+    def at_graph_end(self, frame: Frame, end: GraphEnd | None, resumes: list[ResumeMade]) -> Flags:
         """At a graph's end by a break.  The break may lie deeper, in calls whose tracing was given up just before."""
         if end is None:
             return Flags()
-        around, stopped, stack = list(end.get("around") or ()), end.get("stopped") or [], end.get("stack") or []
-        if stopped and stack and stopped[0]["at"][0] == stack[-1]["line"] and stopped[0]["file"] == stack[-1]["file"]:
-            around = [*stopped, *around]
-        entered = self._entered(around)
+        calls, stopped = end.around, end.stopped
+        if stopped and end.stack and same_line(stopped[0].location, end.stack[-1]):
+            calls = [*(s.call for s in stopped), *calls]
+        entered = self._entered(calls)
         if entered and entered[-1]:
             self._inside[frame.id] = entered[-1][-1]
         for made in resumes:
-            for caller, regions in zip(around, entered, strict=True):
-                if caller.get("uid") == made["code"]["uid"]:
-                    self._again[made["resume"]["uid"]] = regions
-        return self._flags(frame, end["error_on_graph_break"], end["fullgraph"], entered)
+            for call, regions in zip(calls, entered, strict=True):
+                if call.uid == made.code.uid:
+                    self._entered_again[made.resume.uid] = regions
+        return self._flags(frame, end.error_on_graph_break, end.fullgraph, entered)
 
-    def at_stop(self, frame: Frame, event: Event) -> Flags:
+    def at_stop(self, frame: Frame, end: FrameEnd | None) -> Flags:
         """Where tracing stopped for good."""
-        chain = event.get("stopped") or []
-        flag = chain[0]["flag"] if chain else event.get("error_on_graph_break")
-        return self._flags(frame, flag, event.get("fullgraph"), self._entered(chain))
+        if end is None:
+            return self._flags(frame, None, None, [])
+        flag = end.stopped[0].error_on_graph_break if end.stopped else end.error_on_graph_break
+        return self._flags(frame, flag, end.fullgraph, self._entered([s.call for s in end.stopped]))
 
     def _flags(self, frame: Frame, flag: bool | None, fullgraph: bool | None, entered: list[list[_Entered]]) -> Flags:
         found = next((regions[-1] for regions in entered if regions), None)
@@ -87,24 +89,21 @@ class Regions:
             found = caller if caller is not None and caller.flag == flag else None
         return Flags(flag, fullgraph, found.origin if found is not None else FlagOrigin())
 
-    def _entered(self, chain: list[Event]) -> list[list[_Entered]]:
+    def _entered(self, calls: list[TracedCall]) -> list[list[_Entered]]:
         """For each entry of a chain of calls, innermost first, the regions it stands in, outermost first."""
         found = []
         inner = ""
-        for entry in chain:
-            again = self._again.get(entry.get("uid", -1), [])
-            regions = entry.get("regions") or ()
-            # where a resume function enters them again, Dynamo gives the line at which it goes on
-            at = entry["function"].rpartition("_at_")[2]
-            count = min(len(again), sum(not r["line"] or str(r["line"]) == at for r in regions))
-            named = [_Entered(self._origin(r, inner), r["flag"]) for r in regions]
-            found.append([*again[:count], *named[count:]])
-            inner = entry["function"]
+        for call in calls:
+            again = self._entered_again.get(call.uid, [])
+            # where a resume function enters them again, Dynamo gives the line from which it continues
+            at = call.function.rpartition("_at_")[2]
+            count = min(len(again), sum(not r.line or str(r.line) == at for r in call.regions))
+            found.append([*again[:count], *(_Entered(self._origin(r, inner), r.flag) for r in call.regions[count:])])
+            inner = call.function
         return found
 
-    def _origin(self, region: Event, inner: str) -> FlagOrigin:
-        """A `with` block by its place, a decorator (a `with` in a wrapper of torch's) by the function it stands at."""
-        file = region["file"]
-        if places.is_plumbing(file) and inner:
-            return FlagOrigin(kind="decorator", name=places.user_name(inner))
-        return FlagOrigin(kind="with", file=file, line=region["line"] or None, cell=self.cell_of(file))
+    def _origin(self, region: Region, inner: str) -> FlagOrigin:
+        """A `with` block by its place, a decorator (a `with` in a wrapper of torch's) by the function that it decorates."""
+        if is_plumbing(region.file) and inner:
+            return FlagOrigin(kind="decorator", name=user_name(inner))
+        return FlagOrigin(kind="with", file=region.file, line=region.line or None, cell=self.cell_of(region.file))

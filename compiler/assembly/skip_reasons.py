@@ -1,4 +1,4 @@
-"""Why a frame was given up or failed: pure functions over a draft.
+"""Why a frame was skipped or failed.
 
 A live run has the exception that Dynamo swallowed or raised; a trace file has the printed traceback and the
 metrics.  Both may have the text of a graph break that came before it.
@@ -6,98 +6,96 @@ metrics.  Both may have the text of a graph break that came before it.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from dynascope.compiler.assembly import break_text
-from dynascope.compiler.assembly.compile_records import Draft
+from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.events.schema import Error, Location
 
 #: exceptions that are graph breaks; others are faults of a backend, of Dynamo's own or of the user's code
 _BREAKS = ("", "Unsupported", "SkipFrame", "UserError", "UncapturedHigherOrderOpError", "ObservedException")
+#: beginnings of the names of exceptions that Dynamo swallows
+_SWALLOWED = ("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed")
 _NOTHING = ("no content in function call", "No ops traced for the FX graph")
 
 
-def error_of(draft: Draft) -> dict[str, Any]:
-    """{"type", "message", "stack"} of what stopped the frame; without a live exception, as the metrics tell it."""
-    live = (draft.frame or {}).get("error")
-    if live:
-        return dict(live)
-    chain = (draft.frame or {}).get("stopped") or []
-    if chain and chain[0]["type"] == "SkipFrame" and not draft.error_text:  # 2.9 tells of it in no other way
-        return {"type": "SkipFrame", "message": chain[0]["message"] or "the code asked to skip the frame", "stack": []}
-    message = break_text.message_of(draft.error_text or "") or str(draft.metrics.get("fail_reason") or "")
-    return {"type": str(draft.metrics.get("fail_type") or ""), "message": message, "stack": []}
+def error_of(record: CompileRecord) -> Error:
+    """The exception that stopped the frame; of a trace file, as the metrics name it."""
+    end = record.frame_end
+    if end is not None and end.error is not None:
+        return end.error
+    if end is not None and end.stopped and end.stopped[0].type == "SkipFrame" and not record.error_text:  # torch 2.9
+        return Error("SkipFrame", end.stopped[0].message or "the code asked to skip the frame")
+    message = break_text.message_of(record.error_text or "") or str(record.metrics.get("fail_reason") or "")
+    return Error(str(record.metrics.get("fail_type") or ""), message)
 
 
-def message_of(draft: Draft) -> str:
-    """What the compiler says of the failure, without stacks and advice on logs."""
-    message = str(error_of(draft)["message"])
+def error_message(record: CompileRecord) -> str:
+    """The compiler's message about the failure, without stacks and advice on logs."""
+    message = error_of(record).message
     return message.split("\n\nfrom user code:", 1)[0].split("\nSet TORCHDYNAMO_VERBOSE", 1)[0].strip()
 
 
-def not_swallowed(draft: Draft) -> bool:
-    """Whether the metrics of a compile that did not end well tell of more than Dynamo swallows: then the user's code saw it."""
-    kind = error_of(draft)["type"]
-    return kind != "" and not kind.startswith(("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed"))
+def was_raised(record: CompileRecord) -> bool:
+    """Whether the exception of a compile that has metrics, but no guards, reached the user's code: Dynamo swallows some."""
+    kind = error_of(record).type
+    return kind != "" and not kind.startswith(_SWALLOWED)
 
 
-def interrupted(draft: Draft) -> bool:
+def interrupted(record: CompileRecord) -> bool:
     """Whether an interrupt ended the compile."""
-    kind, metrics = error_of(draft)["type"], draft.metrics
-    if kind or draft.frame is not None:
-        return bool(kind == "KeyboardInterrupt")
+    kind, metrics = error_of(record).type, record.metrics
+    if kind or record.frame_end is not None:
+        return kind == "KeyboardInterrupt"
     # metrics name no interrupt: the backend had the graph, and guards are missing
-    captured = draft.graph_text is not None and not draft.break_texts
-    return captured and bool(metrics) and metrics.get("guard_count") is None and draft.guard_text is None
+    captured = record.graph_text is not None and not record.break_texts
+    return captured and bool(metrics) and metrics.get("guard_count") is None and record.guard_text is None
 
 
-def is_break(draft: Draft) -> bool:
+def is_break(record: CompileRecord) -> bool:
     """Whether a graph break stopped the frame, and not a fault of another kind."""
-    error = error_of(draft)
-    if any(words in error["message"] for words in _NOTHING):
+    error = error_of(record)
+    if nothing_to_compile(record):
         return False
-    return error["type"] in _BREAKS or "GB" in "".join(p.gb_id or "" for p in break_text.read(error["message"]).parts)
+    return error.type in _BREAKS or any(p.gb_id for p in break_text.read(error.message).parts)
 
 
-def nothing_to_compile(draft: Draft) -> bool:
+def nothing_to_compile(record: CompileRecord) -> bool:
     """Whether Dynamo found nothing to compile in the frame."""
-    return any(words in error_of(draft)["message"] for words in _NOTHING)
+    message = error_of(record).message
+    return any(words in message for words in _NOTHING)
 
 
-def text_of(draft: Draft) -> break_text.BreakText:
-    """What the compiler said of the stop."""
-    error = error_of(draft)
-    written = draft.break_texts[-1] if draft.break_texts and is_break(draft) else error["message"]
-    text = break_text.read(written)
-    if not text.stack and draft.error_text:
-        text.stack = break_text.stack_of(draft.error_text)
+def text_of(record: CompileRecord) -> break_text.BreakText:
+    """The compiler's text about what stopped the frame."""
+    text = break_text.read(record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message)
+    if not text.stack and record.error_text:
+        text.stack = break_text.stack_of(record.error_text)
     return text
 
 
-def reason_of(draft: Draft) -> str | None:
-    """One sentence: the last link of the chain of breaks, which names the frame's own trouble."""
-    parts = text_of(draft).parts
+def reason_of(record: CompileRecord) -> str | None:
+    """One sentence: the last break of the text, which names the frame's own trouble."""
+    parts = text_of(record).parts
     if not parts:
         return None
     last = parts[-1]
     first = last.explanation.split("\n", 1)[0]
-    explanation = " ".join(last.explanation.split("\n")) if first.endswith(":") else first
+    explanation = last.explanation.replace("\n", " ") if first.endswith(":") else first
     return f"{last.reason}: {explanation}" if explanation and explanation != last.reason else last.reason
 
 
-def stack_of(draft: Draft) -> list[dict[str, Any]]:
-    """The user's stack at the stop, outermost first, as far as the exception or the translators tell it."""
-    event = draft.frame or {}
-    stack: list[dict[str, Any]] = [dict(entry) for entry in error_of(draft)["stack"] or ()]
-    chain = event.get("stopped") or []
-    if len(stack) >= len(chain):
-        if stack and chain and stack[-1].get("column") is None:  # 2.9 and 2.11 tell none; the instruction's are known
-            at = place(chain[0]["at"])
-            if (chain[0]["file"], at["line"]) == (stack[-1]["file"], stack[-1]["line"]):
-                stack[-1] |= at
-        return stack
-    return [{"file": c["file"], "function": c["function"], **place(c["at"])} for c in reversed(chain)]
+def stack_of(record: CompileRecord) -> list[Location]:
+    """The user's stack where the frame was stopped, outermost first, as far as the exception or the translators have it."""
+    stack = list(error_of(record).stack)
+    stopped = [s.location for s in record.frame_end.stopped] if record.frame_end is not None else []
+    if len(stack) < len(stopped):
+        return stopped[::-1]
+    if stack and stopped and stack[-1].column is None and same_line(stack[-1], stopped[0]):
+        # 2.9 and 2.11 give no columns; the instruction's are known
+        stack[-1] = replace(stopped[0], function=stack[-1].function)
+    return stack
 
 
-def place(at: list[int | None]) -> dict[str, int | None]:
-    """An instruction's [line, column, end line, end column] by name."""
-    return dict(zip(("line", "column", "end_line", "end_column"), at, strict=True))
+def same_line(a: Location, b: Location) -> bool:
+    return (a.file, a.line) == (b.file, b.line)

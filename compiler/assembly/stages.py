@@ -1,15 +1,12 @@
-"""What the stages after Dynamo made of a graph: AOTAutograd, the backend, their caches, DDP's optimizer, CUDA graphs.
-
-Pure functions over a draft.
-"""
+"""The stages after Dynamo, of one compile: AOTAutograd, the backend, their caches, DDP's optimizer, CUDA graphs."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from dynascope.compiler.assembly.compile_records import Draft
-from dynascope.compiler.report import Graph, GraphSplit
+from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.report import Graph
 
 _PHASES = {
     "dynamo_cumulative_compile_time_us": "dynamo",
@@ -22,39 +19,29 @@ _PHASES = {
 }
 
 
-def tell(draft: Draft, graph: Graph) -> None:
+def add_stages(record: CompileRecord, graph: Graph) -> None:
     """Fill in the graph's later stages; a backward that is not compiled yet is pending."""
-    aot = {name: "\n\n".join(texts) for name, texts in draft.aot.items()}  # several, where the graph was split
+    aot = {name: "\n\n".join(texts) for name, texts in record.aot_graphs.items()}  # several, where the graph was split
     graph.aot_forward = aot.get("aot_forward_graph") or aot.get("aot_inference_graph")
     graph.aot_backward = aot.get("aot_backward_graph")
-    graph.splits = [GraphSplit(**split) for split in draft.splits]
-    graph.backend_code = "\n\n".join(draft.output_codes) or None
-    graph.caches = _caches(draft)
+    graph.splits = record.splits
+    graph.backend_code = "\n\n".join(record.output_codes) or None
+    graph.caches = {stage: ", ".join(answers) for stage, answers in record.caches.items()}
     if graph.caches:
         graph.from_cache = "hit" in graph.caches.values()
     if graph.aot_backward is not None:
-        compiled = bool(draft.backward_metrics) or len(draft.output_codes) > 1
+        compiled = bool(record.backward_metrics) or len(record.output_codes) > 1
         graph.backward = "compiled" if compiled else "pending"
         if graph.from_cache and graph.backward != "pending":
             graph.backward = "from cache"
 
 
-def _caches(draft: Draft) -> dict[str, str]:
-    """{"aot" | "fx": "hit" | "miss" | "bypass"}; where a graph was looked up in parts, each answer once."""
-    found: dict[str, list[str]] = {}
-    for name in draft.artifacts:
-        stage, _, verdict = name.partition("_cache_")
-        if verdict:
-            found.setdefault("aot" if stage == "aotautograd" else "fx", []).append(verdict)
-    return {stage: ", ".join(verdicts) for stage, verdicts in found.items()}
-
-
-def notes(draft: Draft) -> list[str]:
+def notes(record: CompileRecord) -> list[str]:
     """Sentences on what DDP's optimizer did, and on what CUDA graphs did not."""
     found = []
-    if draft.splits:
-        found.append(f"DDP's optimizer split this graph into {len(draft.splits)}, one for each bucket of gradients")
-    for metrics, which in ((draft.metrics, ""), (draft.backward_metrics, " of the backward")):
+    if record.splits:
+        found.append(f"DDP's optimizer split this graph into {len(record.splits)}, one for each bucket of gradients")
+    for metrics, which in ((record.metrics, ""), (record.backward_metrics, " of the backward")):
         reason = str(metrics.get("cudagraph_skip_reason") or "").split("Found from", 1)[0]
         words = re.sub(r"^(?:skipping cudagraphs due to )+", "", reason.strip()).rstrip(" .")
         if words:
@@ -63,7 +50,7 @@ def notes(draft: Draft) -> list[str]:
 
 
 def phases(metrics: dict[str, Any]) -> dict[str, float]:
-    """Seconds that each phase of a compile took, as far as the metrics tell."""
+    """Seconds that each phase of a compile took, as far as the metrics say."""
     found: dict[str, float] = {}
     for name, phase in _PHASES.items():
         value = metrics.get(name)

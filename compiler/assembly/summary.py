@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dynascope.compiler.report import Node, Report, Summary
-from dynascope.compiler.source import places
+from dynascope.compiler.report import Node, Report, Summary, label
+from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import in_torch
 
-#: a line that stands in a graph so often was, in all likelihood, in a loop; the note tells the count, which is a fact
+#: a line that is in a graph so often was, in all likelihood, in a loop; the note gives the count, which is a fact
 _OFTEN = 8
 
 
@@ -31,14 +32,14 @@ def summarise(report: Report) -> Summary:
     )
 
 
-def unrolled(nodes: list[Node], cell_of: places.CellResolver) -> list[str]:
+def unrolled(nodes: list[Node], cell_of: CellResolver) -> list[str]:
     """One sentence for each line of the user's that stands in a graph many times: Dynamo traces a loop turn by turn."""
     times = Counter((n.file, n.line, n.target) for n in nodes if n.file and n.line and n.op.startswith("call_"))
     most: dict[tuple[str, int], int] = {}
     for (file, line, _), count in times.items():
-        if file and line and count >= _OFTEN and not places.in_torch(file):
+        if file and line and count >= _OFTEN and not in_torch(file):
             most[(file, line)] = max(count, most.get((file, line), 0))
     return [
-        f"{places.label(file, cell_of(file))}:{line} is in this graph {count} times: loops are unrolled, turn by turn"
+        f"{label(file, cell_of(file))}:{line} is in this graph {count} times: loops are unrolled, turn by turn"
         for (file, line), count in most.items()
     ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynascope.compiler.driver.regions import region
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.torch_private import config, exceptions, marks, region_flag
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
@@ -25,7 +25,7 @@ def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **ar
     compiled = torch.compile(model, **arguments)
     if error_on_graph_break is None:
         return compiled
-    if marks.set_flag_of(compiled, error_on_graph_break):
+    if region_flag.set_flag_of(compiled, error_on_graph_break):
         return compiled  # a module keeps the flag itself: no wrapper around its calls
     return region(error_on_graph_break=error_on_graph_break)(compiled)
 
@@ -37,7 +37,7 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
     """
     import torch
 
-    target = internals.inner_function(target)
+    target = marks.inner_function(target)
     arguments: dict[str, Any] = {
         "fullgraph": settings.fullgraph,
         "dynamic": settings.dynamic,
@@ -68,20 +68,20 @@ def environment(settings: Settings) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if settings.device is not None:
             stack.enter_context(torch.device(settings.device))
-        if settings.nested_graph_breaks is not None and internals.has_nested_graph_breaks():
-            stack.enter_context(internals.dynamo_config(nested_graph_breaks=settings.nested_graph_breaks))
+        if settings.nested_graph_breaks is not None and config.has_nested_graph_breaks():
+            stack.enter_context(config.dynamo_config(nested_graph_breaks=settings.nested_graph_breaks))
         if not settings.cache:
-            stack.enter_context(internals.no_caches())
+            stack.enter_context(config.no_caches())
         if not settings.fullgraph:
             # else an exception of the user's own looks different, and leaves other effects behind, than without the compiler
-            stack.enter_context(internals.suppressed_errors())
-        stack.enter_context(internals.flag_kept())
+            stack.enter_context(exceptions.suppressed_errors())
+        stack.enter_context(region_flag.flag_kept())
         yield
 
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the compiler refused the code (fullgraph, error_on_graph_break, a failing backend): not the user's own error."""
-    if isinstance(error, internals.refusals()):
+    if isinstance(error, exceptions.refusals()):
         return True
     # fullgraph=True on code that Dynamo skips raises a plain RuntimeError from torch 2.11 on
     return type(error) is RuntimeError and str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
@@ -89,7 +89,7 @@ def is_refusal(error: BaseException) -> bool:
 
 def target_name(target: Any) -> str:
     """The name of what is compiled, as reports show it: `f`, `model.generate`, `Net`."""
-    target = marks.undecorated(internals.inner_function(target))
+    target = marks.undecorated(marks.inner_function(target))
     if inspect.ismethod(target):
         return f"{type(target.__self__).__name__}.{target.__name__}"
     return str(getattr(target, "__name__", None) or type(target).__name__)

@@ -12,7 +12,7 @@ from dynascope.compiler.profile.inputs import wrong_with
 from dynascope.compiler.recording.recording import Progress
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import ExplainSettings
-from dynascope.compiler.source.places import CellResolver
+from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.validate import check_settings, settings_from_keywords
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from dynascope.compiler.profile import inputs, measure
 from dynascope.compiler.recording.recording import Progress, Recording
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.places import CellResolver
+from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.validate import settings_notes
 
 #: enters what holds back displays while calls are repeated

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Report
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.torch_private import region_flag
 
 _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 _SET = {"error": True, "allow": False}
@@ -26,7 +26,7 @@ def region(*, error_on_graph_break: bool) -> Any:
     """
     if not isinstance(error_on_graph_break, bool):
         raise TypeError(f"region(error_on_graph_break=...) takes True or False, not {error_on_graph_break!r}")
-    return internals.error_on_graph_break()(error_on_graph_break)
+    return region_flag.error_on_graph_break()(error_on_graph_break)
 
 
 class RegionsInForce(Protocol):

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.compiler.source import places
-from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.source.code import is_resume, nested_code
+from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.torch_private import caches, marks
 
 
 @contextlib.contextmanager
@@ -30,7 +31,7 @@ def retracing() -> Iterator[Callable[[Any], None]]:
     """
     swaps = _Swaps()
     try:
-        with internals.forgotten_shapes():
+        with caches.forgotten_shapes():
             swaps.swap_known()
             yield swaps.trace_anew
     finally:
@@ -63,7 +64,7 @@ class _Swaps:
 
     def swap_known(self) -> None:
         """Swap every function that has, or contains, a code object that Dynamo knows."""
-        known = {id(code): code for code in internals.known_codes() if not places.is_resume(code.co_name)}
+        known = {id(code): code for code in caches.known_codes() if not is_resume(code.co_name)}
         if not known:
             return
         files = {code.co_filename for code in known.values()}
@@ -75,14 +76,14 @@ class _Swaps:
 
     def trace_anew(self, target: Any) -> None:
         """Swap the code of one function, method, or of an object's own methods."""
-        target = internals.inner_function(target)
+        target = marks.inner_function(target)
         function = getattr(target, "__func__", target)
         if isinstance(function, FunctionType):
             self.swap(function)
             return
         for cls in type(target).__mro__:
             for value in list(vars(cls).values()):
-                if isinstance(value, FunctionType) and not places.in_torch(value.__code__.co_filename):
+                if isinstance(value, FunctionType) and not in_torch(value.__code__.co_filename):
                     self.swap(value)
 
     def swap(self, function: FunctionType) -> None:
@@ -107,7 +108,7 @@ class _Swaps:
 
     def undo(self) -> None:
         self._restore_codes()
-        marks.forget_resumes([copy for _, copy in self.copies.values()])
+        caches.forget_resumes([copy for _, copy in self.copies.values()])
         inner = self._inner_copies()
         self.done.clear()
         self.copies.clear()
@@ -145,4 +146,4 @@ def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:
 
 
 def _holds(code: CodeType, known: dict[int, CodeType]) -> bool:
-    return id(code) in known or any(isinstance(c, CodeType) and _holds(c, known) for c in code.co_consts)
+    return any(id(c) in known for c in nested_code(code))

@@ -24,7 +24,7 @@ from dynascope.compiler.profile import timing
 from dynascope.compiler.replay.process_state import held_back, random_state
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, plural
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import engines, hooks, internals, surroundings
+from dynascope.compiler.torch_private import config, hooks, profiling, surroundings
 from dynascope.compiler.validate import check_settings
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class SyntheticInputError(NotRunnable):
 def default_backend(settings: Mapping[str, Any]) -> str:
     """The backend of the recorded run, or Inductor where that one only traces."""
     name = settings.get("backend")
-    return name if isinstance(name, str) and name in internals.backends() and "eager" not in name else "inductor"
+    return name if isinstance(name, str) and name in config.backends() and "eager" not in name else "inductor"
 
 
 def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS) -> GraphRun:
@@ -170,7 +170,7 @@ class _Case:
     def compile(self, backend: str) -> Callable[..., Any] | None:
         """What the backend makes of the graph; None, with a note, where it cannot."""
         try:
-            compiled = engines.compiled_graph(backend, self.rebuild(), self.inputs)
+            compiled = surroundings.compiled_graph(backend, self.rebuild(), self.inputs)
             self.prepared(compiled)()
             self.wait()
         except Exception as error:
@@ -215,7 +215,7 @@ class _Case:
         return timing.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
-        if surroundings.profiler_is_on():  # a second one would end it
+        if profiling.profiler_is_on():  # a second one would end it
             note = "the memory peak is unknown: a profiler of the program's own is on"
             self.notes += [note] * (note not in self.notes)
             return None

@@ -21,7 +21,7 @@ from dynascope.compiler.profile.timing import nothing, quartiles, timed
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import FailedGuard, InputRun, Report
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.torch_private import config
 
 #: characters of an input's description
 _LONGEST = 160
@@ -81,7 +81,7 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
     recording = observe()
     try:
         # else one that fails would be run eagerly, and all after it
-        with internals.dynamo_config(suppress_errors=False), recorded.replaying() as prepare:
+        with config.dynamo_config(suppress_errors=False), recorded.replaying() as prepare:
             args, kwargs = prepare()
             with torch.compiler.set_stance("force_eager"):
                 entry(*args, **kwargs)
@@ -93,7 +93,7 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
         tried.error = _first_lines(error)
     tried.seen = recording.report
     if tried.error is None:
-        with internals.dynamo_config(suppress_errors=False):
+        with config.dynamo_config(suppress_errors=False):
             tried.measured = measure(entry, recorded, calls)
         tried.error = tried.measured.failed
 

@@ -33,7 +33,7 @@ from dynascope.compiler.profile.timing import (
 )
 from dynascope.compiler.replay.replay import Prepare, RecordedCall, unwatched, watching
 from dynascope.compiler.report import Profile, Report, Verdict, plural, time_text
-from dynascope.compiler.torch_private import hooks, internals, surroundings
+from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
 DEFAULT_CALLS = 10
 #: calls before the first that counts, in each turn: the first calls after another turn, or after a profiler has started,
@@ -137,7 +137,7 @@ def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFA
     if recorded.refusal is not None:
         result.failed = f"the call was not profiled: {recorded.refusal}"
         return result
-    if surroundings.profiler_is_on():
+    if profiling.profiler_is_on():
         result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
         return result
     try:
@@ -159,7 +159,7 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
     warm_up = timed_calls(
         _prepared(entry, prepare, fully=True), wait, 2
     )  # may still compile: a guard can fail on the second call
-    known = internals.compiles()
+    known = caches.compiles()
     is_slow = warm_up[1] > SLOW
     is_harmless = not result.notes  # what cannot be undone is done as seldom as possible
     turns = timing.turns(calls, TURNS if is_harmless and not is_slow else 1)
@@ -177,7 +177,7 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
                 eager = timed_calls(_prepared(entry, prepare), wait, fewer, result.warm_up)
             result.eager += eager
             spent += sum(eager)
-    compiled = internals.compiles() - known
+    compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
             f"the compiler was at work again in the repeated calls ({plural(compiled, 'frame')}), so what they took is in part "
@@ -199,14 +199,14 @@ def _prepared(entry: Callable[..., Any], prepare: Prepare, fully: bool = False) 
 def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, result: Measured) -> None:
     """Make so many calls under the profiler, and before them some to warm up, which are marked as such."""
     prepared = _prepared(entry, prepare)
-    with internals.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
+    with profiling.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
         for number in range(result.warm_up + count):
             call = prepared()
             wait()
-            with internals.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
+            with profiling.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
                 kept = call()
                 if wait is not nothing:
-                    with internals.profiler_mark(DRAIN):
+                    with profiling.profiler_mark(DRAIN):
                         wait()
             del kept, call
     result.events += plain_events(trace)
@@ -245,7 +245,7 @@ def _devices() -> list[str]:
 
 def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
     """Where compiled code finds its graphs: the globals of the functions that were compiled."""
-    function = internals.inner_function(getattr(entry, "__wrapped__", entry))
+    function = marks.inner_function(getattr(entry, "__wrapped__", entry))
     function = getattr(function, "__func__", None) or getattr(type(function), "forward", None) or function
     if hasattr(function, "__globals__"):
         yield function.__globals__

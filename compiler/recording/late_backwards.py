@@ -1,16 +1,16 @@
 """Backward graphs that are compiled after their forward's recording has ended.
 
 Inductor compiles a backward graph at the first `.backward()`, perhaps in a later cell.  It belongs to its forward
-graph: the recording that sees it compiled completes the earlier report, which is remembered weakly.
+graph: the recording in which it is compiled completes the earlier report, which is remembered weakly.
 """
 
 from __future__ import annotations
 
 import weakref
 
-from dynascope.compiler.report import LateBackward, Report, plural
+from dynascope.compiler.report import Report, plural
 from dynascope.compiler.report import seconds as seconds_text
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.torch_private import caches
 
 #: compile id -> (the generation that it belongs to, the report, the graph that waits)
 _pending: dict[str, tuple[object, weakref.ref[Report], str]] = {}
@@ -22,20 +22,16 @@ def remember(report: Report) -> None:
         if graph.backward == "pending":
             compile_id = report.frame(graph.frame).compile_id
             if compile_id is not None:
-                _pending[compile_id] = (internals.generation(), weakref.ref(report), graph.id)
+                _pending[compile_id] = (caches.generation(), weakref.ref(report), graph.id)
 
 
-def complete(report: Report, late: list[LateBackward]) -> None:
-    """Give what was compiled late to the graphs that waited for it, and tell of it in this report.
-
-    `late`: each backward without a forward in this recording.
-    """
-    known = 0
+def complete(report: Report) -> None:
+    """Give the backward graphs in `report` that have no forward there to the reports that wait for them, and note it."""
+    late, known = report.late_backwards, 0
     for found in late:
         generation, reference, graph_id = _pending.pop(found.compile_id, (None, None, ""))
         # compile ids restart with torch._dynamo.reset(): another generation's graph is another graph
-        known_to_us = reference is not None and generation is internals.generation()
-        earlier = reference() if reference is not None and known_to_us else None
+        earlier = reference() if reference is not None and generation is caches.generation() else None
         if earlier is None:
             continue
         graph = earlier.graph(graph_id)
@@ -44,8 +40,6 @@ def complete(report: Report, late: list[LateBackward]) -> None:
         known += 1
     if late:
         seconds = sum(found.seconds or 0.0 for found in late)
-        whose = (
-            " of an earlier report, which shows them now" if known == len(late) else " of code compiled before this recording"
-        )
-        report.notes.append(f"{plural(len(late), 'backward graph')} compiled in {seconds_text(seconds)}:{whose}.")
+        whose = "an earlier report, which shows them now" if known == len(late) else "code compiled before this recording"
+        report.notes.append(f"{plural(len(late), 'backward graph')} compiled in {seconds_text(seconds)}: of {whose}.")
         report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)

@@ -1,7 +1,7 @@
 """Reads TORCH_TRACE logs, and saved reports, without torch.
 
-A log is lines of glog style, each with one JSON record; lines that start with a tab are the payload of the
-record above.  One file holds one process.  Records that are unknown or damaged are passed over, counted by
+A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the
+record above.  One file holds one process.  Records that are unknown or damaged are skipped, counted by
 kind and shown in `report.unread`; `strict=True` makes the first of them an error.
 """
 
@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dynascope.compiler import __version__
 from dynascope.compiler.assembly.assemble import assemble
-from dynascope.compiler.assembly.compile_records import KNOWN, Event, record_compile_id
+from dynascope.compiler.assembly.facts import RecordingFacts
+from dynascope.compiler.events.records import KNOWN, record_compile_id
+from dynascope.compiler.events.schema import Trace
 from dynascope.compiler.report import Report
 
 _LINE = re.compile(
@@ -57,74 +61,74 @@ def _saved(path: Path) -> Report:
 
 def load_traces(files: list[Path], *, strict: bool = False) -> Report:
     """One Report of several logs, each of another process."""
-    problems: dict[str, int] = {}
-    events: list[Event] = []
-    records = 0
+    problems: Counter[str] = Counter()
+    events: list[Trace] = []
     for index, file in enumerate(files):
         for event in read_events(file, problems):
-            records += 1
             if len(files) > 1:
                 found = _RANK.search(file.name)
-                event["metadata"].setdefault("rank", int(found.group(1)) if found else index)
-                event["process"] = index
+                event.metadata.setdefault("rank", int(found.group(1)) if found else index)
+                event.process = index
             events.append(event)
         if strict and problems:
-            raise ValueError(f"{file}: {_told(problems)}")
-    if not records:
+            raise ValueError(f"{file}: {_format_problems(problems)}")
+    if not events:
         raise ValueError(f"no trace records in {', '.join(map(str, files[:3]))}: is it a TORCH_TRACE log?")
-    report = assemble(events, origin="trace")
-    for kind, count in problems.items():
-        report.unread[kind] = report.unread.get(kind, 0) + count
+    versions = {"dynascope": __version__, "torch": _torch_version(events), "python": None}
+    report = assemble(events, RecordingFacts(origin="trace", versions=versions))
+    report.unread = dict(Counter(report.unread) + problems)
     if strict and report.unread:
-        raise ValueError(f"{files[0]}: {_told(report.unread)}")
-    report.versions = {"dynascope": __version__, "torch": _torch_version(events), "python": None}
-    report.compiled = list(
-        dict.fromkeys(f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored")
-    )
+        raise ValueError(f"{files[0]}: {_format_problems(report.unread)}")
     return report
 
 
-def _told(problems: dict[str, int]) -> str:
+def _format_problems(problems: dict[str, int]) -> str:
     return "; ".join(f"{count} × {kind}" for kind, count in problems.items())
 
 
-def read_events(file: Path, problems: dict[str, int]) -> Iterator[Event]:
+@dataclass(slots=True)
+class _Head:
+    """The first line of a record; `keep`: its payload is needed."""
+
+    metadata: dict[str, Any]
+    thread: int
+    keep: bool
+
+
+def read_events(file: Path, problems: Counter[str]) -> Iterator[Trace]:
     """The trace events of one log, in order; what cannot be read is counted in `problems`."""
     strings: dict[int, str] = {}
     for head, payload in _records(file, problems):
-        metadata = head["metadata"]
+        metadata = head.metadata
         if "str" in metadata:
             _intern(metadata["str"], strings, problems)
             continue
         expected = metadata.get("has_payload")
         if expected is not None and hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest() != expected:
-            _count(problems, "payload damaged")
+            problems["payload damaged"] += 1
         _resolve(metadata, strings)
         if type(metadata.get("rank", 0)) is not int:
             del metadata["rank"]
-            _count(problems, "rank unreadable")
+            problems["rank unreadable"] += 1
         try:
-            cid = record_compile_id(metadata)
+            compile_id = record_compile_id(metadata)
         except Exception:
-            _count(problems, "compile id unreadable")
+            problems["compile id unreadable"] += 1
             continue
-        yield {
-            "kind": "trace", "metadata": metadata, "payload": payload if expected is not None else None, "cid": cid,
-            "thread": head["thread"],
-        }  # fmt: skip
+        yield Trace(metadata, payload if expected is not None else None, compile_id=compile_id, thread=head.thread)
 
 
-def _records(file: Path, problems: dict[str, int]) -> Iterator[tuple[dict[str, Any], str]]:
-    head: dict[str, Any] | None = None
+def _records(file: Path, problems: Counter[str]) -> Iterator[tuple[_Head, str]]:
+    head: _Head | None = None
     payload: list[str] = []
     with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         for line in lines:
             line = line.removesuffix("\n")
             if line.startswith("\t"):
-                if head is not None and head["keep"]:
+                if head is not None and head.keep:
                     payload.append(line[1:])
                 elif head is None:
-                    _count(problems, "payload without a record")
+                    problems["payload without a record"] += 1
                 continue
             if head is not None:
                 yield head, "\n".join(payload)
@@ -133,35 +137,35 @@ def _records(file: Path, problems: dict[str, int]) -> Iterator[tuple[dict[str, A
         yield head, "\n".join(payload)
 
 
-def _head(line: str, problems: dict[str, int]) -> dict[str, Any] | None:
+def _head(line: str, problems: Counter[str]) -> _Head | None:
     found = _LINE.match(line)
     if found is None:
         if line.strip():
-            _count(problems, "line that is no record")
+            problems["line that is no record"] += 1
         return None
     try:
         metadata = json.loads(found["json"])
     except _JSON_DEPTH_ERRORS:
-        _count(problems, "record that is no JSON")
+        problems["record that is no JSON"] += 1
         return None
     if not isinstance(metadata, dict):
-        _count(problems, "record that is no object")
+        problems["record that is no object"] += 1
         return None
     keep = "str" in metadata or not (KNOWN & metadata.keys() - {"rank", "stack"})
     if not keep:
         metadata.pop("has_payload", None)  # nothing in it is shown, so it is not kept and not checked
-    return {"metadata": metadata, "thread": int(found["thread"]), "keep": keep}
+    return _Head(metadata, int(found["thread"]), keep)
 
 
-def _intern(value: Any, strings: dict[int, str], problems: dict[str, int]) -> None:
+def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None:
     if isinstance(value, list) and len(value) == 2 and isinstance(value[1], int):
         strings[value[1]] = str(value[0])
     else:
-        _count(problems, "string table damaged")
+        problems["string table damaged"] += 1
 
 
 def _resolve(metadata: dict[str, Any], strings: dict[int, str]) -> None:
-    """Put the file names back that the log keeps in its table of strings, which is each file's own."""
+    """Fill in the file names that the log keeps in its table of strings; each file has its own."""
     start = metadata.get("dynamo_start")
     stack = start.get("stack") if isinstance(start, dict) else None
     for entry in stack if isinstance(stack, list) else ():
@@ -169,17 +173,10 @@ def _resolve(metadata: dict[str, Any], strings: dict[int, str]) -> None:
             entry["filename"] = strings.get(entry["filename"], "?")
 
 
-def _count(problems: dict[str, int], kind: str) -> None:
-    problems[kind] = problems.get(kind, 0) + 1
-
-
-def _torch_version(events: Iterable[Event]) -> str | None:
+def _torch_version(events: Iterable[Trace]) -> str | None:
     for event in events:
         for name in ("torch_version", "compilation_metrics"):
-            value = event["metadata"].get(name)
+            value = event.metadata.get(name)
             if isinstance(value, dict) and value.get("torch_version"):
                 return str(value["torch_version"])
     return None
-
-
-__all__ = ["load", "load_traces", "read_events"]

@@ -22,7 +22,7 @@ from typing import Any
 
 from dynascope.compiler.replay import side_effects, state
 from dynascope.compiler.replay.state import ABSENT, GlobalName
-from dynascope.compiler.source import places
+from dynascope.compiler.source.origin import in_torch, is_plumbing
 from dynascope.compiler.torch_private import custom_operators, marks, tensor_state
 
 #: objects that are looked at
@@ -212,7 +212,7 @@ def _is_users_module(name: str) -> bool:
 
 def _is_users(file: str) -> bool:
     is_library = file.startswith(_LIBRARIES) or any(folder in file for folder in _SITE)
-    return not (is_library or places.in_torch(file) or places.is_plumbing(file))
+    return not (is_library or in_torch(file) or is_plumbing(file))
 
 
 def names_used(code: CodeType) -> set[str]:

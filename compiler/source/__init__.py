@@ -1,1 +1,1 @@
-"""Where code stands and what it says: files, cells, lines, and which of it is the user's."""
+"""Source files: whose a file is (`origin`), what its lines say (`lines`), and its code objects (`code`)."""

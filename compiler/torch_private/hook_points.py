@@ -14,9 +14,10 @@ from collections.abc import Callable
 from types import CodeType, SimpleNamespace
 from typing import Any
 
-from dynascope.compiler.assembly.compile_records import record_compile_id
-from dynascope.compiler.source.places import in_torch
-from dynascope.compiler.torch_private.hooks import Hooks, Undo
+from dynascope.compiler.events import schema
+from dynascope.compiler.events.records import QUIET, record_compile_id
+from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
 from dynascope.compiler.torch_private.inside import watch
 from dynascope.compiler.torch_private.translators import (
     callers,
@@ -33,13 +34,6 @@ from dynascope.compiler.torch_private.translators import (
     symbol_sizes,
     without_traceback,
 )
-
-_QUIET_TRACE_EVENTS = frozenset({
-    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "create_symbol",
-    "create_unbacked_symbol", "guard_added", "guard_added_fast", "propagate_real_tensors_provenance",
-    "expression_created", "symbolic_shape_specialization", "dump_file", "link", "torch_version", "exported_program",
-    "dynamo_side_effects",
-})  # fmt: skip
 
 
 def _observer(hooks: Hooks, **handlers: Callable[..., None]) -> SimpleNamespace:
@@ -70,13 +64,14 @@ def _structured_trace(hooks: Hooks) -> Undo:
 
     def trace_record(record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None)
-        if metadata is None or next(iter(metadata), "") in _QUIET_TRACE_EVENTS:
+        if metadata is None or next(iter(metadata), "") in QUIET:
             return
         attempt = hooks.attempt() if "dynamo_start" in metadata else None
-        hooks.emit(
-            "trace", metadata=metadata, payload=getattr(record, "payload", None), cid=record_compile_id(metadata),
-            callers=None if attempt is None else callers(attempt["caller"]),
-        )  # fmt: skip
+        hooks.emit(schema.Trace(
+            metadata, getattr(record, "payload", None),
+            callers=None if attempt is None else callers(attempt.caller),
+            compile_id=record_compile_id(metadata),
+        ))  # fmt: skip
 
     handler = hooks.trace_handler = Handler(logging.DEBUG)
     _internal.trace_log.addHandler(handler)
@@ -97,10 +92,10 @@ def _quiet_trace(hooks: Hooks) -> Undo:
     Make = Callable[[], Any]
 
     def sift(name: str, metadata_fn: Make, payload_fn: Make) -> tuple[Make | None, Make]:
-        """What makes the record, None for one that nobody reads."""
+        """What makes the record; None for one that nobody reads."""
         if _internal.trace_log.handlers != [hooks.trace_handler]:
             return metadata_fn, payload_fn
-        if name in _QUIET_TRACE_EVENTS:
+        if name in QUIET:
             return None, payload_fn
         if name != "artifact":
             return metadata_fn, payload_fn
@@ -125,10 +120,7 @@ def _frames(hooks: Hooks) -> Undo:
 
     def begin(frame: Any) -> None:
         caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
-        hooks.attempts().append({
-            "frame": frame, "caller": caller, "code": hooks.code(frame.f_code), "cid": None, "stopped": [], "fullgraph": None,
-            "flag": None,
-        })  # fmt: skip
+        hooks.attempts().append(Attempt(hooks.code(frame.f_code), frame, caller))
 
     def returned(result: Any, frame: Any) -> None:
         end(frame, result, None)
@@ -138,21 +130,24 @@ def _frames(hooks: Hooks) -> Undo:
 
     def end(frame: Any, result: Any, error: BaseException | None) -> None:
         attempts = hooks.attempts()
-        if not any(attempt["frame"] is frame for attempt in attempts):
+        if not any(attempt.frame is frame for attempt in attempts):
             return  # its beginning was not observed; or it has ended, and an interrupt came after
-        while (attempt := attempts.pop())["frame"] is not frame:
+        while (attempt := attempts.pop()).frame is not frame:
             pass  # an interrupt kept the end of this one away
-        swallowed = attempt.pop("error", None)
         compiled = getattr(result, "guarded_code", None) is not None
-        if attempt["cid"] is None and not compiled and error is None and in_torch(attempt["code"]["file"]):
+        if attempt.compile_id is None and not compiled and error is None and in_torch(attempt.code.file):
             return  # torch's own plumbing, met on the way and never traced
-        hooks.emit(
-            "frame", cid=attempt["cid"], code=attempt["code"], stopped=attempt["stopped"], fullgraph=attempt["fullgraph"],
-            error_on_graph_break=attempt["flag"],
-            outcome="raised" if error is not None else "compiled" if compiled else "skipped",
+        cause = error if error is not None else attempt.error
+        hooks.emit(schema.FrameEnd(
+            attempt.code,
+            "raised" if error is not None else "compiled" if compiled else "skipped",
             skip_reason=getattr(result, "skip_reason", None),
-            error=None if error is None and swallowed is None else describe(error if error is not None else swallowed),
-        )  # fmt: skip
+            error=None if cause is None else describe(cause),
+            stopped=attempt.stopped,
+            fullgraph=attempt.fullgraph,
+            error_on_graph_break=attempt.error_on_graph_break,
+            compile_id=attempt.compile_id,
+        ))  # fmt: skip
 
     observer = _observer(hooks, begin=begin, failed=failed)
     observer.returned = _passing(hooks, returned)
@@ -169,13 +164,13 @@ def _swallowed_errors(hooks: Hooks) -> Undo:
     def began(converter: Any) -> None:
         attempt = hooks.attempt()
         if attempt is not None:
-            attempt["fullgraph"] = getattr(converter, "_one_graph", None)
+            attempt.fullgraph = getattr(converter, "_one_graph", None)
 
     def failed(converter: Any) -> None:
         attempt = hooks.attempt()
         if attempt is not None:
-            attempt["error"] = sys.exc_info()[1]
-            attempt["flag"] = getattr(getattr(converter, "_box", None), "error_on_graph_break", None)
+            attempt.error = sys.exc_info()[1]
+            attempt.error_on_graph_break = getattr(getattr(converter, "_box", None), "error_on_graph_break", None)
 
     return watch(
         convert_frame.ConvertFrameAssert.__call__, _observer(hooks, began=began, failed=failed),
@@ -200,15 +195,17 @@ def _stops(hooks: Hooks) -> Undo:
         name = type(error).__name__
         if attempt is None or name in restarts:
             return
-        chain = attempt["stopped"]
-        if chain and chain[0]["error"] != id(error):
+        chain = attempt.stopped
+        if chain and chain[0].error != id(error):
             chain.clear()
         code = translator.f_code
-        chain.append({
-            "error": id(error), "type": name, "message": str(error).split("\n", 1)[0],
-            "function": code.co_name, "file": code.co_filename, "at": positions(translator.current_instruction),
-            "flag": getattr(translator, "error_on_graph_break", None), "uid": id(code), "regions": regions_of(translator),
-        })  # fmt: skip
+        chain.append(schema.Stop(
+            name, str(error).split("\n", 1)[0],
+            schema.Location.at(code.co_filename, code.co_name, positions(translator.current_instruction)),
+            getattr(translator, "error_on_graph_break", None),
+            schema.TracedCall(code.co_name, id(code), regions_of(translator)),
+            error=id(error),
+        ))  # fmt: skip
 
     run = symbolic_convert.InstructionTranslatorBase.run
     return watch(run, _observer(hooks, stopped=stopped), failed="observer.stopped(self)")
@@ -219,23 +216,21 @@ def _graph_ends(hooks: Hooks) -> Undo:
     from torch._dynamo import output_graph
 
     def ended(translator: Any, reason: Any) -> None:
-        instruction = translator.current_instruction
-        attempt = hooks.attempt() or {}
-        attempt["instructions"] = instructions_around(translator)
-        hooks.emit(
-            "graph_end",
-            reason=str(reason.reason),
-            graph_break=bool(getattr(reason, "graph_break", False)),
+        code, attempt = translator.f_code, hooks.attempt()
+        if attempt is not None:
+            attempt.instructions = instructions_around(translator)
+        hooks.emit(schema.GraphEnd(
+            str(reason.reason),
+            bool(getattr(reason, "graph_break", False)),
+            hooks.code(outermost(translator).f_code),
+            schema.Location.at(code.co_filename, code.co_name, positions(translator.current_instruction)),
             stack=summaries(getattr(reason, "user_stack", None)),
-            at=positions(instruction),
-            function=translator.f_code.co_name,
-            file=translator.f_code.co_filename,
-            code=hooks.code(outermost(translator).f_code),
             error_on_graph_break=getattr(translator, "error_on_graph_break", None),
             fullgraph=getattr(translator, "one_graph", None),
             around=regions_around(translator),
-            stopped=list(attempt.get("stopped", ())),
-        )
+            stopped=list(attempt.stopped) if attempt is not None else [],
+            compile_id=hooks.compile_id(),
+        ))  # fmt: skip
 
     compile_subgraph = output_graph.OutputGraph.compile_subgraph
     return watch(compile_subgraph, _observer(hooks, ended=ended), before="observer.ended(tx, reason)")
@@ -254,28 +249,30 @@ def _resumes(hooks: Hooks) -> Undo:
         given = dict(zip(names, (code, *further), strict=False))
         metadata = cache.generated_code_metadata
         original = metadata[code].code if code in metadata else code
-        instructions = (hooks.attempt() or {}).get("instructions", {}).get(id(code), ())
-        hooks.emit(
-            "resume",
-            code=hooks.code(code),
-            resume=hooks.code(resume),
-            original=hooks.code(original),
-            resume_at=offset_positions(instructions, given["resume_offset"]),
-            receives=[str(n) for n in given.get("argnames", ())],
-            stack=given.get("nstack"),
-        )
+        attempt = hooks.attempt()
+        instructions = attempt.instructions.get(id(code), ()) if attempt is not None else ()
+        hooks.emit(schema.ResumeMade(
+            hooks.code(code),
+            hooks.code(resume),
+            hooks.code(original),
+            offset_positions(instructions, given["resume_offset"]),
+            [str(n) for n in given.get("argnames", ())],
+            given.get("nstack"),
+            compile_id=hooks.compile_id(),
+        ))  # fmt: skip
 
     observer = SimpleNamespace(made=_passing(hooks, made))
     return watch(vars(cache)["lookup"].__func__, observer, returned="observer.made(result, code, lineno, init_offset, *key)")
 
 
 def _node_modules(hooks: Hooks) -> Undo:
-    """What the trace does not tell of a captured graph: the nn.Module that each node ran in, and what its symbols stand for."""
+    """What the trace does not hold of a captured graph: the nn.Module that each node ran in, and the values of its symbols."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
         paths = {n.name: module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
-        hooks.emit("nodes", modules={name: path for name, path in paths.items() if path}, sizes=symbol_sizes(gm.graph))
+        modules = {name: path for name, path in paths.items() if path}
+        hooks.emit(schema.GraphCaptured(modules, symbol_sizes(gm.graph), compile_id=hooks.compile_id()))
 
     call_user_compiler = output_graph.OutputGraph.call_user_compiler
     return watch(call_user_compiler, _observer(hooks, captured=captured), before="observer.captured(gm)")
@@ -293,7 +290,7 @@ def _entries(hooks: Hooks) -> Undo:
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType) and id(code) not in hooks.entered:
             hooks.entered[id(code)] = (code, function.__globals__)
-            hooks.emit("entry", code=hooks.code(code), name=name, target=id(target), cid=None)
+            hooks.emit(schema.CompiledCall(hooks.code(code), name, id(target)))
 
     return watch(eval_frame._callback_from_stance, _observer(hooks, called=called), before="observer.called(callback)")
 

@@ -1,12 +1,12 @@
 """The hooks' machinery: installed once for all recordings, undone exactly.
 
-A hook adds eyes to one point of TorchDynamo (`hook_points` has them all).  Each is installed on its own; one that does not fit
-the installed torch is left out and named, with the reason, in `report.hooks`.  A hook passes
-everything through, swallows its own errors (they are named in `report.hooks`, never raised) and is undone exactly.
+Each hook observes one call site in torch (`hook_points` has them all).  They are installed one by one; a hook that does not
+fit the installed torch is left out and named, with the reason, in `report.hooks`.  A hook changes nothing that torch does,
+and its own errors never reach the user: they are named in `report.hooks`, too.
 
 All recordings share one installation: the first one installs the hooks, the last one removes them,
-in whichever order and threads they come and go.  Events are plain dicts; code objects appear in them
-as `CodeInfo` dicts with a `uid`, and are kept alive while a recording runs so that the uids stay unique.
+in whichever order and threads they begin and end.  Code objects are kept alive while a recording runs, so that the uids by
+which events name them stay unique.
 """
 
 from __future__ import annotations
@@ -14,14 +14,38 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from types import CodeType
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
 from typing import Any
 
+from dynascope.compiler.events.schema import Code, Event, Paused, Stop
+from dynascope.compiler.source.code import last_line
 from dynascope.compiler.torch_private.translators import current_compile_id
 
-Sink = Callable[[dict[str, Any]], None]
+Sink = Callable[[Event], None]
 Undo = Callable[[], None]
+#: name -> what installs a hook and returns what removes it
+Points = Mapping[str, Callable[["Hooks"], Undo]]
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A frame that Dynamo is being asked about, while it is."""
+
+    code: Code
+    frame: FrameType
+    #: Python's frame around torch's own
+    caller: FrameType
+    compile_id: str | None = None
+    fullgraph: bool | None = None
+    error_on_graph_break: bool | None = None
+    #: the exception that a skip swallows
+    error: BaseException | None = None
+    #: where the latest exception stopped tracing, innermost first
+    stopped: list[Stop] = field(default_factory=list)
+    #: id of a code object -> Dynamo's instructions for it, at the latest end of a graph
+    instructions: dict[int, Any] = field(default_factory=dict)
 
 
 class Hooks:
@@ -29,28 +53,30 @@ class Hooks:
 
     def __init__(self) -> None:
         self.sinks: list[Sink] = []
+        self._points: Points = {}
         self.status: dict[str, bool | str] = {}
         #: how many recordings keep bytecode; printing it is slow, so it is done only where it is asked for
         self.bytecode = 0
         #: ours among the handlers of the structured trace
         self.trace_handler: logging.Handler | None = None
         self._undo: list[Undo] = []
-        #: threads that measure, or run a graph on its own, just now
+        #: how many threads measure, or run a graph alone, just now
         self._pausing = 0
         self._lock = threading.RLock()
         self._local = threading.local()
-        self._codes: dict[int, tuple[CodeType, dict[str, Any]]] = {}
+        self._codes: dict[int, tuple[CodeType, Code]] = {}
         #: code objects that were called compiled while hooks were on, with their globals
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
 
-    def attach(self, sink: Sink) -> dict[str, bool | str]:
-        """Send events to `sink` from now on; returns which hooks took."""
+    def attach(self, sink: Sink, points: Points) -> dict[str, bool | str]:
+        """Send events to `sink` from now on; returns which of the hooks could be installed."""
         with self._lock:
             try:
+                self._points = points
                 if not self.sinks and not self._pausing:
                     self._install()
                 elif self._pausing:
-                    sink({"kind": "paused", "thread": None, "cid": None})
+                    sink(Paused())
                 self.sinks = [*self.sinks, sink]
             except BaseException:  # an interrupt, between any two lines
                 self.detach(sink)
@@ -67,11 +93,9 @@ class Hooks:
     # -- installing --------------------------------------------------------------------------------
 
     def _install(self) -> None:
-        from dynascope.compiler.torch_private.hook_points import POINTS
-
         self._uninstall()
         self.status.clear()
-        for name, install in POINTS.items():
+        for name, install in self._points.items():
             try:
                 self._undo.append(install(self))
                 self.status[name] = True
@@ -80,15 +104,15 @@ class Hooks:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Torch as it is without us, for the duration; what is known stays known.
+        """Torch without hooks, in all threads, for the duration; what is known stays known.
 
-        It is so for all threads; recordings hear of it, because they miss what other threads compile meanwhile.
+        Recordings get an event of it, because they miss what other threads compile meanwhile.
         """
         with self._lock:
             self._pausing += 1
             self._uninstall()
         try:
-            self.emit("paused", cid=None)
+            self.emit(Paused())
             yield
         finally:
             with self._lock:
@@ -106,17 +130,14 @@ class Hooks:
         self.entered = {}
         self._local = threading.local()
 
-    def emit(self, kind: str, **data: Any) -> None:
+    def emit(self, event: Event) -> None:
         """Give one event to every sink."""
-        data["kind"] = kind
-        data["thread"] = threading.get_ident()
-        if "cid" not in data:
-            data["cid"] = self.compile_id()
+        event.thread = threading.get_ident()
         attempt = self.attempt()
-        if attempt is not None and attempt.get("cid") is None and data["cid"] is not None:
-            attempt["cid"] = data["cid"]
+        if attempt is not None and attempt.compile_id is None:
+            attempt.compile_id = event.compile_id
         for sink in self.sinks:
-            sink(data)
+            sink(event)
 
     def safely(self, handler: Callable[..., None], *args: Any) -> None:
         """Run a handler of ours: an error in it must never reach the user's code."""
@@ -125,24 +146,24 @@ class Hooks:
         except Exception as error:
             self.status[f"handler {handler.__name__}"] = f"{type(error).__name__}: {error}"
 
-    # -- what is going on in this thread ---------------------------------------------------------------
+    # -- what this thread is compiling ------------------------------------------------------------------
 
-    def attempts(self) -> list[dict[str, Any]]:
+    def attempts(self) -> list[Attempt]:
         """Stack of frames that Dynamo is being asked about in this thread."""
-        stack: list[dict[str, Any]] | None = getattr(self._local, "attempts", None)
+        stack: list[Attempt] | None = getattr(self._local, "attempts", None)
         if stack is None:
             stack = self._local.attempts = []
         return stack
 
-    def attempt(self) -> dict[str, Any] | None:
+    def attempt(self) -> Attempt | None:
         stack = self.attempts()
         return stack[-1] if stack else None
 
     def compile_id(self) -> str | None:
         return current_compile_id()
 
-    def code(self, code: CodeType) -> dict[str, Any]:
-        """What is known of a code object, the same dict for the same object."""
+    def code(self, code: CodeType) -> Code:
+        """What is known of a code object, the same `Code` for the same object."""
         known = self._codes.get(id(code))
         if known is None:
             known = self._codes[id(code)] = (code, code_info(code))
@@ -152,15 +173,5 @@ class Hooks:
 HOOKS = Hooks()
 
 
-def code_info(code: CodeType) -> dict[str, Any]:
-    """Plain data about a code object: names, file and the lines that it spans."""
-    return {
-        "uid": id(code), "name": code.co_name, "qualname": getattr(code, "co_qualname", code.co_name),
-        "file": code.co_filename, "line": code.co_firstlineno, "end_line": last_line(code),
-    }  # fmt: skip
-
-
-def last_line(code: CodeType) -> int:
-    """The last line that any instruction of `code`, or of a function in it, stands on."""
-    last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
-    return max([last, *(last_line(c) for c in code.co_consts if isinstance(c, CodeType))])
+def code_info(code: CodeType) -> Code:
+    return Code(code.co_name, code.co_filename, code.co_firstlineno, last_line(code), uid=id(code))

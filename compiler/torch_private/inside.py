@@ -14,9 +14,11 @@ import functools
 import inspect
 import linecache
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
+
+from dynascope.compiler.source.code import nested_code
 
 #: stands for the observer in code that is not installed
 _OBSERVER = "the observer of dynascope"
@@ -109,14 +111,7 @@ def _compile(module: ast.Module, original: CodeType) -> CodeType:
     flags = original.co_flags & __future__.annotations.compiler_flag
     compiled = compile(module, original.co_filename, "exec", flags, dont_inherit=True)
     name, line = original.co_name, original.co_firstlineno
-    return next(c for c in _codes(compiled) if c.co_name == name and c.co_firstlineno == line)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
+    return next(c for c in nested_code(compiled) if c.co_name == name and c.co_firstlineno == line)
 
 
 def _plain(code: CodeType) -> CodeType:

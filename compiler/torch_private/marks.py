@@ -1,20 +1,16 @@
-"""What torch.compile leaves on the user's functions and modules, and in its own tables: private names of torch, guarded.
-
-Reads them, and sets those that `-f`, `--keep` and `dynascope.compile` need.  What is not there in the installed torch is
-named in `missing`.
-"""
+"""What torch.compile leaves on functions and modules, and the point at which torch enters compiled code."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from types import CodeType, FunctionType
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType, FunctionType
 from typing import Any
 
-#: what does not fit the installed torch, by name; shown in `report.hooks`
-missing: dict[str, str] = {}
+from dynascope.compiler.patching import own, patched, put
+from dynascope.compiler.torch_private.guards import note_missing
 
 #: where a compiled function keeps what it was made from
 ORIGINAL = "_torchdynamo_orig_callable"
@@ -24,6 +20,11 @@ _COMPILED_CALL = "_compiled_call_impl"
 def original_in(attributes: Mapping[str, Any]) -> Any:
     """What the object with these attributes was compiled from; None where it was not."""
     return attributes.get(ORIGINAL)
+
+
+def inner_function(compiled: Any) -> Any:
+    """What `torch.compile` was given to make `compiled`; `compiled` itself where it is not compiled."""
+    return getattr(compiled, ORIGINAL, None) or getattr(compiled, "_orig_mod", None) or compiled
 
 
 def is_compiled(function: Any) -> bool:
@@ -52,77 +53,47 @@ def undecorated(function: Any) -> Any:
 
 
 def compiled_call(module: Any) -> Callable[[Any], None]:
-    """What sets a module's compiled call, as `nn.Module.compile` does; given None, the one it has now comes back."""
-    own: dict[str, Any] = module.__dict__
-    had, before = _COMPILED_CALL in own, own.get(_COMPILED_CALL)
+    """What sets a module's compiled call, as `nn.Module.compile` does; given None, the one it has now is restored."""
+    attributes = module.__dict__
+    before = own(attributes, _COMPILED_CALL)
     if not hasattr(type(module), _COMPILED_CALL):
-        missing["compiled modules"] = f"no {_COMPILED_CALL}: a module named by -f runs as it is"
-
-    def put(call: Any) -> None:
-        if call is not None or had:
-            own[_COMPILED_CALL] = before if call is None else call
-        else:
-            own.pop(_COMPILED_CALL, None)
-
-    return put
-
-
-def set_flag_of(compiled: Any, flag: bool) -> bool:
-    """Set error_on_graph_break on a compiled module itself; False where it has no place for it."""
-    context = getattr(compiled, "dynamo_ctx", None)
-    if context is None or not hasattr(context, "error_on_graph_break"):
-        return False
-    context.error_on_graph_break = flag
-    return True
+        note_missing("compiled modules", f"no {_COMPILED_CALL}: a module named by -f runs as it is")
+    return lambda call: put(attributes, _COMPILED_CALL, before if call is None else call)
 
 
 def mark_of(module: Any) -> Callable[[], None]:
-    """What takes away the mark that torch.compile leaves on a module, if it was not there before."""
-    name = "_is_torch_compile"
-    own = getattr(module, "__dict__", {})
-    if name in own:
-        return lambda: None
-    return lambda: own.pop(name, None)
+    """What removes the mark that torch.compile leaves on a module, if it was not there before."""
+    attributes, name = getattr(module, "__dict__", {}), "_is_torch_compile"
+    return functools.partial(put, attributes, name, own(attributes, name))
 
 
-#: torch's tables know no two threads that take the same entries away
-_FORGETTING = threading.Lock()
+@contextlib.contextmanager
+def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[None]:
+    """For the duration, call `enter` whenever torch enters compiled code from eager code, `leave` when it is back.
 
-
-def forget_resumes(codes: Iterable[CodeType]) -> None:
-    """Let go of the resume functions made for these code objects, which nobody calls any more.
-
-    Torch's tables keep a code object and its resume functions alive through one another, for good, and with them the
-    compiled graphs and the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Without
-    the entries these code objects die, and Dynamo's own clean-up takes the names away.
+    Where torch has no such point, nothing is called.
     """
-    resume_execution = sys.modules.get("torch._dynamo.resume_execution")
-    if resume_execution is None:
+    import torch._dynamo.eval_frame as eval_frame
+
+    original = getattr(eval_frame, "_maybe_set_eval_frame", None)
+    if original is None:
+        note_missing("entering compiled code", "no _maybe_set_eval_frame")
+        yield
         return
-    with _FORGETTING:
-        try:
-            _forget(resume_execution.ContinueExecutionCache, codes)
-        except (KeyError, AttributeError, TypeError) as error:
-            missing["forgetting resume functions"] = f"{type(error).__name__}: {error}"
 
+    outermost: list[FrameType] = []  # torch's own frame that entered compiled code: the same one leaves it
 
-def _forget(cache: Any, codes: Iterable[CodeType]) -> None:
-    todo, everything = list(codes), []
-    while todo:
-        code = todo.pop()
-        everything.append(code)
-        made = cache.cache.get(code)
-        if made is not None:
-            cache.cache._remove_id(id(code))
-            for resume in made.values():
-                todo.append(resume)
-                cache.generated_code_metadata._remove_id(id(resume))
-    done = set(map(id, everything))
-    originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> what it was made from
-    names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to take away
-    for compiled in [key for key, original in originals.values.items() if id(original) in done]:
-        originals._remove_id(compiled)
-        with contextlib.suppress(KeyError):  # the user has taken the names away
-            names._remove_id(compiled)
-    for code in everything:
-        sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # its compiled code, and what that keeps alive
+    def switch(callback: Any) -> Any:
+        caller = sys._getframe(1)
+        if outermost and caller is outermost[0]:
+            outermost.clear()
+            before = original(callback)
+            leave()
+            return before
+        if not outermost and callback is not None and caller.f_code.co_name not in ("__enter__", "__exit__"):
+            outermost.append(caller)
+            enter()
+        return original(callback)
+
+    with patched(eval_frame, {"_maybe_set_eval_frame": switch}):
+        yield

@@ -1,7 +1,7 @@
-"""Torch as it is without what the caller has set: for a graph that is run alone, and put back exactly afterwards.
+"""A graph that is run alone: torch without what the caller has set, and a backend called directly.
 
 Modes, inference mode, gradient mode, autocast, transforms, default device and dtype are the caller's, and so is a trace that
-is being written.  Private names of torch, guarded: what is not there in the installed torch is named in `missing`.
+is being written.  All is restored exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler.torch_private.marks import missing
+from dynascope.compiler.torch_private.guards import guarded
 
 Undo = Callable[[], None]
 
@@ -25,29 +25,14 @@ def neutral() -> Iterator[None]:
     accelerator = torch.accelerator.current_accelerator()
     kinds = {"cpu", accelerator.type if accelerator is not None else "cpu"}
     with contextlib.ExitStack() as stack:
-        for name, take_away in _TAKEN_AWAY.items():
-            try:
-                undo = take_away()
-            except (ImportError, AttributeError) as error:
-                missing[f"{name}, for a graph that is run alone"] = str(error)
-            else:
-                stack.callback(undo)
+        for name, remove in _REMOVED.items():
+            with guarded(f"{name}, for a graph that is run alone"):
+                stack.callback(remove())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.no_grad())
         for kind in kinds:
             stack.enter_context(torch.autocast(kind, enabled=False))
         yield
-
-
-def profiler_is_on() -> bool:
-    """Whether a profiler runs already, in any thread: there can be only one, and starting a second ends the first."""
-    try:
-        from torch.autograd import _profiler_enabled, profiler  # type: ignore[attr-defined]
-
-        return bool(_profiler_enabled() or profiler._is_profiler_enabled)
-    except (ImportError, AttributeError) as error:
-        missing["whether a profiler is on"] = str(error)
-        return False
 
 
 def _dtype() -> Undo:
@@ -125,7 +110,7 @@ def _forward_gradients() -> Undo:
 
 
 def _trace() -> Undo:
-    """A trace that the user writes (TORCH_TRACE) tells of what the program compiled: not of what this thread compiles now."""
+    """A trace that the user writes (TORCH_TRACE) is about the program, not about what this thread compiles now."""
     from torch._logging import _internal
 
     mine = threading.get_ident()
@@ -139,7 +124,7 @@ def _trace() -> Undo:
     return lambda: _internal.trace_log.removeFilter(is_the_programs)
 
 
-_TAKEN_AWAY: dict[str, Callable[[], Undo]] = {
+_REMOVED: dict[str, Callable[[], Undo]] = {
     "the default dtype": _dtype,
     "functions' modes": _function_modes,
     "dispatch modes": _dispatch_modes,
@@ -148,3 +133,30 @@ _TAKEN_AWAY: dict[str, Callable[[], Undo]] = {
     "forward gradients": _forward_gradients,
     "the trace": _trace,
 }
+
+
+def compiled_graph(backend: str, module: Any, inputs: list[Any]) -> Callable[..., Any]:
+    """What a backend makes of an FX graph, called as Dynamo calls it, but with static sizes; raises what it raises."""
+    import torch
+    from torch._dynamo import lookup_backend
+    from torch._guards import TracingContext, tracing
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    # with a ShapeEnv, numbers that come out of tensors (`.item()`) stay symbols instead of ending the compile
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    fakes = [mode.from_tensor(x, static_shapes=True) if isinstance(x, torch.Tensor) else x for x in inputs]
+    with tracing(TracingContext(mode)):
+        made: Callable[..., Any] = lookup_backend(backend)(module, fakes)
+    return made
+
+
+def restore_version(tensor: Any, version: int) -> bool:
+    """Restore how often a tensor was changed in place (autograd compares it); whether it was another number."""
+    if tensor.is_inference() or tensor._version == version:
+        return False
+    with guarded("versions of tensors"):
+        from torch._C._autograd import _unsafe_set_version_counter
+
+        _unsafe_set_version_counter((tensor,), (version,))
+    return True

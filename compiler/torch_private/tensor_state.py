@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler.torch_private.marks import missing
+from dynascope.compiler.torch_private.guards import missing
 
 
 def version_of(tensor: Any) -> int | None:

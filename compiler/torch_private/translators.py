@@ -10,15 +10,16 @@ import sys
 from types import FrameType, MethodType
 from typing import Any
 
+from dynascope.compiler.events.schema import Error, Location, Position, Region, TracedCall
 from dynascope.compiler.torch_private.marks import undecorated
 
 
-def positions(instruction: Any) -> list[int | None]:
-    """[line, column, end line, end column] of a Dynamo instruction; None where Python keeps none (3.10)."""
+def positions(instruction: Any) -> Position:
+    """Where a Dynamo instruction stands."""
     at = getattr(instruction, "positions", None)
     if at is None:
-        return [getattr(instruction, "starts_line", None), None, None, None]
-    return [at.lineno, at.col_offset, at.end_lineno, at.end_col_offset]
+        return Position(getattr(instruction, "starts_line", None))
+    return Position(at.lineno, at.col_offset, at.end_lineno, at.end_col_offset)
 
 
 def outermost(translator: Any) -> Any:
@@ -31,7 +32,7 @@ def outermost(translator: Any) -> Any:
 def instructions_around(translator: Any) -> dict[int, Any]:
     """By code object, the instructions that the translator and its callers go through.
 
-    They are not those of the code object: Dynamo writes some in another way, and its offsets are of its own list.
+    They are not those of the code object: Dynamo rewrites some, and offsets are into its own list.
     """
     found = {}
     while translator is not None:
@@ -40,78 +41,68 @@ def instructions_around(translator: Any) -> dict[int, Any]:
     return found
 
 
-def offset_positions(instructions: Any, offset: int) -> list[int | None]:
-    """The same for the instruction at an offset; all unknown where there is none."""
+def offset_positions(instructions: Any, offset: int) -> Position:
+    """Where the instruction at a bytecode offset stands; all unknown where there is none."""
     found = next((i for i in instructions if getattr(i, "offset", None) == offset), None)
-    return [None] * 4 if found is None else positions(found)
+    return Position() if found is None else positions(found)
 
 
-def regions_of(translator: Any) -> list[dict[str, Any]]:
-    """Each `with error_on_graph_break(...)` that a translator stands in, outermost first.
-
-    The decorator is a `with` too, in a wrapper of torch's: `line` is then not the user's; nor is it where a resume function
-    enters a `with` again.
-    """
+def regions_of(translator: Any) -> list[Region]:
+    """Each `with error_on_graph_break(...)` that a translator stands in, outermost first."""
     found = []
-    lines = {block.stack_index: positions(block.inst)[0] for block in getattr(translator, "block_stack", ())}
-    stack = getattr(translator, "stack", ())
-    for index, value in enumerate(stack):
+    lines = {block.stack_index: positions(block.inst).line for block in getattr(translator, "block_stack", ())}
+    for index, value in enumerate(getattr(translator, "stack", ())):
         # of the WithExitFunctionVariable that an entered `with` leaves there; a lazy variable would be realized by getattr
         context: Any = getattr(value, "__dict__", {}).get("ctx")
         if hasattr(context, "is_realized"):
             context = context.unwrap() if context.is_realized() else None
         if type(context).__name__ == "ErrorOnGraphBreakVariable":
-            code = translator.f_code
-            flag, line = context.target_values[0], lines.get(index + 1)
-            found.append({"flag": flag, "file": code.co_filename, "line": line, "function": code.co_name})
+            found.append(Region(context.target_values[0], translator.f_code.co_filename, lines.get(index + 1)))
     return found
 
 
-def regions_around(translator: Any) -> list[dict[str, Any]]:
-    """The translator and its callers, innermost first, each with the regions that it stands in."""
+def regions_around(translator: Any) -> list[TracedCall]:
+    """The calls that are being traced, innermost first, each with the regions that it stands in."""
     chain = []
     while translator is not None:
         code = translator.f_code
-        chain.append({"function": code.co_name, "uid": id(code), "regions": regions_of(translator)})
+        chain.append(TracedCall(code.co_name, id(code), regions_of(translator)))
         translator = getattr(translator, "parent", None)
     return chain
 
 
-def summaries(stack: Any) -> list[dict[str, Any]]:
-    """traceback.FrameSummary objects as plain stack entries, outermost first."""
+def summaries(stack: Any) -> list[Location]:
+    """traceback.FrameSummary objects as locations, outermost first."""
     return [
-        {
-            "file": s.filename, "line": s.lineno, "function": s.name,
-            "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None),
-        }
+        Location(s.filename, s.lineno or 0, s.name, getattr(s, "colno", None), None, getattr(s, "end_colno", None))
         for s in stack or ()
-    ]  # fmt: skip
+    ]
 
 
-def callers(frame: FrameType | None) -> list[dict[str, Any]]:
-    """A Python frame and those around it as plain stack entries, outermost first, up to where another compile goes on.
+def callers(frame: FrameType | None) -> list[Location]:
+    """A Python frame and those around it, outermost first, up to where another compile continues.
 
     torch's own record of this leaves out more frames than it has of its own: the innermost callers, too.
     """
-    entries: list[dict[str, Any]] = []
+    entries: list[Location] = []
     while frame is not None:
         code = frame.f_code
         if code.co_filename.endswith("convert_frame.py"):
             entries.clear()
         else:
-            entries.append({"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name})
+            entries.append(Location(code.co_filename, frame.f_lineno or 0, code.co_name))
         frame = frame.f_back
     return entries[::-1]
 
 
 def without_traceback(make: Any) -> Any:
-    """A break's text without Dynamo's own traceback behind it: no report has that, and making it is a third of recording.
+    """A break's text without Dynamo's own traceback after it: no report has that, and formatting it is a third of recording.
 
-    `make` is what torch makes the text with; where it is another than is known here, it makes it all.
+    `make` is torch's function that makes the text; where it is not the one that is known here, it makes all of it.
     """
-    told: Any = getattr(make, "__closure__", None) or ()
-    if len(told) == 1 and make.__code__.co_freevars == ("user_stack_trace",):
-        text = told[0].cell_contents
+    cells: Any = getattr(make, "__closure__", None) or ()
+    if len(cells) == 1 and make.__code__.co_freevars == ("user_stack_trace",):
+        text = cells[0].cell_contents
         if "Graph Break Reason: " in text:  # elsewhere the reason is in the traceback
             return text
     return make()
@@ -135,9 +126,9 @@ def symbol_sizes(graph: Any) -> dict[str, int | float]:
     return found
 
 
-def describe(error: BaseException) -> dict[str, Any]:
-    stack = summaries(getattr(error, "real_stack", None))  # outermost first, with columns
-    return {"type": type(error).__name__, "module": type(error).__module__, "message": str(error), "stack": stack}
+def describe(error: BaseException) -> Error:
+    """An exception of the compiler's as plain data."""
+    return Error(type(error).__name__, str(error), summaries(getattr(error, "real_stack", None)))
 
 
 def entered_function(function: Any) -> tuple[Any, str, Any]:
@@ -168,7 +159,7 @@ def _callables_name(function: Any) -> str:
 
 
 def current_compile_id() -> str | None:
-    """The compile that is going on in this thread, as torch prints it; None where there is none, or none is told."""
+    """The compile that is under way in this thread, as torch prints it; None where there is none, or torch has no such name."""
     context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
     current = getattr(context, "current_compile_id", lambda: None)()
     return None if current is None else str(current)

@@ -16,7 +16,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from dynascope.cell.source import JUMP
-from dynascope.compiler.source.places import STATEMENTS
+from dynascope.compiler.source.code import STATEMENTS
 
 _PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -66,9 +66,9 @@ def _values(f: Field, namespace: dict[str, Any]) -> list[str]:
     if f.metadata["choices"]:
         return list(f.metadata["choices"])
     if f.name == "backend":
-        from dynascope.compiler.torch_private import internals
+        from dynascope.compiler.torch_private import config
 
-        return [str(name) for name in internals.backends()]
+        return [str(name) for name in config.backends()]
     if f.name == "device":
         return ["cpu", "cuda", "meta", "mps", "xpu"]
     if f.name == "function":

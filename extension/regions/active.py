@@ -26,25 +26,15 @@ from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell, own_statements
 from dynascope.compiler.driver.regions import Region, parse_regions, region
+from dynascope.compiler.patching import own, put
 from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import internals, marks
-from dynascope.regions.lines import (
-    EAGER,
-    TRACED,
-    Eager,
-    Functions,
-    Place,
-    installed,
-    origin_of,
-    own_lines,
-    rewritten,
-    yields,
-)
+from dynascope.compiler.source.code import first_line, nested_code
+from dynascope.compiler.torch_private import caches, marks
+from dynascope.regions.lines import EAGER, TRACED, Eager, Functions, Place, installed, origin_of, own_lines, rewritten, yields
 from dynascope.selection.named import resolve
 
-_ABSENT = object()
 _FUTURE = 0
 for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
@@ -122,7 +112,7 @@ class ActiveRegions:
     def _find_object(self, found: Region, value: Any) -> None:
         import torch
 
-        value = internals.inner_function(value)
+        value = marks.inner_function(value)
         if isinstance(value, torch.nn.Module):
             self._patch(found, vars(value), "forward", value.forward)
             return
@@ -161,7 +151,7 @@ class ActiveRegions:
             raise UsageError(f"{found}: its source is not at hand, and it cannot be replaced there")
 
     def _patch(self, found: Region, owner: Any, name: str, value: Any) -> None:
-        raw = _get(owner, name)
+        raw = own(owner, name)
         made: Any = region(error_on_graph_break=found.flag)(value)
         if isinstance(raw, staticmethod):
             made = staticmethod(made)
@@ -193,14 +183,10 @@ class ActiveRegions:
 
     def compile(self, tree: ast.AST, make: Callable[[ast.AST], CodeType]) -> CodeType:
         """The code of a tree of the cell with its regions in it."""
-        self._note(make(tree))
+        _, *inner = nested_code(make(tree))
+        for code in inner:
+            self._plain.setdefault((code.co_name, code.co_firstlineno), code)
         return make(rewritten(tree, self.places))
-
-    def _note(self, code: CodeType) -> None:
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                self._plain.setdefault((constant.co_name, constant.co_firstlineno), constant)
-                self._note(constant)
 
     @contextlib.contextmanager
     def around(self, statement: ast.stmt) -> Iterator[None]:
@@ -239,19 +225,19 @@ class ActiveRegions:
 
     def install(self) -> None:
         for owner, name, _, made in self._patches:
-            _set(owner, name, made)
+            put(owner, name, made)
         for function, _, code in self._functions:
             function.__code__ = code
 
     def restore(self) -> None:
         """Put back what was replaced: the very same objects."""
         for owner, name, raw, made in reversed(self._patches):
-            if _get(owner, name) is made:
-                _set(owner, name, raw)
+            if own(owner, name) is made:
+                put(owner, name, raw)
         for function, code, made in self._functions:
             if function.__code__ is made:
                 function.__code__ = code
-        marks.forget_resumes([made for _, _, made in self._functions])
+        caches.forget_resumes([made for _, _, made in self._functions])
         if self.places and self._plain:
             for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
                 code = function.__code__
@@ -325,40 +311,13 @@ def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
 
 
 def _is_of(node: Any, code: CodeType) -> bool:
-    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    return bool(node.name == code.co_name and first == code.co_firstlineno)
+    return bool(node.name == code.co_name and first_line(node) == code.co_firstlineno)
 
 
 def _find_code(root: CodeType, like: CodeType) -> CodeType | None:
-    for constant in root.co_consts:
-        if isinstance(constant, CodeType):
-            if (constant.co_name, constant.co_firstlineno) == (like.co_name, like.co_firstlineno):
-                return constant
-            inner = _find_code(constant, like)
-            if inner is not None:
-                return inner
-    return None
+    _, *inner = nested_code(root)
+    return next((c for c in inner if (c.co_name, c.co_firstlineno) == (like.co_name, like.co_firstlineno)), None)
 
 
 def _has_region(code: CodeType) -> bool:
-    if TRACED in code.co_names or EAGER in code.co_names:
-        return True
-    return any(_has_region(c) for c in code.co_consts if isinstance(c, CodeType))
-
-
-def _get(owner: Any, name: str) -> Any:
-    """What the owner itself has under this name (not what it inherits)."""
-    space = owner if isinstance(owner, dict) else vars(owner)
-    return space.get(name, _ABSENT)
-
-
-def _set(owner: Any, name: str, value: Any) -> None:
-    if isinstance(owner, dict):
-        if value is _ABSENT:
-            owner.pop(name, None)
-        else:
-            owner[name] = value
-    elif value is _ABSENT:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, value)
+    return any(TRACED in c.co_names or EAGER in c.co_names for c in nested_code(code))

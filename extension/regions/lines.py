@@ -20,9 +20,11 @@ from typing import Any
 from dynascope.cell.source import DEFINITIONS, blocks
 from dynascope.compiler.driver.regions import Region
 from dynascope.compiler.driver.regions import region as torch_region
+from dynascope.compiler.events.schema import Event, FrameEnd
+from dynascope.compiler.patching import patched
 from dynascope.compiler.report import FlagOrigin, RegionLines
-from dynascope.compiler.source.places import STATEMENTS
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.source.code import STATEMENTS, first_line
+from dynascope.compiler.torch_private import region_flag
 
 #: what the statements of a function call; and what those of the cell itself call, which are not traced
 TRACED, EAGER = "__dynascope_region__", "__dynascope_here__"
@@ -61,13 +63,8 @@ def own_lines(statement: ast.stmt) -> tuple[int, int]:
     end = statement.end_lineno or statement.lineno
     inner = statement.body if isinstance(statement, DEFINITIONS) else [s for block in blocks(statement) for s in block]
     if inner:
-        end = min(end, max(statement.lineno, min(_start(s) for s in inner) - 1))
+        end = min(end, max(statement.lineno, min(first_line(s) for s in inner) - 1))
     return statement.lineno, end
-
-
-def _start(statement: ast.stmt) -> int:
-    lines: list[int] = [d.lineno for d in getattr(statement, "decorator_list", [])]
-    return min([statement.lineno, *lines])
 
 
 def rewritten(tree: Any, places: list[Place]) -> Any:
@@ -184,7 +181,7 @@ class Eager:
     def __init__(self) -> None:
         self.depth = 0
         #: what the run has recorded so far
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
         #: compile id of each frame that was compiled in here -> the innermost region
         self.frames: dict[str, str] = {}
 
@@ -201,21 +198,12 @@ class Eager:
         finally:
             self.depth -= 1
             for event in self.events[start:]:
-                if event["kind"] == "frame" and event["cid"] is not None:
-                    self.frames.setdefault(event["cid"], name)
+                if isinstance(event, FrameEnd) and event.compile_id is not None:
+                    self.frames.setdefault(event.compile_id, name)
 
 
 @contextlib.contextmanager
 def installed(eager: Callable[[bool, str], Any]) -> Iterator[None]:
     """The two names that rewritten code calls, as builtins; nested runs put back what they found."""
-    names: dict[str, Any] = vars(builtins)
-    before = {name: names[name] for name in (TRACED, EAGER) if name in names}
-    names[TRACED], names[EAGER] = internals.error_on_graph_break(), eager
-    try:
+    with patched(builtins, {TRACED: region_flag.error_on_graph_break(), EAGER: eager}):
         yield
-    finally:
-        for name in (TRACED, EAGER):
-            if name in before:
-                names[name] = before[name]
-            else:
-                names.pop(name, None)

@@ -18,7 +18,7 @@ from dynascope.cell import source as cells
 from dynascope.cell.source import Cell
 from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.replay.replay import unwatched
-from dynascope.compiler.source.places import STATEMENTS
+from dynascope.compiler.source.code import STATEMENTS
 from dynascope.compiler.torch_private import marks
 from dynascope.selection import statements
 from dynascope.selection.definitions import Definition, definitions, why_nothing_ran

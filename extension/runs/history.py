@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from dynascope.compiler.report import Report
-from dynascope.compiler.source.places import STATEMENTS, user_name
+from dynascope.compiler.source.code import STATEMENTS, user_name
 
 #: runs of one cell that are kept
 KEPT = 20

@@ -21,7 +21,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell.source import JUMP, Namespace
-from dynascope.compiler.torch_private import internals, marks
+from dynascope.compiler.torch_private import marks
 from dynascope.compiler.validate import did_you_mean
 
 _MARK = "\0dynascope.jump"
@@ -217,7 +217,7 @@ def plain_in_compiled_code(targets: Targets) -> contextlib.AbstractContextManage
     Where torch has no such point the jumps alone switch: then a function that the user compiled meets, while the
     cell runs, the jump in place of the target that it calls.
     """
-    return internals.around_compiled_code(targets.off, targets.on)
+    return marks.around_compiled_code(targets.off, targets.on)
 
 
 def _jump_code(code: CodeType, jump: _Function) -> CodeType:

@@ -30,7 +30,7 @@ from typing import Any
 
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, blocks, compile_tree, own_nodes, run_code
-from dynascope.compiler.source.places import STATEMENTS
+from dynascope.compiler.source.code import STATEMENTS
 from dynascope.selection.definitions import dotted, names_bound_by
 from dynascope.selection.global_reads import Callees
 

@@ -26,8 +26,10 @@ import torch
 import torch._logging._internal as torch_logging
 
 from dynascope.compiler.assembly.assemble import assemble
+from dynascope.compiler.assembly.facts import RecordingFacts
+from dynascope.compiler.events.schema import Event
 from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.torch_private.internals import interned_strings
+from dynascope.compiler.torch_private.caches import interned_strings
 
 HERE = Path(__file__).parent
 TOOLS = ("plain", "observe", "TORCH_TRACE", "explain", "depyf")
@@ -161,7 +163,7 @@ def steady() -> str:
     return f"Time of a compiled call after a recording to before it: {after / before:.2f}"
 
 
-def recorded(functions: int) -> list[dict[str, Any]]:
+def recorded(functions: int) -> list[Event]:
     """The events of so many functions with ten breaks each."""
     torch._dynamo.reset()
     made = [breaking(10, f"part{i}") for i in range(functions)]
@@ -181,7 +183,7 @@ def replay(functions: tuple[int, ...]) -> list[tuple[int, float]]:
         for i, some in enumerate(events):
             gc.collect()
             start = time.process_time()
-            report = assemble(some, strings=strings)
+            report = assemble(some, RecordingFacts(strings=strings))
             least[i] = min(least[i], time.process_time() - start)
             breaks[i] = report.summary.breaks
             del report

@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from made_programs import Function, Model, Statement, programs, text
 
 import dynascope
-from dynascope.compiler.torch_private.internals import flag_kept
+from dynascope.compiler.torch_private.region_flag import flag_kept
 
 EXAMPLES = 150
 

@@ -20,8 +20,9 @@ from programs import PROGRAMS
 from torch.utils.checkpoint import checkpoint
 
 from dynascope.compiler.assembly import graph_text
-from dynascope.compiler.assembly.compile_records import Drafts
+from dynascope.compiler.assembly.compile_records import CompileRecords
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.events.schema import Trace
 from dynascope.compiler.graph_benchmark import benchmark
 from dynascope.compiler.graph_benchmark.rebuild import RECORDED, NotRunnable, function, rebuild
 from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits, size
@@ -301,14 +302,11 @@ def test_symbolic_sizes_are_those_of_the_recorded_call() -> None:
 
 def test_sizes_in_the_files_of_a_trace() -> None:
     told = [("s0", "7"), ("s1", "-3"), ("s2", "2.5"), ("s3", None)]
-    events: list[dict[str, Any]] = [
-        {"kind": "trace", "cid": "0/0", "metadata": {"dynamo_start": {"stack": []}}, "payload": None}
-    ]
-    for symbol, value in told:
-        events.append({"kind": "trace", "cid": "0/0", "metadata": {"create_symbol": {"symbol": symbol, "val": value}}})
-    drafts = Drafts().feed(events)
-    assert [d.sizes for d in drafts.drafts] == [{"s0": 7, "s1": -3}]
-    assert drafts.unread == {}
+    events = [Trace({"dynamo_start": {"stack": []}}, compile_id="0/0")]
+    events += [Trace({"create_symbol": {"symbol": s, "val": value}}, compile_id="0/0") for s, value in told]
+    records = CompileRecords(events)
+    assert [r.sizes for r in records.records] == [{"s0": 7, "s1": -3}]
+    assert records.unread == {}
 
 
 def shifted(i: torch.Tensor, table: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ import torch
 
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.torch_private import config
 
 transformers = pytest.importorskip("transformers")
 
@@ -126,7 +126,7 @@ def llama_lm() -> Any:
 )
 def test_generate_tells_every_place_once(model: Callable[[], Any], beams: int, nested: bool) -> None:
     generate, x = torch.compile(model().eval().generate, backend="eager"), ids(4)
-    with torch.no_grad(), internals.dynamo_config(**({"nested_graph_breaks": True} if nested else {})):
+    with torch.no_grad(), config.dynamo_config(**({"nested_graph_breaks": True} if nested else {})):
         report, told = recorded(lambda: generate(x, max_new_tokens=2, do_sample=False, pad_token_id=0, num_beams=beams))
     places = [(b.file, b.line) for b in report.breaks]
     assert len(places) == len(set(places))

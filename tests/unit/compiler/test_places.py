@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -9,10 +11,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 
 import dynascope
 from dynascope.compiler.report import report
-from dynascope.compiler.source import places
+from dynascope.compiler.source import lines, origin
 from dynascope.widgets.render import text
 
 
@@ -27,12 +30,36 @@ from dynascope.widgets.render import text
     ],
 )
 def test_cells_bear_the_names_that_their_notebook_shows(file: str, cell: int | None, label: str) -> None:
-    assert places.label(file, cell) == label
+    assert lines.label(file, cell) == label
 
 
 def test_own_code_is_told_by_the_files_of_the_modules() -> None:
-    assert all(places.is_plumbing(str(module.__file__)) for module in (dynascope, places, report, text))
-    assert not places.is_plumbing(str(Path(places.__file__).parents[2] / "train.py"))
+    assert all(origin.is_plumbing(str(module.__file__)) for module in (dynascope, origin, report, text))
+    assert not origin.is_plumbing(str(Path(origin.__file__).parents[2] / "train.py"))  # in the checkout, beside our folders
+
+
+@pytest.mark.parametrize(
+    ("file", "owner", "plumbing"),
+    [
+        (torch.nn.functional.__file__, "torch", False),
+        (torch._dynamo.__file__, "torch", True),
+        (os.__file__, "python", False),
+        (contextlib.__file__, "python", True),
+        ("<frozen importlib._bootstrap>", "python", True),
+        ("/elsewhere/lib/python3.12/contextlib.py", "user", True),
+        ("/elsewhere/lib/python3.12/site-packages/ipykernel/kernelapp.py", "library", True),
+        ("/elsewhere/lib/python3.12/site-packages/sympy/core/add.py", "library", False),
+        ("/elsewhere/site-packages/transformers/models/bert.py", "library", False),
+        ("/home/me/train.py", "user", False),
+        ("/tmp/ipykernel_77/123.py", "user", False),
+        ("<ipython-input-3>", "user", False),
+    ],
+)
+def test_whose_a_file_is(file: str, owner: str, plumbing: bool) -> None:
+    assert origin.origin(file) == owner
+    assert origin.is_plumbing(file) == plumbing
+    assert origin.is_users(file) == (owner == "user" and not plumbing)
+    assert origin.is_compilers_own(file) == (owner == "python" or "sympy" in file)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import torch
 import dynascope.compiler.driver.compile as run
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.compiler.torch_private import internals
+from dynascope.compiler.torch_private import config
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from programs import PROGRAMS, Program, check
@@ -70,7 +70,7 @@ EARLY = {
 }
 
 
-@pytest.mark.skipif(not internals.has_nested_graph_breaks(), reason="this torch has no nested graph breaks")
+@pytest.mark.skipif(not config.has_nested_graph_breaks(), reason="this torch has no nested graph breaks")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_observed_with_nested_graph_breaks(program: Program) -> None:
     """The same places and skips; as many graphs as a backend of our own was given, in that order."""

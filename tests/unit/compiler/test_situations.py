@@ -15,8 +15,9 @@ import torch
 import torch.utils.checkpoint
 
 from dynascope.compiler.assembly.breaks import BreakTable
-from dynascope.compiler.assembly.compile_records import Draft
+from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.events.schema import Code, GraphEnd, Location
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Frame, Report
 from dynascope.widgets.labels.sentences import recompile_words
@@ -554,15 +555,14 @@ def test_a_break_whose_line_torch_keeps_to_itself_is_said_in_words(tmp_path: Pat
     """Torch 2.9 ends the graph at the block, and writes no text, where an `if` about values stands in it."""
     file = tmp_path / "program.py"
     file.write_text("def f(x):\n    with manager:\n        if x.sum() > 0:\n            x = x + 1\n    return x\n")
-    code = {"uid": 1, "name": "f", "file": str(file), "line": 1}
-    draft = Draft(order=0, cid="0/0", process=None, code=code)
-    draft.graph_end = {
-        "reason": "step_unsupported", "graph_break": True, "stack": [{"file": str(file), "line": 2, "function": "f"}],
-        "file": str(file), "function": "f", "at": [2, 9, 2, 16], "around": [], "error_on_graph_break": False,
-        "fullgraph": False,
-    }  # fmt: skip
+    code = Code("f", str(file), 1, uid=1)
+    record = CompileRecord("0/0", code=code)
+    record.graph_end = GraphEnd(
+        "step_unsupported", True, code, Location(str(file), 2, "f", 9, 2, 16), stack=[Location(str(file), 2, "f")],
+        error_on_graph_break=False, fullgraph=False,
+    )  # fmt: skip
     table = BreakTable(lambda file: None)
     frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file=str(file), line=1)
-    assert table.ended(draft, frame) == table.breaks[0].id
+    assert table.ended(record, frame) == table.breaks[0].id
     assert (table.breaks[0].line, table.breaks[0].outcome, table.breaks[0].type) == (2, "skipped", "Graph break in a block")
     assert "does not tell at which line" in (table.breaks[0].explanation or "")

@@ -1,0 +1,127 @@
+"""What follows from a whole Report: notes, the settings that were in force, and the error that ended the block.
+
+Each function takes a Report and completes it; `annotate` calls them in order.
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.assembly.facts import RecordingFacts
+from dynascope.compiler.assembly.guard_text import source
+from dynascope.compiler.events.schema import Sizes
+from dynascope.compiler.report import Failure, FlagOrigin, Report, dynamic_words, label
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.lines import CellResolver, is_changed
+from dynascope.compiler.source.origin import in_torch, is_plumbing
+
+
+def annotate(report: Report, facts: RecordingFacts) -> None:
+    """Complete a Report that holds what the events say."""
+    report.versions, report.hooks = facts.versions, facts.hooks
+    report.compiled = list(dict.fromkeys(facts.compiled)) or root_names(report)
+    report.notes += facts.notes
+    annotate_faults(report)
+    annotate_foreign(report)
+    annotate_overruled_regions(report)
+    annotate_dynamic_sizes(report, facts.sizes_before, facts.sizes_after)
+    annotate_changed_files(report)
+    if facts.settings is not None:
+        report.settings = facts.settings.to_dict()
+        annotate_default_region(report, facts.settings)
+    if facts.error is not None:
+        annotate_error(report, facts.error, facts.cell_of)
+    elif report.error is not None and facts.origin == "live":
+        report.error.caught = True
+
+
+def annotate_faults(report: Report) -> None:
+    """Frames that a fault of the backend or of Dynamo left to run eagerly: no break, but no success either."""
+    for f in report.frames:
+        if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend="):
+            report.notes.append(f"{f.name} was not compiled, and ran eagerly: {f.reason}")
+
+
+def annotate_foreign(report: Report) -> None:
+    """Compiles of other threads are in the report and in its counts: which thread the user means is not known."""
+    names = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
+    if names:
+        report.notes.append(f"compiled by other threads meanwhile, and counted here: {', '.join(names)}")
+
+
+def annotate_overruled_regions(report: Report) -> None:
+    """Regions that allow a break where fullgraph=True does not."""
+    regions = [b.region for b in report.breaks if b.fullgraph and b.region.is_region and b.error_on_graph_break is False]
+    names = (str(r.name) if r.file is None else label(r.file, r.cell) + (f":{r.line}" if r.line else "") for r in regions)
+    for name in dict.fromkeys(names):
+        report.notes.append(f"error_on_graph_break(False) at {name} has no effect here: fullgraph=True wins over it.")
+
+
+def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
+    """Frames that were traced with symbolic sizes at once, because earlier runs had seen other sizes there."""
+    notes = []
+    for frame in report.frames:
+        code = (frame.file, frame.line, frame.code_name)
+        names = [source(name) for name, dynamic in now.get(code, {}).items() if dynamic and name in before.get(code, {})]
+        if not names or frame.recompile_of is not None or frame.graph is None:
+            continue
+        sizes = [size for node in report.graph(frame.graph).nodes for size in node.shape or () if node.op == "placeholder"]
+        if any(isinstance(size, str) for size in sizes):
+            frame.dynamic_before = names
+            notes.append(f"{dynamic_words(frame)}.")
+    report.notes += dict.fromkeys(notes)
+
+
+def annotate_changed_files(report: Report) -> None:
+    """Sources are read from the files: of one that was edited meanwhile, or belongs to another version, they mislead."""
+    shown = {s.file for s in report.sources}
+    own = [f for f in report.frames if f.kind == "function" and f.cell is None and f.file in shown]
+    for file in dict.fromkeys(f.file for f in own if is_changed(f.file, f.code_name, f.line)):
+        name = label(file, None)
+        report.notes.append(f"{name} has changed since it was loaded: its lines are shown as they are now, not as they ran.")
+
+
+def annotate_default_region(report: Report, settings: Settings) -> None:
+    """Where no region was traced, the run's own setting, or torch's default, was in force."""
+    for found in report.breaks:
+        if found.region.kind == "unknown" and found.error_on_graph_break == (settings.error_on_graph_break or False):
+            found.region = FlagOrigin(kind="default" if settings.error_on_graph_break is None else "run")
+
+
+def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) -> None:
+    """What ended the block: the compiler's refusal, or an error of the user's own."""
+    if isinstance(error, KeyboardInterrupt):
+        report.origin = "partial"
+        report.notes.append("interrupted: the report holds what was compiled until then")
+        return
+    module, known = type(error).__module__, report.error
+    same = known is not None and known.type == type(error).__name__
+    if same and known is not None and (module.startswith("torch._dynamo") or str(error).startswith(known.message)):
+        return  # it came out of a compile, and is known with its place
+    refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
+    refused = refused or str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
+    file, line = _user_place(error)
+    report.error = Failure(
+        type=type(error).__name__,
+        message=str(error).split("\n\nfrom user code:", 1)[0].strip(),
+        origin="compiler" if refused else "user",
+        file=file,
+        line=line,
+        cell=cell_of(file) if file is not None else None,
+    )
+
+
+def _user_place(error: BaseException) -> tuple[str | None, int | None]:
+    """The innermost place in the user's code or a library that the exception passed."""
+    found: tuple[str | None, int | None] = (None, None)
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not is_plumbing(file) and not in_torch(file):
+            found = (file, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
+
+
+def root_names(report: Report) -> list[str]:
+    """Names of the frames that no other frame led to: what the user's code had compiled."""
+    roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
+    return list(dict.fromkeys(roots))

@@ -1,0 +1,35 @@
+"""What a recording knows beside its events; a trace file knows little of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dynascope.compiler.events.schema import Sizes
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.lines import CellResolver
+
+
+@dataclass(slots=True)
+class RecordingFacts:
+    """All that the Report needs and that no event holds."""
+
+    origin: Literal["live", "trace"] = "live"
+    #: interned strings of the structured trace
+    strings: dict[int, str] = field(default_factory=dict)
+    cell_of: CellResolver = lambda file: None
+    #: frames compiled by another thread than this one are foreign; None: unknown
+    owner_thread: int | None = None
+    settings: Settings | None = None
+    #: what to say of a compile whose end is not among the events
+    no_end: str = "the log does not hold the end of this compile"
+    #: names of what was compiled, shown first, and sentences for the user
+    compiled: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    hooks: dict[str, bool | str] = field(default_factory=dict)
+    versions: dict[str, str | None] = field(default_factory=dict)
+    #: what Dynamo knew of sizes at the beginning and knows now
+    sizes_before: Sizes = field(default_factory=dict)
+    sizes_after: Sizes = field(default_factory=dict)
+    #: what ended the recorded block
+    error: BaseException | None = None

@@ -1,0 +1,47 @@
+"""The records of torch's structured trace: which are read, which are known and not needed, and which compile they are of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: read by `assembly`
+USED = frozenset({
+    "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
+    "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
+    "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child",
+})  # fmt: skip
+#: not needed, and so many or so large that a live recording has torch not make them at all
+QUIET = frozenset({
+    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "create_symbol",
+    "create_unbacked_symbol", "guard_added", "guard_added_fast", "propagate_real_tensors_provenance",
+    "expression_created", "symbolic_shape_specialization", "dump_file", "link", "torch_version", "exported_program",
+    "dynamo_side_effects",
+})  # fmt: skip
+#: known, and nothing in them is shown; `create_symbol` and `str` of a file are read before this is asked
+KNOWN = QUIET | {
+    "inductor_pre_grad_graph", "inductor_post_grad_graph", "graph_dump", "aot_joint_graph_fw_metadata", "rank", "stack",
+    "missing_fake_kernel", "mismatched_fake_kernel", "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime",
+    "is_pure_callback", "aotautograd_cache_hit", "autotuning", "fake_kernel", "export", "ddp_splits",
+    "inductor_runtime_and_tensor_meta",
+}  # fmt: skip
+
+#: fields of a record that are about the record itself
+_HEADER = frozenset({
+    "rank", "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt", "severity", "timestamp", "pathname",
+    "thread", "stack", "has_payload", "subgraph_name", "process", "lineno",
+})  # fmt: skip
+
+
+def record_name(metadata: dict[str, Any]) -> str:
+    """What kind of record this is: `dynamo_start`, `artifact`, ...; "?" where it has no name."""
+    return next((str(key) for key in metadata if key not in _HEADER), "?")
+
+
+def record_compile_id(metadata: dict[str, Any]) -> str | None:
+    """The compile that a record is of, as torch prints it: `3/0`; `!1` marks compiled autograd."""
+    frame, compiled = metadata.get("frame_id"), metadata.get("frame_compile_id")
+    autograd = metadata.get("compiled_autograd_id")
+    inner = None if frame is None else f"{frame}/{compiled}"
+    if autograd is None:
+        return inner
+    return f"!{autograd}" if inner is None else f"!{autograd}/{inner}"

@@ -1,0 +1,45 @@
+"""Code objects: the names that Dynamo gives them, the ones inside others, and the lines that they span."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from types import CodeType
+
+#: name of the function that holds a cell's statements
+STATEMENTS = "__cell__"
+
+_RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)$", re.S)
+
+
+def user_name(code_name: str) -> str:
+    """The user's name for a code object; for a resume function, the name of the function that it continues."""
+    while (found := _RESUME.match(code_name)) is not None:
+        code_name = found["name"]
+    return "the cell's statements" if code_name == STATEMENTS else code_name
+
+
+def is_resume(code_name: str) -> bool:
+    """Whether Dynamo made this code object to continue a function after a break."""
+    return _RESUME.match(code_name) is not None
+
+
+def nested_code(code: CodeType) -> Iterator[CodeType]:
+    """The code object and all that are defined in it, outer ones first."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from nested_code(constant)
+
+
+def last_line(code: CodeType) -> int:
+    """The last line that any instruction of `code`, or of a function in it, stands on."""
+    lines = (line for inner in nested_code(code) for _, _, line in inner.co_lines())
+    return max([code.co_firstlineno, *(line for line in lines if line is not None)])
+
+
+def first_line(node: ast.stmt) -> int:
+    """The first line of a statement; for a function or a class, that of its first decorator."""
+    lines: list[int] = [d.lineno for d in getattr(node, "decorator_list", ())]
+    return min([node.lineno, *lines])

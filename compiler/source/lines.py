@@ -1,0 +1,137 @@
+"""Lines of source files: their text, columns, the functions and expressions that they hold, and short names of files.
+
+A cell is known by its execution count; the notebook's side, which knows it, passes a `CellResolver`.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import itertools
+import linecache
+import os
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dynascope.compiler.source.code import first_line
+
+#: file name -> execution count of the cell that has it, None where it is no cell
+CellResolver = Callable[[str], "int | None"]
+
+
+def source_line(file: str, line: int | None) -> str:
+    """The text of one line without its line end; "" where it cannot be read."""
+    return linecache.getline(file, line).rstrip("\r\n") if line else ""
+
+
+def character_column(file: str, line: int, byte_column: int | None) -> int | None:
+    """Python counts columns in UTF-8 bytes; the Report counts characters."""
+    if byte_column is None:
+        return None
+    text = source_line(file, line)
+    return byte_column if text.isascii() else len(text.encode()[:byte_column].decode(errors="replace"))
+
+
+def caret_columns(source: str, carets: tuple[int, int | None]) -> tuple[int, int | None]:
+    """Start and end column, in bytes, of what a traceback marks with carets below a line.
+
+    Python prints the line without its indent, and two carets below a wide character.  Where the carets reach the end of the
+    line, the end is unknown: they look the same for an expression that ends on a later line.
+    """
+    indent = len(source) - len(source.lstrip())
+    ends = list(itertools.accumulate(1 + (unicodedata.east_asian_width(c) in "WF") for c in source.strip()))
+
+    def offset(caret: int) -> int:
+        return len(source[: indent + bisect.bisect_right(ends, caret)].encode())
+
+    start, end = carets
+    return offset(start), None if end is None or end >= ends[-1] else offset(end)
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """The syntax of a file: its functions and classes, and its expressions of several lines."""
+
+    lines: list[str]
+    #: (name, with its class where it is a method; first line, last line)
+    functions: list[tuple[str, int, int]]
+    #: (line, column, end column) -> end line; columns are bytes
+    ends: dict[tuple[int, int, int], int]
+
+
+_NOTHING = _Parsed([], [], {})
+_parsed_files: dict[str, _Parsed] = {}
+_MOST_PARSED = 256
+
+
+def _parsed(file: str) -> _Parsed:
+    lines = linecache.getlines(file)
+    if not lines:
+        return _NOTHING
+    known = _parsed_files.get(file)
+    if known is None or known.lines is not lines:
+        try:
+            nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            nodes = []
+        classes: dict[ast.AST, str] = {}
+        for node in nodes:  # outer ones first
+            if isinstance(node, ast.ClassDef):
+                classes |= dict.fromkeys(node.body, f"{classes.get(node, '')}{node.name}.")
+        if len(_parsed_files) >= _MOST_PARSED:
+            _parsed_files.pop(next(iter(_parsed_files)), None)
+        known = _parsed_files[file] = _Parsed(
+            lines,
+            [
+                (classes.get(n, "") + n.name, first_line(n), n.end_lineno or n.lineno)
+                for n in nodes
+                if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            ],
+            {
+                (n.lineno, n.col_offset, n.end_col_offset or 0): n.end_lineno
+                for n in nodes
+                if n.end_lineno is not None and n.end_lineno > n.lineno
+            },
+        )
+    return known
+
+
+def function_at(file: str, line: int) -> tuple[str, int, int] | None:
+    """Name, first and last line of the innermost function or class around a line, by the source; None where unknown.
+
+    A method bears its class's name: `Block.forward`.
+    """
+    around = [function for function in _parsed(file).functions if function[1] <= line <= function[2]]
+    return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
+
+
+def function_extent(file: str, line: int) -> tuple[int, int] | None:
+    """First and last line of the innermost function or class around a line, by the source; None where unknown."""
+    function = function_at(file, line)
+    return function[1:] if function is not None else None
+
+
+def is_changed(file: str, function: str, line: int) -> bool:
+    """Whether the file on disk is not what was loaded: no such function starts at this line."""
+    if not file.endswith(".py") or not function.isidentifier() or not os.path.isfile(file):
+        return False
+    return not any(name.rpartition(".")[2] == function and start == line for name, start, _ in _parsed(file).functions)
+
+
+def expression_end(file: str, line: int, column: int | None, end_column: int | None) -> int | None:
+    """The line on which the expression between these columns (bytes) ends; None where that is unknown."""
+    if column is None or end_column is None:
+        return None
+    return _parsed(file).ends.get((line, column, end_column)) or (line if column < end_column else None)
+
+
+def merge(extents: Iterable[tuple[int, int]], last: int, gap: int = 3) -> list[tuple[int, int]]:
+    """Ranges of lines in order, overlapping and near ones joined, clipped to the file."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((max(1, s), min(last, e)) for s, e in extents if s <= last):
+        if merged and start <= merged[-1][1] + gap:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged

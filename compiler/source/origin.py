@@ -1,0 +1,84 @@
+"""Whose a file is: torch's, dynascope's, Python's, a library's, or the user's."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import sysconfig
+from typing import Literal
+
+Origin = Literal["torch", "dynascope", "python", "library", "user"]
+
+#: packages and modules whose frames are of no interest in a user's stack: they run notebooks, tests, threads and wrappers
+PLUMBING = frozenset({
+    "ipykernel", "IPython", "traitlets", "tornado", "asyncio", "jupyter_client", "nbclient", "pluggy", "_pytest", "xdist",
+    "execnet", "concurrent", "hypothesis", "ipykernel_launcher", "runpy", "threading", "contextlib", "weakref", "functools",
+})  # fmt: skip
+#: libraries with which the compiler computes symbolic sizes
+_COMPUTING = frozenset({"sympy", "mpmath", "networkx"})
+#: what torch's compiler consists of, by the beginning of a path in torch's folder
+_COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", os.path.join("utils", "_contextlib"))
+
+_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_PACKAGE = re.compile(r"(?:site-packages|dist-packages|python3\.\d+)[/\\](?!(?:site|dist)-packages)(\w+)(?:[/\\]|\.py$)")
+
+
+def _folders(*packages: str) -> tuple[str, ...]:
+    """The folders of these packages as Python finds them, each with a separator at its end."""
+    specs = [importlib.util.find_spec(name) for name in packages]
+    return tuple(os.path.join(folder, "") for spec in specs if spec for folder in spec.submodule_search_locations or ())
+
+
+@functools.cache
+def torch_folder() -> str:
+    """torch's folder with a separator at its end; "" where torch is not installed."""
+    return next(iter(_folders("torch")), "")
+
+
+@functools.cache
+def _own_folders() -> tuple[str, ...]:
+    """Each package by itself: a checkout holds the user's own files beside them."""
+    return _folders("dynascope", "dynascope.compiler", "dynascope.widgets")
+
+
+@functools.cache
+def _python_folders() -> tuple[str, ...]:
+    folders = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    return tuple(os.path.join(f, "") for f in folders | {os.path.realpath(f) for f in folders})
+
+
+@functools.lru_cache(4096)
+def origin(file: str) -> Origin:
+    """Whose the file is; cells, and whatever is in no known folder, are the user's."""
+    if torch_folder() and file.startswith(torch_folder()):
+        return "torch"
+    if file.startswith(_own_folders()):
+        return "dynascope"
+    if _LIBRARY.search(file):
+        return "library"
+    return "python" if file.startswith(("<frozen ", *_python_folders())) else "user"
+
+
+def in_torch(file: str) -> bool:
+    """Whether the file is part of torch."""
+    return origin(file) == "torch"
+
+
+@functools.lru_cache(4096)
+def is_plumbing(file: str) -> bool:
+    """Whether the file is of no interest in a user's stack: Dynamo's, dynascope's, or the notebook's machinery."""
+    if in_torch(file):
+        return file.startswith(_COMPILER, len(torch_folder()))
+    return origin(file) == "dynascope" or file.startswith("<frozen ") or not PLUMBING.isdisjoint(_PACKAGE.findall(file))
+
+
+def is_compilers_own(file: str) -> bool:
+    """Whether code of this file runs because the compiler computes (symbolic sizes, say), as Python's library does."""
+    return origin(file) == "python" or not _COMPUTING.isdisjoint(_PACKAGE.findall(file))
+
+
+def is_users(file: str) -> bool:
+    """Whether the file is the user's own, and part of no library."""
+    return origin(file) == "user" and not is_plumbing(file)

@@ -1,0 +1,159 @@
+"""What Dynamo remembers: code objects that it was asked about, compiled code, resume functions, sizes, strings."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from types import CodeType
+from typing import Any
+
+from dynascope.compiler.events.schema import Sizes
+from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.torch_private.guards import guarded, note_missing
+
+
+def known_codes() -> list[CodeType]:
+    """The user's code objects that Dynamo has been asked about and may hold compiled code or skip marks for."""
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    if convert_frame is None:
+        return []
+    with guarded("codes Dynamo knows"):
+        # functions that were only ever inlined are known through their resume functions (nested graph breaks)
+        resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
+        codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
+        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _wraps_users_code(c))]
+    return []
+
+
+def _wraps_users_code(code: CodeType) -> bool:
+    """The wrapper that torch puts around every function decorated with error_on_graph_break: all share one code object."""
+    return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
+
+
+def is_known(code: CodeType) -> bool:
+    """Whether Dynamo has been asked about this code object before."""
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    return convert_frame is not None and code in convert_frame.input_codes
+
+
+def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
+    """(compile id, compiled code object) of every version that Dynamo holds for a code object."""
+    eval_frame = sys.modules.get("torch._dynamo.eval_frame")
+    if eval_frame is None:
+        return []
+    with guarded("compiled versions"):
+        return [(str(entry.compile_id), entry.code) for entry in eval_frame._debug_get_cache_entry_list(code)]
+    return []
+
+
+def compiles() -> int:
+    """How often Dynamo has begun to compile a frame since it was reset, in any thread."""
+    counter = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
+    if counter is None:
+        note_missing("counting compiles", "no FRAME_COMPILE_COUNTER")
+        return 0
+    return sum(counter.values())
+
+
+def generation() -> object:
+    """An object that is another one after each `torch._dynamo.reset()`, with which compile ids restart."""
+    return getattr(sys.modules.get("torch._dynamo.pgo"), "_CODE_STATE", None)
+
+
+def interned_strings() -> dict[int, str]:
+    """The structured trace's table of strings (they are sent once per process, perhaps before the recording)."""
+    table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", None) or {}
+    return {number: text for text, number in table.items()}
+
+
+# -- sizes ---------------------------------------------------------------------------------------------
+
+#: how often `forgotten_shapes` was entered
+times_forgotten = 0
+
+
+@contextlib.contextmanager
+def forgotten_shapes() -> Iterator[None]:
+    """Automatic dynamic shapes of the user's code, forgotten for the duration and restored afterwards.
+
+    Dynamo keys them by file, line and name, so without this the third run of a cell with other sizes would
+    trace symbolically because of the first two.
+    """
+    global times_forgotten
+    times_forgotten += 1
+    saved = _take_sizes()
+    try:
+        yield
+    finally:
+        if saved is not None and _take_sizes() is not None:  # the user's code may have reset torch, which replaces the table
+            sys.modules["torch._dynamo.pgo"].get_code_state().update(saved)
+
+
+def _take_sizes() -> dict[Any, Any] | None:
+    """Remove from Dynamo's table what it knows of sizes in the user's code; None where there is no table."""
+    pgo = sys.modules.get("torch._dynamo.pgo")
+    if pgo is not None:
+        with guarded("automatic dynamic shapes"):
+            state = pgo.get_code_state()
+            return None if state is None else {key: state.pop(key) for key in [k for k in state if not in_torch(k.filename)]}
+    return None
+
+
+def known_sizes() -> Sizes:
+    """What Dynamo has noted of sizes in the user's code."""
+    pgo = sys.modules.get("torch._dynamo.pgo")
+    found: Sizes = {}
+    with guarded("automatic dynamic shapes"):
+        for code, known in list((getattr(pgo, "_CODE_STATE", None) or {}).items()):
+            if not in_torch(code.filename):
+                names = {n: _is_dynamic(pgo, entry) for n, entry in known.automatic_dynamic.items()}
+                found[(code.filename, code.firstlineno, code.name)] = names
+    return found
+
+
+def _is_dynamic(pgo: Any, entry: Any) -> bool:
+    dynamic = pgo.auto_dynamic
+    return entry.scalar is dynamic or (isinstance(entry.size, tuple) and any(size is dynamic for size in entry.size))
+
+
+# -- resume functions ----------------------------------------------------------------------------------
+
+#: two threads must not remove the same entries of torch's tables
+_FORGETTING = threading.Lock()
+
+
+def forget_resumes(codes: Iterable[CodeType]) -> None:
+    """Remove the resume functions made for these code objects, which nobody calls any more, from torch's tables.
+
+    The tables keep a code object and its resume functions alive through one another, for good, and with them the
+    compiled graphs and the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Without
+    the entries these code objects die, and Dynamo's own clean-up removes the names.
+    """
+    resume_execution = sys.modules.get("torch._dynamo.resume_execution")
+    if resume_execution is not None:
+        with _FORGETTING, guarded("forgetting resume functions"):
+            _forget(resume_execution.ContinueExecutionCache, codes)
+
+
+def _forget(cache: Any, codes: Iterable[CodeType]) -> None:
+    todo, everything = list(codes), []
+    while todo:
+        code = todo.pop()
+        everything.append(code)
+        made = cache.cache.get(code)
+        if made is not None:
+            cache.cache._remove_id(id(code))
+            for resume in made.values():
+                todo.append(resume)
+                cache.generated_code_metadata._remove_id(id(resume))
+    done = set(map(id, everything))
+    originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> what it was made from
+    names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to remove
+    for compiled in [key for key, original in originals.values.items() if id(original) in done]:
+        originals._remove_id(compiled)
+        with contextlib.suppress(KeyError):  # the user has removed the names
+            names._remove_id(compiled)
+    for code in everything:
+        sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # its compiled code, and what that keeps alive

@@ -1,0 +1,49 @@
+"""What Dynamo raises, and running eagerly where it does."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from dynascope.compiler.torch_private.config import dynamo_config
+from dynascope.compiler.torch_private.guards import note_missing
+
+
+def refusals() -> tuple[type[BaseException], ...]:
+    """What Dynamo raises where it, or a backend, refuses the user's code."""
+    import torch._dynamo.exc as exc
+
+    names = ("Unsupported", "UserError", "InternalTorchDynamoError", "BackendCompilerFailed")
+    absent = [name for name in names if not hasattr(exc, name)]
+    if absent:
+        note_missing("the compiler's exceptions", f"no {', '.join(absent)}")
+    return tuple(getattr(exc, name) for name in names if name not in absent)
+
+
+class _Quiet(logging.Filter):
+    """Drops what torch logs about a failed attempt: the eager run after it raises the same error, and the report has it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = str(record.msg).lstrip()
+        return not text.startswith(("WON'T CONVERT", "failed while attempting to run meta", "Graph break from `Tensor.item()`"))
+
+
+_QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor", "torch._dynamo.variables.tensor")
+
+
+@contextlib.contextmanager
+def suppressed_errors() -> Iterator[None]:
+    """Where compiling a frame fails, run it eagerly: exceptions, effects and names are those of the eager run.
+
+    Dynamo logs a warning for each; the report has it instead.
+    """
+    quiet = _Quiet()
+    for name in _QUIET_LOGGERS:
+        logging.getLogger(name).addFilter(quiet)
+    try:
+        with dynamo_config(suppress_errors=True):
+            yield
+    finally:
+        for name in _QUIET_LOGGERS:
+            logging.getLogger(name).removeFilter(quiet)

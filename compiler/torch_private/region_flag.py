@@ -1,0 +1,47 @@
+"""`error_on_graph_break`: torch's own region, and the flag that it sets."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from dynascope.compiler.torch_private.guards import note_missing
+
+
+def error_on_graph_break() -> Any:
+    """Torch's own region, the very object that Dynamo knows; RuntimeError where this torch has none."""
+    import torch._dynamo
+
+    found = getattr(torch._dynamo, "error_on_graph_break", None)
+    if found is None:
+        note_missing("error_on_graph_break", "not in this torch")
+        raise RuntimeError(f"torch {torch.__version__} has no error_on_graph_break: regions need torch 2.9 or newer")
+    return found
+
+
+@contextlib.contextmanager
+def flag_kept() -> Iterator[None]:
+    """`error_on_graph_break` is afterwards what it was, also where an interrupt hit torch while it was setting it."""
+    import torch._dynamo.decorators as decorators
+
+    get = getattr(decorators, "_get_error_on_graph_break", None)
+    put = getattr(decorators, "_set_error_on_graph_break", None)
+    if get is None or put is None:
+        yield
+        return
+    before = get()
+    try:
+        yield
+    finally:
+        if get() != before:
+            put(before)
+
+
+def set_flag_of(compiled: Any, flag: bool) -> bool:
+    """Set error_on_graph_break on a compiled module itself; False where it has no place for it."""
+    context = getattr(compiled, "dynamo_ctx", None)
+    if context is None or not hasattr(context, "error_on_graph_break"):
+        return False
+    context.error_on_graph_break = flag
+    return True

@@ -1,0 +1,113 @@
+"""Events are typed and say which compile they are of; what is replaced for a while is restored exactly."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dynascope.compiler.assembly.assemble import assemble
+from dynascope.compiler.assembly.facts import RecordingFacts
+from dynascope.compiler.events import records, schema
+from dynascope.compiler.patching import ABSENT, own, patched, put
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def afresh() -> None:
+    torch._dynamo.reset()
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def test_a_recording_holds_typed_events_of_every_kind() -> None:
+    compiled = torch.compile(broken, backend="eager")
+    with observe() as recording:
+        compiled(torch.ones(2))
+        events = list(recording.events)
+    kinds = set(typing.get_args(schema.Event)) - {schema.CacheHit, schema.Paused}
+    assert {type(event) for event in events} == kinds
+    frames = [event for event in events if isinstance(event, schema.FrameEnd)]
+    assert [(f.compile_id, f.outcome) for f in frames] == [("0/0", "compiled"), ("1/0", "compiled")]
+    assert all(type(e).__name__ == "CompiledCall" or e.compile_id in ("0/0", "1/0", None) for e in events)
+    (made,) = [event for event in events if isinstance(event, schema.ResumeMade)]
+    assert (made.compile_id, made.original.name, made.receives) == ("0/0", "broken", ["x"])
+    assert made.code is frames[0].code  # one object for one code object
+    assert isinstance(made.position, schema.Position)
+
+
+def test_what_was_compiled_before_is_a_cache_hit() -> None:
+    compiled = torch.compile(broken, backend="eager")
+    compiled(torch.ones(2))
+    recording = observe()
+    with recording:
+        compiled(torch.ones(2))
+        hits = recording._cached()
+    assert [(type(h), h.compile_id) for h in hits] == [(schema.CacheHit, "0/0"), (schema.CacheHit, "1/0")]
+
+
+def test_the_same_events_and_facts_give_the_same_report() -> None:
+    with observe() as recording:
+        torch.compile(broken, backend="eager")(torch.ones(2))
+        events = list(recording.events)
+    facts = RecordingFacts(settings=Settings(error_on_graph_break=False), notes=["a note"], hooks={"frames": True})
+    first, second = assemble(events, facts), assemble(events, facts)
+    assert first.to_dict() == second.to_dict()
+    assert (first.notes, first.hooks, first.breaks[0].region) == (["a note"], {"frames": True}, "this run")
+    assert facts.notes == ["a note"]  # its lists stay as they are
+    assert assemble(events).breaks[0].region is None
+
+
+def test_no_record_is_both_read_and_passed_over() -> None:
+    assert not records.USED & records.KNOWN
+    assert records.QUIET < records.KNOWN
+    assert records.record_name({"frame_id": 3, "rank": 0, "dynamo_start": {}}) == "dynamo_start"
+    assert records.record_name({"rank": 0}) == "?"
+
+
+@pytest.mark.parametrize(
+    ("folder", "above"),
+    [
+        ("source", ("events", "report", "assembly", "torch_private", "recording", "driver")),
+        ("events", ("report", "assembly", "torch_private", "recording", "driver")),
+        ("assembly", ("torch_private", "recording", "driver")),
+        ("torch_private", ("report", "assembly", "recording", "driver")),
+    ],
+)
+def test_each_folder_imports_only_from_those_below(folder: str, above: tuple[str, ...], root: Path) -> None:
+    for path in (root / "compiler" / folder).glob("*.py"):
+        nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+        imported = {str(n.module).removeprefix("dynascope.compiler.").partition(".")[0] for n in nodes}
+        assert imported.isdisjoint(above), path.name
+
+
+class Base:
+    inherited = 1
+
+
+@pytest.mark.parametrize("owner", [{"there": 1}, type("Own", (Base,), {"there": 1}), type("Own", (Base,), {"there": 1})()])
+def test_what_is_replaced_comes_back_or_is_absent_again(owner: Any) -> None:
+    there = own(owner, "there")
+    assert (there is ABSENT) == (not isinstance(owner, (dict, type)))
+    with contextlib.suppress(KeyError), patched(owner, {"there": 2, "inherited": 3, "new": 4}):
+        assert [own(owner, name) for name in ("there", "inherited", "new")] == [2, 3, 4]
+        raise KeyError
+    assert [own(owner, name) for name in ("there", "inherited", "new")] == [there, ABSENT, ABSENT]
+    put(owner, "new", ABSENT)  # nothing to delete
+
+
+def test_what_the_block_has_deleted_comes_back() -> None:
+    owner = {"there": 1}
+    with patched(owner, {"there": 2, "new": 3}):
+        owner.clear()
+    assert owner == {"there": 1}
