@@ -132,7 +132,7 @@ def test_generate_tells_every_place_once(model: Callable[[], Any], beams: int, n
     assert len(places) == len(set(places))
     assert set(places) == told
     assert len(told) > 2
-    assert report.compiled == ["generate"]
+    assert [name.rpartition(".")[2] for name in report.compiled] == ["generate"]
     assert report.summary.recompiles >= 1
     assert all(r.failed_guards for r in report.recompiles)
 

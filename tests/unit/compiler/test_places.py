@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.report import report
-from dynascope.compiler.source import lines, origin
+from dynascope.compiler import report
+from dynascope.compiler.source import origin
 from dynascope.widgets.render import text
 
 
@@ -30,7 +30,7 @@ from dynascope.widgets.render import text
     ],
 )
 def test_cells_bear_the_names_that_their_notebook_shows(file: str, cell: int | None, label: str) -> None:
-    assert lines.label(file, cell) == label
+    assert report.label(file, cell) == label
 
 
 def test_own_code_is_told_by_the_files_of_the_modules() -> None:
