@@ -1,7 +1,7 @@
 """The command line: `dynascope run`, `dynascope report`, `dynascope test`.
 
-Exit status: 0 all is well; 1 a page failed, or the script did; 2 bad usage, in one line; 130 interrupted.
-`run` leaves with the script's own status.
+Exit status: 0 for success, 1 if a page or the script failed, 2 for bad usage (reported in one line), 130 if interrupted.
+`run` exits with the script's own status.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class UsageError(Exception):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Every subcommand and option."""
+    """The parser of all subcommands."""
     parser = argparse.ArgumentParser(prog="dynascope", description="See what torch.compile does.")
     parser.add_argument("--version", action="store_true", help="Print the version.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("dynascope: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # the reader (`| head`) has gone; nothing is left to say, at exit neither
+        # the reader (`| head`) is gone: print nothing more, and flush nothing at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
 
@@ -96,13 +96,16 @@ def _run(chosen: argparse.Namespace) -> int:
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    _say(str(report), sys.stdout)
+    _print(str(report), sys.stdout)
     if not chosen.output:
         return status
-    path = _of_rank(Path(chosen.output))
+    path = _path_of_rank(Path(chosen.output))
     wrong = save(report, path)
-    _say(f"report: {path}" if wrong is None else f"-o {path}: {wrong}", sys.stdout if wrong is None else sys.stderr)
-    return status if wrong is None else status or FAILED
+    if wrong is not None:
+        _print(f"-o {path}: {wrong}", sys.stderr)
+        return status or FAILED
+    _print(f"report: {path}", sys.stdout)
+    return status
 
 
 def rank() -> str | None:
@@ -110,14 +113,14 @@ def rank() -> str | None:
     return os.environ.get("RANK") if os.environ.get("WORLD_SIZE", "1") != "1" else None
 
 
-def _of_rank(path: Path) -> Path:
-    """Each rank saves a file of its own: report.html, report.rank1.html."""
+def _path_of_rank(path: Path) -> Path:
+    """The file that this rank saves: report.html, or report.rank1.html under torchrun."""
     number = rank()
     return path if number is None else path.with_name(f"{path.stem}.rank{number}{path.suffix}")
 
 
-def _say(text: str, stream: TextIO) -> None:
-    """Print; under torchrun with the rank before each line, and in one write, so that ranks do not mix."""
+def _print(text: str, stream: TextIO) -> None:
+    """Print; under torchrun with the rank before each line, and in one write, so that ranks do not interleave."""
     number = rank()
     if number is not None:
         text = "\n".join(f"[rank {number}] {line}".rstrip() for line in text.splitlines())
@@ -163,7 +166,7 @@ def _test(chosen: argparse.Namespace) -> int:
 
 
 def _check_output(path: str | None) -> None:
-    """Where nothing can be saved is said before anything runs."""
+    """Raise UsageError, before anything runs, if no report can be saved there."""
     reason = why_not(path) if path is not None else None
     if reason is not None:
         raise UsageError(f"-o {path}: {reason}")
