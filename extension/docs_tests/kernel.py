@@ -91,7 +91,6 @@ def execute(
     timeout: Callable[[Any], float | None],
     on_cell: Callable[[int], None] = lambda index: None,
     before: str = "",
-    environ: dict[str, str] | None = None,
 ) -> None:
     """Execute every cell of `notebook` in place, with `folder` as the current one.
 
@@ -102,7 +101,7 @@ def execute(
     """
     failures: list[BaseException] = []
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
-        variables = {**os.environ, **(environ or {}), **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
+        variables = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
         log_path = os.path.join(scratch, "kernel.log")  # what the process itself writes: a crash, a C library
         client = _client(
             notebook, folder, before, timeout_func=timeout, on_cell_execute=lambda cell, cell_index: on_cell(cell_index)

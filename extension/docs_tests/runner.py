@@ -93,7 +93,6 @@ def run_page(
     timeout: float = DEFAULT_TIMEOUT,
     on_cell: Callable[[int, int], None] = lambda done, cells: None,
     before: str = "",
-    environ: dict[str, str] | None = None,
 ) -> Result:
     """Run one page and compare it with what it stores; a page that cannot be read is a problem too, not an exception.
 
@@ -104,7 +103,6 @@ def run_page(
         timeout: seconds for a cell if neither it nor the page gives a limit.
         on_cell: called with (cells done, all cells) before each cell.
         before: code that runs in the kernel first and leaves no output.
-        environ: added to the kernel's environment variables.
     """
     path = Path(path)
     start = time.monotonic()
@@ -122,7 +120,7 @@ def run_page(
 
     work = copy.deepcopy(page.notebook)
     _prepare(page, work)
-    started, stopped = _execute(page, work, limits, on_cell, before=before, environ=environ)
+    started, stopped = _execute(page, work, limits, on_cell, before)
     result.problems += stopped
     result.notebook = work
     result.cells = len(started)
@@ -139,7 +137,7 @@ def _cuda_reason(tags: set[str]) -> str | None:
 
 
 def _execute(
-    page: Page, work: Any, limits: dict[int, float | None], on_cell: Callable[[int, int], None], **kernel: Any
+    page: Page, work: Any, limits: dict[int, float | None], on_cell: Callable[[int, int], None], before: str
 ) -> tuple[list[int], list[Problem]]:
     """Execute the cells of `work`; returns which of them started, and what stopped them."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
@@ -154,7 +152,7 @@ def _execute(
 
     limit_of = {id(work.cells[index]): limit for index, limit in limits.items()}
     try:
-        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, **kernel)
+        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, before=before)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:

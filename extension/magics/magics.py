@@ -34,10 +34,10 @@ class DynascopeMagics(Magics):
 
         %%compile [options] above a cell, or %compile [options] EXPRESSION.
 
-        Compiled is, with -f, just what it names; else the functions and nn.Module classes that the cell
-        defines, where its own statements call them; else the statements of the cell, as one function. Names,
-        values, effects, output and errors are those of the plain cell. The value of the last expression is the
-        cell's result.
+        With -f, exactly the named functions are compiled. Otherwise these are the functions and nn.Module classes
+        that the cell defines, where its own statements call them; in a cell that defines none, its statements, as
+        one function. Names, values, effects, output and errors are those of the plain cell. The value of the last
+        expression is the cell's result.
         """
         name = "%compile" if cell is None else "%%compile"
         arguments, expression = self._parse(self.run_compile, line, cell)

@@ -16,7 +16,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
-from typing import Any, Protocol
+from typing import Any
 
 from IPython.core.error import UsageError
 
@@ -80,14 +80,6 @@ def _why_not_compilable(value: Any) -> str | None:
     return f"it is a {type(value).__name__}, not a function, method or nn.Module"
 
 
-class _Switch(Protocol):
-    """Turns the compiled calls of one object on and off."""
-
-    def on(self) -> None: ...
-    def off(self) -> None: ...
-    def entry(self) -> Any: ...
-
-
 class NamedTargets:
     """The targets of one run; `restore` leaves every object as it was."""
 
@@ -96,7 +88,7 @@ class NamedTargets:
         self._make_entry = make_entry
         self._retrace = retrace
         #: by the id of the function or module
-        self._switches: dict[int, _Switch] = {}
+        self._switches: dict[int, _FunctionSwitch | _ModuleSwitch] = {}
         #: names whose target has been called
         self.called: list[str] = []
         #: the latest object of each name
@@ -202,11 +194,7 @@ class _ModuleSwitch:
         self.module = module  # kept alive: its id is the key
         self._entry = entry
         self._set_call = marks.compiled_call(module)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return targets.call(name, entry, args, kwargs)
-
-        self._call = call
+        self._call = lambda *args, **kwargs: targets.call(name, entry, args, kwargs)
 
     def on(self) -> None:
         self._set_call(self._call)
