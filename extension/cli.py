@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from dynascope.compiler import __version__
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT
 from dynascope.runs.saving import save, why_not
 
@@ -26,26 +27,25 @@ class UsageError(Exception):
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
     parser = argparse.ArgumentParser(prog="dynascope", description="See what torch.compile does.")
-    parser.add_argument("--version", action="store_true", help="Print the version.")
+    parser.add_argument("--version", action="version", version=f"dynascope {__version__}", help="Print the version.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
-    run = commands.add_parser(
-        "run", help="Run a script as python does, then report on what was compiled.",
-        description="Run a script as `python SCRIPT ARGS` does, then report on what was compiled. Works for each rank "
-        "under torchrun: torchrun --no-python ... dynascope run script.py",
-    )  # fmt: skip
+    summary = "Run a script as python does, then report on what was compiled."
+    torchrun = "Works for each rank under torchrun: torchrun --no-python ... dynascope run script.py"
+    run = commands.add_parser("run", help=summary, description=f"{summary} {torchrun}")
     run.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg, .dot or .txt.")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
+    run.set_defaults(execute=_run)
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
 
-    report = commands.add_parser(
-        "report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json."
-    )  # fmt: skip
+    report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json.")
+    report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
     report.add_argument("-o", "--output", metavar="PATH", help="Save it: .html, .json, .svg, .dot or .txt. Else it is printed.")
 
     test = commands.add_parser("test", help="Run notebooks and MyST pages as tests.")
+    test.set_defaults(execute=_test)
     test.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="Pages and folders of pages (default: here).")
     test.add_argument("--update", action="store_true", help="Store the new outputs of notebooks instead of comparing.")
     test.add_argument(
@@ -57,23 +57,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status."""
+    """Run the command; returns the exit status."""
     parser = build_parser()
     chosen = parser.parse_args(argv)
-    if chosen.version:
-        import dynascope
-
-        print(f"dynascope {dynascope.__version__}")
-        return 0
     if chosen.command is None:
         parser.print_usage(sys.stderr)
         return USAGE
     try:
-        if chosen.command == "run":
-            return _run(chosen)
-        if chosen.command == "report":
-            return _report(chosen)
-        return _test(chosen)
+        status: int = chosen.execute(chosen)
+        return status
     except UsageError as error:
         print(f"dynascope: {error}", file=sys.stderr)
         return USAGE
