@@ -28,6 +28,23 @@ def put(owner: Any, name: str, value: Any) -> None:
         delattr(owner, name)
 
 
+class Patch:
+    """One name of a dict or of an object itself, with what is there and its replacement."""
+
+    def __init__(self, owner: Any, name: str, replacement: Any) -> None:
+        self.owner, self.name, self.replacement = owner, name, replacement
+        self.original = own(owner, name)
+
+    def apply(self) -> None:
+        """Put the replacement there."""
+        put(self.owner, self.name, self.replacement)
+
+    def restore(self) -> None:
+        """Put the very same object back, or remove the name; what somebody else has put there since is left alone."""
+        if own(self.owner, self.name) is self.replacement:
+            put(self.owner, self.name, self.original)
+
+
 @contextlib.contextmanager
 def patched(owner: Any, values: dict[str, Any]) -> Iterator[None]:
     """These names of `owner` replaced for the duration."""

@@ -1,6 +1,6 @@
 """The Python API: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`.
 
-These are the compiler layer's own functions; here they learn to know the notebook's cells wherever IPython runs.
+These are the functions of `dynascope.compiler`, which learn here about the notebook's cells if IPython runs.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
         print(report)
 
     Args:
-        function: a function, method or `nn.Module`; it stays as it is.
+        function: a function, method or `nn.Module`; it stays unchanged.
         settings: every setting of `%%compile` that is not about a cell; `backend` may be a callable.
 
     Returns:
-        A callable that takes the arguments of `function` and returns the Report.  What the compiler refuses is in
-        `report.error`; an error of the user's own code propagates.
+        A callable that takes the arguments of `function` and returns the Report.  An error of the compiler is in
+        `report.error`; one of the user's own code propagates.
 
     Raises:
-        TypeError: for an unknown setting, or where `function` is not callable.
-        ValueError: where the settings cannot work here, in one line that says what to do.
+        TypeError: if a setting is unknown or `function` is not callable.
+        ValueError: if the settings cannot work here, in one line that says what to do.
     """
     from dynascope.compiler.driver.explain import explain
 
@@ -46,14 +46,14 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
 
 
 def observe() -> Run:
-    """Record what the compiler does in a `with` block; nothing is compiled that would not be without it.
+    """Record what the compiler does in a `with` block; nothing more is compiled than without it.
 
         with dynascope.observe() as recording:
             compiled(x)
         print(recording.report)
 
     Returns:
-        A context manager; its `report` is the Report once the block is over, and what is known so far inside it.
+        A context manager; its `report` is the Report of the block, or inside the block the Report so far.
     """
     from dynascope.compiler.driver.pipeline import Run
 
@@ -61,29 +61,29 @@ def observe() -> Run:
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
-    """What `torch.compile` returns, with the argument that it lacks: `error_on_graph_break`.
+    """`torch.compile` with one more argument: `error_on_graph_break`.
 
         compiled = dynascope.compile(f, error_on_graph_break=True)
         compiled(x)
 
     Args:
         model: a function or `nn.Module`; without it, a decorator is returned.
-        error_on_graph_break: whether a graph break is an error while the compiled code runs; None: as it is around it.
-        arguments: everything else that `torch.compile` takes.
+        error_on_graph_break: whether a graph break is an error while the compiled code runs; None inherits the flag in force.
+        arguments: the arguments of `torch.compile`.
     """
-    from dynascope.compiler.driver import compile as compiling
+    from dynascope.compiler.driver import compile as driver
 
-    return compiling.compile(model, error_on_graph_break=error_on_graph_break, **arguments)
+    return driver.compile(model, error_on_graph_break=error_on_graph_break, **arguments)
 
 
 def region(*, error_on_graph_break: bool) -> Any:
-    """A decorator and context manager: in this stretch of code, graph breaks are errors (True) or allowed (False).
+    """A decorator and context manager inside which graph breaks are errors (True) or allowed (False).
 
         with dynascope.region(error_on_graph_break=False):
             print("half way")
 
     Raises:
-        TypeError: where the flag is not a bool.
+        TypeError: if the flag is not a bool.
     """
     from dynascope.compiler.driver import regions
 
@@ -98,11 +98,11 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
 
     Args:
         path: a file or a folder.
-        strict: whether a record that is unknown or damaged is an error; else it is counted in `report.unread`.
+        strict: whether an unknown or damaged record is an error; otherwise it is counted in `report.unread`.
 
     Raises:
-        FileNotFoundError: where there is nothing to read.
-        ValueError: where nothing in it can be read, in one line.
+        FileNotFoundError: if there is nothing to read.
+        ValueError: if nothing in it can be read, in one line.
     """
     from dynascope.compiler.recording import trace_files
 

@@ -1,7 +1,7 @@
 """The command line: `dynascope run`, `dynascope report`, `dynascope test`.
 
-Exit status: 0 all is well; 1 a page failed, or the script did; 2 bad usage, in one line; 130 interrupted.
-`run` leaves with the script's own status.
+Exit status: 0 for success, 1 if a page or the script failed, 2 for bad usage (reported in one line), 130 if interrupted.
+`run` exits with the script's own status.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from dynascope.compiler import __version__
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT
 from dynascope.runs.saving import save, why_not
 
@@ -24,28 +25,27 @@ class UsageError(Exception):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Every subcommand and option."""
+    """The parser of all subcommands."""
     parser = argparse.ArgumentParser(prog="dynascope", description="See what torch.compile does.")
-    parser.add_argument("--version", action="store_true", help="Print the version.")
+    parser.add_argument("--version", action="version", version=f"dynascope {__version__}", help="Print the version.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
-    run = commands.add_parser(
-        "run", help="Run a script as python does, then report on what was compiled.",
-        description="Run a script as `python SCRIPT ARGS` does, then report on what was compiled. Works for each rank "
-        "under torchrun: torchrun --no-python ... dynascope run script.py",
-    )  # fmt: skip
+    summary = "Run a script as python does, then report on what was compiled."
+    torchrun = "Works for each rank under torchrun: torchrun --no-python ... dynascope run script.py"
+    run = commands.add_parser("run", help=summary, description=f"{summary} {torchrun}")
     run.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg, .dot or .txt.")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
+    run.set_defaults(execute=_run)
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
 
-    report = commands.add_parser(
-        "report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json."
-    )  # fmt: skip
+    report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json.")
+    report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
     report.add_argument("-o", "--output", metavar="PATH", help="Save it: .html, .json, .svg, .dot or .txt. Else it is printed.")
 
     test = commands.add_parser("test", help="Run notebooks and MyST pages as tests.")
+    test.set_defaults(execute=_test)
     test.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="Pages and folders of pages (default: here).")
     test.add_argument("--update", action="store_true", help="Store the new outputs of notebooks instead of comparing.")
     test.add_argument(
@@ -57,23 +57,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status."""
+    """Run the command; returns the exit status."""
     parser = build_parser()
     chosen = parser.parse_args(argv)
-    if chosen.version:
-        import dynascope
-
-        print(f"dynascope {dynascope.__version__}")
-        return 0
     if chosen.command is None:
         parser.print_usage(sys.stderr)
         return USAGE
     try:
-        if chosen.command == "run":
-            return _run(chosen)
-        if chosen.command == "report":
-            return _report(chosen)
-        return _test(chosen)
+        status: int = chosen.execute(chosen)
+        return status
     except UsageError as error:
         print(f"dynascope: {error}", file=sys.stderr)
         return USAGE
@@ -81,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("dynascope: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # the reader (`| head`) has gone; nothing is left to say, at exit neither
+        # the reader (`| head`) is gone: print nothing more, and flush nothing at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
 
@@ -97,13 +89,16 @@ def _run(chosen: argparse.Namespace) -> int:
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    _say(to_text(report, colour=takes_colours(sys.stdout)), sys.stdout)
+    _print(to_text(report, colour=takes_colours(sys.stdout)), sys.stdout)
     if not chosen.output:
         return status
-    path = _of_rank(Path(chosen.output))
+    path = _path_of_rank(Path(chosen.output))
     wrong = save(report, path)
-    _say(f"report: {path}" if wrong is None else f"-o {path}: {wrong}", sys.stdout if wrong is None else sys.stderr)
-    return status if wrong is None else status or FAILED
+    if wrong is not None:
+        _print(f"-o {path}: {wrong}", sys.stderr)
+        return status or FAILED
+    _print(f"report: {path}", sys.stdout)
+    return status
 
 
 def rank() -> str | None:
@@ -111,14 +106,14 @@ def rank() -> str | None:
     return os.environ.get("RANK") if os.environ.get("WORLD_SIZE", "1") != "1" else None
 
 
-def _of_rank(path: Path) -> Path:
-    """Each rank saves a file of its own: report.html, report.rank1.html."""
+def _path_of_rank(path: Path) -> Path:
+    """The file that this rank saves: report.html, or report.rank1.html under torchrun."""
     number = rank()
     return path if number is None else path.with_name(f"{path.stem}.rank{number}{path.suffix}")
 
 
-def _say(text: str, stream: TextIO) -> None:
-    """Print; under torchrun with the rank before each line, and in one write, so that ranks do not mix."""
+def _print(text: str, stream: TextIO) -> None:
+    """Print; under torchrun with the rank before each line, and in one write, so that ranks do not interleave."""
     number = rank()
     if number is not None:
         text = "\n".join(f"[rank {number}] {line}".rstrip() for line in text.splitlines())
@@ -165,7 +160,7 @@ def _test(chosen: argparse.Namespace) -> int:
 
 
 def _check_output(path: str | None) -> None:
-    """Where nothing can be saved is said before anything runs."""
+    """Raise UsageError, before anything runs, if no report can be saved there."""
     reason = why_not(path) if path is not None else None
     if reason is not None:
         raise UsageError(f"-o {path}: {reason}")

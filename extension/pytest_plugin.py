@@ -1,13 +1,13 @@
-"""pytest --dynascope examples/: every notebook and MyST page is a test (see dynascope.docs_tests.runner).
+"""`pytest --dynascope examples/`: every notebook and MyST page is a test (`dynascope.docs_tests.runner`).
 
-And for a project's own tests the fixture `dynascope_expect`:
+For a project's own tests there is the fixture `dynascope_expect`:
 
     def test_model(dynascope_expect):
         with dynascope_expect("graphs=1,breaks=0"):
             compiled(x)
 
-Loaded by pytest wherever dynascope is installed, so it does nothing, and imports next to nothing,
-unless `--dynascope` is given or a test asks for the fixture.
+pytest loads this module wherever dynascope is installed, so it imports next to nothing unless `--dynascope` is given or a test
+uses the fixture.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class PageFile(pytest.File):
-    """One page; its only item runs it whole, because cells build on one another."""
+    """One page; its only item runs all of it, because cells depend on earlier ones."""
 
     def collect(self) -> Iterable[pytest.Item]:
         yield PageItem.from_parent(self, name="notebook")
 
 
 class PageFailure(Exception):
-    """Carries a page's problems to the report."""
+    """The problems of a page, as text."""
 
 
 class PageItem(pytest.Item):
@@ -93,14 +93,14 @@ class PageItem(pytest.Item):
         return self.path, None, str(self.path.name)
 
 
-class Expecting:
-    """What one test expects; `dynascope_expect(...)` is called as `report.expect` is."""
+class DynascopeExpect:
+    """The value of the fixture; it is called with the arguments of `report.expect`."""
 
     def __init__(self) -> None:
         self.blocks: list[ExpectingBlock] = []
 
     def __call__(self, expected: str = "", /, **counts: int | str) -> ExpectingBlock:
-        """A block in which what the compiler does must have these counts; raises ValueError for what is no count."""
+        """A block whose report must have these counts; raises ValueError for an expectation that cannot be read."""
         __tracebackhide__ = True  # pytest shows the test's own line
         from dynascope.compiler.report import expect
 
@@ -113,20 +113,20 @@ class Expecting:
 
 
 class ExpectingBlock:
-    """`with` it: the code inside is traced afresh and recorded, and held to the expectations; gives the recording."""
+    """A context manager that traces and records the code inside and checks the expectations at the end; yields the run."""
 
-    def __init__(self, wanted: list[Expectation]) -> None:
-        self.wanted = wanted
+    def __init__(self, expected: list[Expectation]) -> None:
+        self.expected = expected
         self.entered = False
 
     def __str__(self) -> str:
-        return ",".join(map(str, self.wanted))
+        return ",".join(map(str, self.expected))
 
     def __enter__(self) -> Run:
         from dynascope.compiler.driver.pipeline import Run
 
         self.entered = True
-        self._run = Run()  # traces anew: else what an earlier test has compiled would not be seen
+        self._run = Run()  # traces again what an earlier test has compiled
         return self._run.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -138,16 +138,16 @@ class ExpectingBlock:
             return
         report = self._run.report
         nothing = all(f.status == "ignored" for f in report.frames)
-        if nothing and all(e.name != "graphs" for e in self.wanted):
+        if nothing and all(e.name != "graphs" for e in self.expected):
             raise expect.ExpectationFailed(f"expected {self}, but nothing was compiled: call a compiled function in the block")
-        expect.check(report, self.wanted)
+        expect.check(report, self.expected)
 
 
 @pytest.fixture
-def dynascope_expect() -> Iterator[Expecting]:
-    """`with dynascope_expect("graphs=1,breaks=0"): compiled(x)` fails where the compiler does something else."""
-    made = Expecting()
-    yield made
-    unused = [str(block) for block in made.blocks if not block.entered]
+def dynascope_expect() -> Iterator[DynascopeExpect]:
+    """`with dynascope_expect("graphs=1,breaks=0"): compiled(x)` fails if the compiler does something else."""
+    expecting = DynascopeExpect()
+    yield expecting
+    unused = [str(block) for block in expecting.blocks if not block.entered]
     if unused:
         pytest.fail(f"dynascope_expect({unused[0]!r}) was never entered: write it as `with ...:`", pytrace=False)

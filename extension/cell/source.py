@@ -1,18 +1,17 @@
-"""A cell's text becomes code to run, with the line numbers that the user sees.
+"""Turning a cell's text into code to run, with the line numbers that the user sees.
 
-Promises.  A line number anywhere (traceback, report, source lens, `inspect`, the debugger) is the line
-of the notebook cell as its editor shows it: the `%%compile` line is line 1, or further down where other
-lines stand above it.  To this end the text that is parsed and registered with IPython carries those
-lines in front, as comments.  The cell's statements are compiled and run one by one, as IPython itself
-does, so that a plain cell and a cell under a magic behave alike down to `__doc__`, names bound before
-an error and errors that only compiling finds.
+A line number in a traceback, a report, `inspect` or the debugger is the line of the cell as its editor shows it: the
+`%%compile` line is line 1, or further down where other lines stand above it.  To this end those lines are kept, as comments,
+in the text that is parsed and registered with IPython.  Statements are compiled and run one by one, as IPython does it, so a
+cell behaves the same with and without a magic: `__doc__`, names bound before an error, errors that only compiling finds.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, Protocol
@@ -22,39 +21,35 @@ from IPython.core.error import UsageError
 from dynascope.cell.interrupts import interruptible
 from dynascope.shell import raw_cell, running_cell_number
 
-#: how the code of a jump is called, with the name of the function that it stands in for (`selection.named`)
+#: name of the code that stands in for a function named by `-f` (`selection.named`)
 JUMP = "<jump to {}>"
 
 Namespace = dict[str, Any]
-#: makes a statement's code from its syntax tree; the hook through which a rule rewrites it
-Compile = Callable[[ast.AST, str], CodeType]
-
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-#: what sets its own scope: a walk over the cell's own statements stops here
-SCOPES = (*DEFINITIONS, ast.Lambda)
+#: compiles a syntax tree in mode "exec" or "eval"
+CompileTree = Callable[[ast.AST, str], CodeType]
 
 
 class Regions(Protocol):
-    """The regions of a run, as the code of its cell needs them (`dynascope.regions.active`)."""
+    """The regions of a run, as the code of its cell needs them; `dynascope.regions.active` implements it."""
 
-    def compile(self, tree: ast.AST, make: Callable[[ast.AST], CodeType]) -> CodeType:
-        """The code of a tree of the cell with its regions in it; `make` compiles a tree."""
+    def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
+        """Compile a tree of the cell with its regions in it."""
 
     def around(self, statement: ast.stmt) -> contextlib.AbstractContextManager[None]:
-        """Sets every region around an expression of the cell, which cannot stand in a `with`."""
+        """Set every region around the cell's last expression, which cannot be put into a `with` statement."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """One cell (or the expression of a line magic), parsed."""
 
-    #: what IPython knows the code by; tracebacks and `inspect` find the text under it
+    #: IPython's file name for the code; tracebacks and `inspect` look the text up by it
     file: str
     #: the execution count
     number: int
     text: str
     statements: list[ast.stmt]
-    #: the regions of this run, where it has any
+    #: the regions of this run, if it has any
     regions: Regions | None = None
 
     @property
@@ -67,71 +62,60 @@ class Cell:
 def read_cell(shell: Any, body: str, magic: str, line: str = "") -> Cell:
     """Parse the body of a cell magic.
 
-    Raises UsageError, in one line, where there is nothing to run or where it cannot be run this way, and
-    SyntaxError as a plain cell would.
+    Raises UsageError, in one line, if there is nothing to run or it cannot be run this way, and SyntaxError as a plain cell
+    would.
     """
     first = body.lstrip()
     if first.startswith("%%"):
         other = first.split(None, 1)[0]
         raise UsageError(f"put {other} on the line above {magic}: a cell magic cannot stand inside {magic}")
     raw, above = _lines_above(shell, body, f"{magic} {line}".rstrip())
-    code = shell.transform_cell(body)
-    text = "".join(f"# {text}\n" if text.strip() else "\n" for text in above) + code
-    return _parse(shell, text, raw, nothing=f"{magic}: the cell has no code in it")
+    return _parse(shell, _as_comments(above) + shell.transform_cell(body), raw, f"{magic}: the cell has no code in it")
 
 
 def read_expression(shell: Any, expression: str, magic: str) -> Cell:
-    """Parse the expression of a line magic; its line is the line of the magic in the cell."""
+    """Parse the expression of a line magic; its line number is that of the magic in the cell."""
+    nothing = f"{magic} needs an expression: {magic} f(x)"
     if not expression.strip():
-        raise UsageError(f"{magic} needs an expression: {magic} f(x)")
-    above = _lines_above_magic(shell, magic, expression)
-    text = "".join(f"# {text}\n" if text.strip() else "\n" for text in above) + expression.strip() + "\n"
-    return _parse(shell, text, None, nothing=f"{magic} needs an expression: {magic} f(x)")
+        raise UsageError(nothing)
+    lines = raw_cell(shell).split("\n")
+    index = next((i for i, text in enumerate(lines) if magic in text and expression.strip() in text), 0)
+    return _parse(shell, f"{_as_comments(lines[:index])}{expression.strip()}\n", None, nothing)
+
+
+def _as_comments(lines: list[str]) -> str:
+    return "".join(f"# {line}\n" if line.strip() else "\n" for line in lines)
 
 
 def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
-    # Under the raw text of the cell, a kernel's debugger finds its breakpoints too.
     number = running_cell_number(shell)
-    file = shell.compile.cache(text, number, raw_code=raw)
+    file = shell.compile.cache(text, number, raw_code=raw)  # the debugger looks breakpoints up by the raw text
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename=file))
     if not tree.body:
         raise UsageError(nothing)
     cell = Cell(file=file, number=number, text=text, statements=tree.body)
-    if awaits(shell, cell):
+    if not compiles(shell, cell) and compiles(shell, cell, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
         raise UsageError("top-level await is not supported here: put it in a cell of its own, or use asyncio in a function")
     return cell
 
 
 def reread(shell: Any, cell: Cell) -> Cell:
-    """The same cell parsed anew, to be run again: running it may have changed its syntax tree."""
+    """Parse a cell again to run it again: running it may have changed its syntax tree."""
     tree = shell.transform_ast(shell.compile.ast_parse(cell.text, filename=cell.file))
     return replace(cell, statements=tree.body, regions=None)
 
 
 def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, list[str]]:
-    """The cell as the user wrote it, where that is known, and the lines of it above the magic's body."""
-    blank = 0  # IPython drops empty lines in front
-    for text in body.splitlines():
-        if text.strip():
-            break
-        blank += 1
+    """The whole cell as the user wrote it, if that is known, and its lines above the magic's body."""
+    blank = len(list(itertools.takewhile(lambda text: not text.strip(), body.splitlines())))  # IPython drops them
     raw = raw_cell(shell)
-    start = raw.rfind(body.rstrip()) if body.strip() else -1  # some magics pass the text on without its last line end
-    if start > 0 and raw[start - 1] == "\n":
-        return raw, raw[: start - 1].split("\n") + [""] * blank
-    return None, [magic_line] + [""] * blank
-
-
-def _lines_above_magic(shell: Any, magic: str, expression: str) -> list[str]:
-    lines = raw_cell(shell).split("\n")
-    for i, text in enumerate(lines):
-        if magic in text and expression.strip() in text:
-            return lines[:i]
-    return []
+    start = raw.rfind(body.rstrip()) if body.strip() else -1  # some magics pass the text on without its last newline
+    above = raw[: start - 1].split("\n") if start > 0 and raw[start - 1] == "\n" else None
+    return (None, [magic_line] + [""] * blank) if above is None else (raw, above + [""] * blank)
 
 
 def compiles(shell: Any, cell: Cell, flags: int = 0) -> bool:
-    """Whether Python itself accepts the cell as a module (`return` outside a function, say, it does not)."""
+    """Whether Python accepts the cell as a module; it refuses `return` outside a function, for example."""
     module = ast.Module(body=cell.statements, type_ignores=[])
     try:
         with shell.compile.extra_flags(flags):
@@ -141,80 +125,45 @@ def compiles(shell: Any, cell: Cell, flags: int = 0) -> bool:
     return True
 
 
-def awaits(shell: Any, cell: Cell) -> bool:
-    """Whether the cell's own statements await something."""
-    return not compiles(shell, cell) and compiles(shell, cell, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-
-
-def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of the cell's own level, those inside `if`, `for`, `with`, `try` and `match` too."""
-    for statement in body:
-        yield statement
-        if isinstance(statement, DEFINITIONS):
-            continue
-        for inner in blocks(statement):
-            yield from own_statements(inner)
-
-
-def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a compound statement, in the order of the text."""
-    found: list[list[ast.stmt]] = []
-    if isinstance(statement, DEFINITIONS):
-        return found
-    for field in ("body", "handlers", "cases", "orelse", "finalbody"):
-        value = getattr(statement, field, None)
-        if not value:
-            continue
-        if field in ("handlers", "cases"):
-            found.extend(part.body for part in value)
-        else:
-            found.append(value)
-    return found
-
-
-def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """Every node below `root` that belongs to the cell's own level: no bodies of functions and classes."""
-    yield root
-    if isinstance(root, SCOPES):
-        return
-    for child in ast.iter_child_nodes(root):
-        yield from own_nodes(child)
-
-
 def run_statements(
-    shell: Any,
-    cell: Cell,
-    make: Compile | None = None,
-    after: Callable[[ast.stmt], None] | None = None,
+    shell: Any, cell: Cell, compile_statement: CompileTree | None = None, after: Callable[[ast.stmt], None] | None = None
 ) -> Any:
-    """Run the statements one by one in the user's namespace and return the last expression's value.
+    """Run the statements one by one in the user's namespace; returns the last expression's value.
 
-    `make` compiles one statement's tree ("exec" or "eval"); `after` is called after each statement.
+    `after` is called after each statement.
     """
-    make = make or (lambda tree, mode: compile_tree(shell, cell, tree, mode))
     value = None
     for statement in cell.statements:
-        if statement is cell.last_expression:
-            code = make(ast.Expression(body=cell.last_expression.value), "eval")
-            with cell.regions.around(statement) if cell.regions else contextlib.nullcontext():
-                value = run_code(shell, code)
-        else:
-            run_code(shell, make(ast.Module(body=[statement], type_ignores=[]), "exec"))
+        value = run_statement(shell, cell, statement, compile_statement)
         if after is not None:
             after(statement)
     return value
 
 
+def run_statement(shell: Any, cell: Cell, statement: ast.stmt, compile_statement: CompileTree | None = None) -> Any:
+    """Run one statement in the user's namespace; returns its value if it is the cell's last expression, else None."""
+
+    def compiled(tree: ast.AST, mode: str) -> CodeType:
+        return compile_statement(tree, mode) if compile_statement else compile_tree(shell, cell, tree, mode)
+
+    last = cell.last_expression
+    if last is None or statement is not last:
+        return run_code(shell, compiled(ast.Module(body=[statement], type_ignores=[]), "exec"))
+    code = compiled(ast.Expression(body=last.value), "eval")
+    with cell.regions.around(statement) if cell.regions else contextlib.nullcontext():
+        return run_code(shell, code)
+
+
 def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:
     """Compile as IPython compiles a cell: with the `__future__` flags that earlier cells set."""
 
-    def made(tree: ast.AST) -> CodeType:
+    def compile_with_ipython(tree: ast.AST) -> CodeType:
         code: CodeType = shell.compile(tree, cell.file, mode)
         return code
 
-    return made(tree) if cell.regions is None else cell.regions.compile(tree, made)
+    return cell.regions.compile(tree, compile_with_ipython) if cell.regions else compile_with_ipython(tree)
 
 
 def run_code(shell: Any, code: CodeType) -> Any:
-    """Run code in the user's namespace; the value of code compiled with mode "eval"."""
+    """Run code in the user's namespace; returns the value of code compiled with mode "eval"."""
     return interruptible(eval, code, shell.user_global_ns, shell.user_ns)

@@ -1,8 +1,8 @@
-"""One traceback, trimmed to the user's own frames.
+"""Tracebacks trimmed to the user's own frames.
 
-An exception that leaves a cell keeps its type, its message and its traceback (`%debug` walks all of it).  What
-IPython prints is another matter: the frames of the notebook, of torch and of dynascope say nothing about the user's
-code, so `show_trimmed` gives the exception IPython's own `_render_traceback_`, which leaves them out.
+An exception that leaves a cell keeps its type, message and traceback (`%debug` walks all of it).  Only what IPython prints
+changes: `show_trimmed` gives the exception a `_render_traceback_`, the hook that IPython calls to show an exception, which
+leaves out the frames of the notebook, of torch and of dynascope.
 """
 
 from __future__ import annotations
@@ -18,138 +18,138 @@ from typing import Any
 from dynascope.cell.source import JUMP
 from dynascope.compiler.source.code import STATEMENTS
 
-_PLUMBING = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
+_LIBRARIES = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _COLOUR = rf"(?:{_ESCAPE.pattern})*"
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
-#: the attribute by which an exception says itself how IPython shows it
-_RENDER = "_render_traceback_"
-#: exceptions that have ours
-_shown_by_us: list[BaseException] = []
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+_RENDER_HOOK = "_render_traceback_"
+#: exceptions that have our hook
+_hooked: list[BaseException] = []
 
 
 def show_trimmed(shell: Any, error: BaseException) -> None:
-    """Make IPython show this exception without plumbing."""
+    """Make IPython show this exception without the frames of libraries."""
     if isinstance(error, SyntaxError):
-        _without_stack(shell)
-        return
-
-    _show_once(error, lambda: _render(shell, error))
+        _show_without_stack(shell)
+    else:
+        _show_once(error, lambda: _render(shell, error))
 
 
 def show_message_only(shell: Any, error: BaseException) -> None:
-    """Make IPython show type and message of this exception, which has no place in the user's code."""
+    """Make IPython show just type and message of this exception, which no line of the user's code raised."""
     _show_once(error, lambda: shell.InteractiveTB.get_exception_only(type(error), error))
 
 
 def _show_once(error: BaseException, render: Callable[[], list[str]]) -> None:
     """Have IPython call `render` the next time it shows this exception; afterwards it is a plain exception again."""
 
-    def once() -> list[str]:
-        _let_go(error)
+    def render_once() -> list[str]:
+        _unhook(error)
         return render()
 
     try:
-        setattr(error, _RENDER, once)
+        setattr(error, _RENDER_HOOK, render_once)
     except AttributeError:  # an exception that takes no attributes: IPython shows all of its frames
         return
-    _shown_by_us.append(error)
+    _hooked.append(error)
 
 
-def _let_go(error: BaseException) -> None:
-    _shown_by_us[:] = [e for e in _shown_by_us if e is not error]
+def _unhook(error: BaseException) -> None:
+    _hooked[:] = [e for e in _hooked if e is not error]
     with contextlib.suppress(AttributeError):
-        delattr(error, _RENDER)
+        delattr(error, _RENDER_HOOK)
 
 
 def after_cell(result: Any = None) -> None:
-    """A cell is over: what it raised and nobody showed is a plain exception again."""
-    for error in list(_shown_by_us):
-        _let_go(error)
+    """Remove the hook from exceptions of the cell that nobody has shown."""
+    for error in list(_hooked):
+        _unhook(error)
 
 
 def as_text(shell: Any, error: BaseException) -> str:
     """What IPython would print for this exception, without colours."""
-    render = getattr(error, _RENDER, None)
+    render = getattr(error, _RENDER_HOOK, None)
     lines = render() if render is not None else shell.InteractiveTB.get_exception_only(type(error), error)
     return _ESCAPE.sub("", "\n".join(lines))
 
 
 def trimmed(trace: TracebackType | None, signatures: dict[str, str] | None = None) -> TracebackType | None:
-    """The traceback without the frames of plumbing; None where nothing is left.
+    """The traceback without the frames of libraries; None if none is left.
 
-    A resume function stands for the frame that it goes on from; `signatures` gets that frame's arguments by its name.
+    A resume function and the frame that it continues become one entry; `signatures` receives that frame's arguments, by the
+    resume function's name.
     """
     entries: list[tuple[TracebackType, CodeType]] = []
-    inside = False
+    in_dynascope = False
     while trace is not None:
-        if _is_ours(trace):
-            if not inside:
-                entries.clear()  # above us: the notebook's machinery, and the cell's call of the magic
-            inside = True
-        elif not _is_plumbing(trace):
+        if _is_dynascope(trace):
+            if not in_dynascope:
+                entries.clear()  # everything outside: the notebook's machinery, and the cell's call of the magic
+            in_dynascope = True
+        elif not _is_library(trace):
             code = trace.tb_frame.f_code
             if entries and _continues(trace, entries[-1][0]):
-                written = entries.pop()[1]
+                original = entries.pop()[1]
                 if signatures is not None:
-                    signatures[code.co_name] = _arguments(written)
-                code = written
+                    signatures[code.co_name] = _arguments(original)
+                code = original
             entries.append((trace, code))
         trace = trace.tb_next
     result: TracebackType | None = None
     for entry, code in reversed(entries):
-        frame, last = entry.tb_frame, entry.tb_lasti
+        frame, last_instruction = entry.tb_frame, entry.tb_lasti
         if code is not frame.f_code or code.co_name == STATEMENTS:
-            frame = _as_written(frame, code, entry.tb_lineno)
-            last = frame.f_lasti
-        result = TracebackType(result, frame, last, entry.tb_lineno)
+            frame = _frame_in_source(frame, code, entry.tb_lineno)
+            last_instruction = frame.f_lasti
+        result = TracebackType(result, frame, last_instruction, entry.tb_lineno)
     return result
 
 
-def _as_written(frame: FrameType, code: CodeType, line: int) -> FrameType:
-    """A frame for the same place whose code begins where it begins in the text: from there IPython counts what it shows.
+def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:
+    """A frame that fails at `line`, in code that begins where `code` begins in the source.
 
-    The cell's statements are no function in the text, and a resume function begins there where its function does.
+    IPython decides by the code's first line what to show.  The cell's statements are no function in the source, and a resume
+    function has no beginning of its own there.
     """
     if code.co_name == STATEMENTS:
-        made = compile("\n" * (line - 1) + "1/0", code.co_filename, "exec")
+        failing = compile("\n" * (line - 1) + "1/0", code.co_filename, "exec")
     else:
         first = code.co_firstlineno
         text = "\n" * (first - 1) + "def f():" + "\n" * (line - first) + " 1/0"
-        made = next(c for c in compile(text, code.co_filename, "exec").co_consts if isinstance(c, CodeType))
-        made = made.replace(**{name: getattr(frame.f_code, name) for name in ("co_name", "co_qualname") if hasattr(made, name)})
+        failing = next(c for c in compile(text, code.co_filename, "exec").co_consts if isinstance(c, CodeType))
+        names = [name for name in ("co_name", "co_qualname") if hasattr(failing, name)]
+        failing = failing.replace(**{name: getattr(frame.f_code, name) for name in names})
     try:
-        exec(made, frame.f_globals)
+        exec(failing, frame.f_globals)
     except ZeroDivisionError as error:
-        frame = [found for found, _ in traceback.walk_tb(error.__traceback__)][-1]
+        frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
     return frame
 
 
 def _arguments(code: CodeType) -> str:
-    """The arguments as IPython names them beside a function."""
+    """The arguments as IPython writes them after a function's name."""
     names, star, stars = inspect.getargs(code)
     return ", ".join([*names, *([f"*{star}"] if star else []), *([f"**{stars}"] if stars else [])])
 
 
-def _is_ours(trace: TracebackType) -> bool:
-    return _package(trace) == "dynascope" or trace.tb_frame.f_code.co_name.startswith(JUMP.split("{", 1)[0])
+def _is_dynascope(trace: TracebackType) -> bool:
+    return _package(trace) == "dynascope" or trace.tb_frame.f_code.co_name.startswith(JUMP.partition("{")[0])
 
 
-def _is_plumbing(trace: TracebackType) -> bool:
+def _is_library(trace: TracebackType) -> bool:
     file = trace.tb_frame.f_code.co_filename
-    return _package(trace) in _PLUMBING or file.startswith("<eval_with_key>") or "torchinductor" in file
+    return _package(trace) in _LIBRARIES or file.startswith("<eval_with_key>") or "torchinductor" in file
 
 
 def _package(trace: TracebackType) -> str:
     return str(trace.tb_frame.f_globals.get("__name__") or "").partition(".")[0]
 
 
-def _continues(trace: TracebackType, before: TracebackType) -> bool:
-    """Whether this frame is a resume function called by the frame that it goes on from."""
-    name = trace.tb_frame.f_code.co_name
-    found = _RESUME_NAME.fullmatch(name)
-    return found is not None and _RESUME_NAME.sub(r"\1", before.tb_frame.f_code.co_name) == found[1]
+def _continues(trace: TracebackType, caller: TracebackType) -> bool:
+    """Whether this frame is a resume function called by the frame that it continues."""
+    resumed = _RESUME_NAME.fullmatch(trace.tb_frame.f_code.co_name)
+    return resumed is not None and _RESUME_NAME.sub(r"\1", caller.tb_frame.f_code.co_name) == resumed[1]
 
 
 def _render(shell: Any, error: BaseException) -> list[str]:
@@ -161,14 +161,14 @@ def _render(shell: Any, error: BaseException) -> list[str]:
             e.__traceback__ = trimmed(e.__traceback__, signatures)
             if type(e).__module__.startswith("torch."):
                 e.__cause__, e.__suppress_context__ = None, True  # its causes are the compiler's own frames
-        if error.__traceback__ is None:  # the statements themselves were refused: the message names the place
+        if error.__traceback__ is None:  # the compiler refused the statements themselves: the message says where
             lines = shell.InteractiveTB.get_exception_only(type(error), error)
         else:
             lines = _format(shell, error)
     finally:
         for e, trace, cause, context, suppressed in before:
             e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed
-    return [_plain_names(shell, line, signatures) for line in lines]
+    return [_with_source_names(shell, line, signatures) for line in lines]
 
 
 def _format(shell: Any, error: BaseException) -> list[str]:
@@ -176,42 +176,43 @@ def _format(shell: Any, error: BaseException) -> list[str]:
     try:
         lines = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0)
     except TypeError:
-        # Code objects that Dynamo makes may hold constants without a hash, and what IPython looks frames up with hashes
-        # their code: the plain list of places, which it shows for syntax errors, needs none.
+        # IPython hashes the code of each frame, and Dynamo's code objects may hold constants without a hash.  Its formatter
+        # for syntax errors prints the places alone.
         places = traceback.extract_tb(error.__traceback__)
         lines = shell.SyntaxTB.structured_traceback(type(error), error, places, tb_offset=0)
     return lines
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
+    """The exception with its causes and contexts."""
+    chain: list[BaseException] = []
     todo: list[BaseException | None] = [error]
     while todo:
         e = todo.pop()
-        if e is not None and not any(e is known for known in found):
-            found.append(e)
+        if e is not None and not any(e is other for other in chain):
+            chain.append(e)
             todo += [e.__cause__, e.__context__]
-    return found
+    return chain
 
 
-def _plain_names(shell: Any, text: str, signatures: dict[str, str]) -> str:
-    """A frame bears the name that it has in a plain cell, and a cell's file is called `Cell In[3]`."""
+def _with_source_names(shell: Any, text: str, signatures: dict[str, str]) -> str:
+    """A line of a traceback with functions and cells called as in a plain cell: no resume functions, `Cell In[3]`."""
 
-    def place(found: re.Match[str]) -> str:
-        label = shell.compile.format_code_name(found["file"])
-        return found[0] if label is None else f"{label[0]} {label[1]}, line {found['line']}"
+    def cell_label(match: re.Match[str]) -> str:
+        label = shell.compile.format_code_name(match["file"])
+        return match[0] if label is None else f"{label[0]} {label[1]}, line {match['line']}"
 
-    text = _FILE.sub(place, text)
+    text = _FILE.sub(cell_label, text)
     for name, arguments in signatures.items():
         text = re.sub(rf"({re.escape(name)}{_COLOUR})\([^)]*\)", rf"\g<1>({arguments})", text)
     return _RESUME_NAME.sub(r"\1", text).replace(f", in {STATEMENTS}", "")
 
 
-def _without_stack(shell: Any) -> None:
-    """IPython shows a plain cell's syntax error without a stack; let it do so this once."""
+def _show_without_stack(shell: Any) -> None:
+    """Show the next syntax error as IPython shows a plain cell's: without a stack."""
 
-    def once(filename: str | None = None, running_compiled_code: bool = False) -> None:
+    def show_once(filename: str | None = None, running_compiled_code: bool = False) -> None:
         vars(shell).pop("showsyntaxerror", None)
         shell.showsyntaxerror(filename)
 
-    vars(shell)["showsyntaxerror"] = once
+    vars(shell)["showsyntaxerror"] = show_once

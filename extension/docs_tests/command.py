@@ -1,4 +1,4 @@
-"""`dynascope test`: run pages one after another or several at once, with progress and a summary."""
+"""`dynascope test`: running pages one after another or several at once, with progress and a summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 24
 
 
 class Progress:
-    """A bar on a terminal; elsewhere nothing, because each finished page has its own line."""
+    """A progress bar on a terminal; elsewhere each finished page just prints its line."""
 
     def __init__(self, pages: int) -> None:
         self.pages = pages
@@ -43,10 +43,7 @@ class Progress:
 
 
 def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, parallel: int = 1) -> int:
-    """Run every page in `paths`; 0 where all passed, 1 where one failed.
-
-    Raises PageError (one line) where a path holds no page.
-    """
+    """Run every page in `paths`; returns 0 if all passed, 1 if one failed.  Raises PageError, in one line, without pages."""
     pages = find(paths)
     if not pages:
         raise PageError(f"no .ipynb and no MyST page in {', '.join(map(str, paths))}")
@@ -82,11 +79,11 @@ def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, par
 
 
 def _counts(results: list[Result], update: bool) -> str:
-    """`1 failed, 3 passed, 1 skipped`; `updated` where that was asked for."""
+    """`1 failed, 3 passed, 1 skipped`, and with `--update` how many were updated."""
     failed, skipped = sum(not r.ok for r in results), sum(r.skipped is not None for r in results)
     counts = [(failed, "failed", failed > 0), (len(results) - failed - skipped, "passed", True)]
     counts += [(skipped, "skipped", skipped > 0), (sum(r.updated for r in results), "updated", update)]
-    return ", ".join(f"{number} {word}" for number, word, told in counts if told)
+    return ", ".join(f"{number} {word}" for number, word, shown in counts if shown)
 
 
 def _line(result: Result) -> str:

@@ -1,7 +1,6 @@
-"""What of a cell's outputs a docs test compares: the shape of its reports, and whether it raised.
+"""What a docs test compares of a cell's outputs: the outline of each report (`compiler.report.outline`), and the error.
 
-Of a report that is its outline (`compiler.report.outline`).  Text, values and times are not compared.
-`compare` is pure: stored and new outputs in, differences out.
+Text, values and times are not compared.  Everything here is pure: stored and new outputs in, differences out.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 from dynascope.compiler.report import plural
 from dynascope.compiler.report.outline import MIME
 
-#: raised by `--expect`: what an author wrote down did not hold, so no tag permits it
+#: raised by `--expect`: an author's expectation was not met, which no tag permits
 NEVER_PERMITTED = ("ExpectationError", "ExpectationFailed")
 #: IPython prints this one instead of sending an error
 _USAGE = "UsageError: "
@@ -21,7 +20,7 @@ _USAGE = "UsageError: "
 
 @dataclass(frozen=True)
 class Difference:
-    """One way in which a cell now differs from what was stored.  `line` counts in the cell."""
+    """One difference between a cell and what was stored; `line` counts in the cell."""
 
     what: str
     detail: str = ""
@@ -30,14 +29,8 @@ class Difference:
 
 def structures(outputs: Iterable[Any]) -> list[dict[str, Any]]:
     """The structure of each report among a cell's outputs, in order."""
-    found = []
-    for output in outputs:
-        for holder in (output.get("data", {}), output.get("metadata", {})):
-            value = holder.get(MIME)
-            if isinstance(value, dict):
-                found.append(value)
-                break
-    return found
+    candidates = [output.get("data", {}).get(MIME) or output.get("metadata", {}).get(MIME) for output in outputs]
+    return [value for value in candidates if isinstance(value, dict)]
 
 
 def error_name(outputs: Iterable[Any]) -> str | None:
@@ -51,18 +44,18 @@ def error_name(outputs: Iterable[Any]) -> str | None:
 
 
 def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
-    """How the structure of a cell's outputs differs from what was stored.  Empty: it does not."""
+    """How the structure of a cell's outputs differs from what was stored; empty if it does not."""
     stored, now = list(stored), list(now)
-    found = _compare_errors(error_name(stored), error_name(now))
+    differences = _compare_errors(error_name(stored), error_name(now))
     before, after = structures(stored), structures(now)
     if len(before) != len(after):
-        found.append(Difference(f"{plural(len(after), 'report')} (stored: {len(before)})"))
-    for index, (old, new) in enumerate(zip(before, after, strict=False)):
-        place = f"report {index + 1}: " if len(before) > 1 else ""
+        differences.append(Difference(f"{plural(len(after), 'report')} (stored: {len(before)})"))
+    for number, (old, new) in enumerate(zip(before, after, strict=False), 1):
         if _release(old) != _release(new):
-            continue  # another torch may rightly find other graphs
-        found += [Difference(place + d.what, d.detail, d.line) for d in _compare_reports(old, new)]
-    return found
+            continue  # another torch may capture other graphs
+        prefix = f"report {number}: " if len(before) > 1 else ""
+        differences += [Difference(prefix + d.what, d.detail, d.line) for d in _compare_reports(old, new)]
+    return differences
 
 
 def _release(structure: dict[str, Any]) -> list[str]:
@@ -80,44 +73,41 @@ def _compare_errors(before: str | None, after: str | None) -> list[Difference]:
 
 
 def _compare_reports(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
-    found = _compare_breaks(old.get("breaks", []), new.get("breaks", []))
+    differences = _compare_breaks(old.get("breaks", []), new.get("breaks", []))
     before, after = old.get("summary", {}), new.get("summary", {})
-    # the breaks were named one by one
+    # breaks are compared one by one
     names = [n for n in before if n in after and not n.endswith("seconds") and n not in ("breaks", "unexpected")]
     changed = [f"{name}: {after[name]} (stored: {before[name]})" for name in names if before[name] != after[name]]
-    if changed:
-        found.append(Difference("other counts", ", ".join(changed)))
-    return found
+    return [*differences, Difference("other counts", ", ".join(changed))] if changed else differences
 
 
 def _compare_breaks(old: list[Any], new: list[Any]) -> list[Difference]:
-    """Match equal breaks first, then those of one type by place, then by outcome: the rest came or went."""
-    gone = list(old)
-    come = []
+    """Match equal breaks first, then those of one type at one line, then those of one type; the rest is new or lost."""
+    lost, added = list(old), []
     for entry in new:
-        if entry in gone:
-            gone.remove(entry)
+        if entry in lost:
+            lost.remove(entry)
         else:
-            come.append(entry)
-    found = []
-    for entry in list(come):
-        twin = next((g for g in gone if g.get("line") == entry.get("line") and g.get("type") == entry.get("type")), None)
+            added.append(entry)
+    differences = []
+    for entry in list(added):
+        same_type = [e for e in lost if e.get("type") == entry.get("type")]
+        twin = next((e for e in same_type if e.get("line") == entry.get("line")), None)
         if twin is not None:
             what = f"a graph break now {entry.get('outcome')}, stored as {twin.get('outcome')}"
-            found.append(Difference(what, str(entry.get("type", "")), entry.get("line")))
-        else:
-            twin = next((g for g in gone if g.get("type") == entry.get("type")), None)
-            if twin is None:
-                continue
+        elif same_type:
+            twin = same_type[0]
             what = f"a graph break in another place: line {entry.get('line')} (stored: line {twin.get('line')})"
-            found.append(Difference(what, str(entry.get("type", "")), entry.get("line")))
-        gone.remove(twin)
-        come.remove(entry)
-    found += [Difference("a new graph break", _words(e), e.get("line")) for e in come]
-    # its line may hold something else now: none is marked
-    found += [Difference("a lost graph break", _words(e)) for e in gone]
-    return found
+        else:
+            continue
+        differences.append(Difference(what, str(entry.get("type", "")), entry.get("line")))
+        lost.remove(twin)
+        added.remove(entry)
+    differences += [Difference("a new graph break", _describe(e), e.get("line")) for e in added]
+    # no line is marked: another statement may be there now
+    differences += [Difference("a lost graph break", _describe(e)) for e in lost]
+    return differences
 
 
-def _words(entry: Any) -> str:
+def _describe(entry: Any) -> str:
     return f"{entry.get('type')} ({entry.get('outcome')}) at line {entry.get('line')}"

@@ -1,8 +1,7 @@
-"""Execute one page in a fresh kernel of this very Python, and leave no process behind.
+"""Executing one page in a fresh kernel of this very Python, leaving no process behind.
 
-nbclient does the executing.  Around it: the kernel is always this interpreter's, whatever kernel specs
-the machine has; it sees no IPython profile of the user's; and at the end, after a time-out or Ctrl-C,
-the kernel's whole process group is killed.
+nbclient does the executing.  Around it: the kernel is always this interpreter's, whatever kernel specs the machine has; it sees
+no IPython profile of the user's; and at the end, after a time-out or Ctrl-C, the kernel's whole process group is killed.
 """
 
 from __future__ import annotations
@@ -24,22 +23,21 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
 STARTUP_SECONDS = 120
-#: the debugger's warning about frozen modules would land in outputs
-_HERMETIC = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-
+#: keeps the debugger's warning about frozen modules out of outputs
+_ENVIRONMENT = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 #: clients whose kernel runs, in whichever thread
-_RUNNING: set[Client] = set()
+_running: set[Client] = set()
 
 
 def kill_all() -> None:
     """Kill every kernel that this process started (after Ctrl-C, with pages in several threads)."""
-    for client in list(_RUNNING):
+    for client in list(_running):
         client.kill()
 
 
 class _ThisPython(KernelSpecManager):  # type: ignore[misc, unused-ignore]
-    """Only one kernel exists: ipykernel under this interpreter."""
+    """Knows one kernel: ipykernel under this interpreter."""
 
     def get_kernel_spec(self, kernel_name: str) -> Any:
         return KernelSpec(
@@ -55,35 +53,24 @@ class KernelDied(Exception):
 
 
 class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
-    """nbclient's client, with our kernel, and code that runs unseen before the first cell."""
+    """nbclient's client with our kernel, whose process group it remembers."""
 
     group: int | None = None
-    before: str = ""
-    #: for the connection file and the sockets
-    place: str = ""
+    #: a folder for the connection file and the sockets
+    scratch: str = ""
 
     def create_kernel_manager(self) -> Any:
-        # sockets in a folder of our own: no port to race for, nothing that others can listen to
+        # sockets in a folder of our own: no port to compete for, nothing that others can listen to
         sockets = {"transport": "ipc"} if os.name == "posix" else {}
+        connection_file = os.path.join(self.scratch, "kernel.json")
         self.km = AsyncKernelManager(
-            kernel_name="python3",
-            kernel_spec_manager=_ThisPython(),
-            connection_file=os.path.join(self.place, "kernel.json"),
-            **sockets,
+            kernel_name="python3", kernel_spec_manager=_ThisPython(), connection_file=connection_file, **sockets
         )
         return self.km
 
     async def async_start_new_kernel(self, **kwargs: Any) -> None:
         await super().async_start_new_kernel(**kwargs)
         self.group = getattr(getattr(self.km, "provisioner", None), "pid", None)
-
-    async def async_start_new_kernel_client(self) -> Any:
-        client: Any = await super().async_start_new_kernel_client()
-        if self.before:
-            reply = await client.execute_interactive(self.before, silent=True, store_history=False, timeout=STARTUP_SECONDS)
-            if reply["content"]["status"] != "ok":
-                raise RuntimeError(f"before the first cell: {reply['content'].get('evalue')}")
-        return client
 
     def kill(self) -> None:
         """Kill the kernel and what it started; it leads a process group of its own."""
@@ -104,50 +91,62 @@ def execute(
     timeout: Callable[[Any], float | None],
     on_cell: Callable[[int], None] = lambda index: None,
     before: str = "",
-    environ: dict[str, str] | None = None,
 ) -> None:
-    """Execute every cell of `notebook`, in place, with `folder` as the current one.
+    """Execute every cell of `notebook` in place, with `folder` as the current one.
 
-    The work happens in a thread of its own with its own event loop: then nbclient leaves the signal
-    handlers alone, and Ctrl-C ends the run instead of killing one kernel and going on.
+    The work happens in a thread of its own with its own event loop: then nbclient leaves the signal handlers alone, and Ctrl-C
+    ends the run instead of killing one kernel and continuing.
 
-    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError where no kernel starts.
+    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts.
     """
-    quiet = logging.getLogger("dynascope.docs_tests.runner")
-    quiet.addHandler(logging.NullHandler())
-    quiet.propagate = False  # nbclient logs what it also raises
-    failed: list[BaseException] = []
-    with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as place:
-        variables = {**os.environ, **(environ or {}), **_HERMETIC, "IPYTHONDIR": os.path.join(place, "ipython")}
-        client = Client(
-            notebook, resources={"metadata": {"path": folder}}, timeout_func=timeout, startup_timeout=STARTUP_SECONDS,
-            store_widget_state=False, coalesce_streams=True, record_timing=False, shutdown_kernel="immediate",
-            on_cell_execute=lambda cell, cell_index: on_cell(cell_index), log=quiet,
-        )  # fmt: skip
-        client.before = before
-        client.place = place
+    failures: list[BaseException] = []
+    with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
+        variables = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
+        log_path = os.path.join(scratch, "kernel.log")  # what the process itself writes: a crash, a C library
+        client = _client(
+            notebook, folder, before, timeout_func=timeout, on_cell_execute=lambda cell, cell_index: on_cell(cell_index)
+        )
+        client.scratch = scratch
 
         def work() -> None:
-            # what the process itself writes (a crash, a C library) is not for the reader's terminal
-            with open(os.path.join(place, "kernel.log"), "wb") as log:
+            with open(log_path, "wb") as log:
                 try:
                     asyncio.run(client.async_execute(env=variables, stdout=log, stderr=log))
                 except BaseException as error:
-                    failed.append(error)
+                    failures.append(error)
 
         thread = threading.Thread(target=work, name=f"notebook in {folder}", daemon=True)
-        _RUNNING.add(client)
+        _running.add(client)
         thread.start()
         try:
             while thread.is_alive():
-                thread.join(0.2)  # short, so that Ctrl-C is seen at once everywhere
+                thread.join(0.2)  # short, so that Ctrl-C is noticed quickly on every platform
         finally:
-            # before the folder goes: a kernel that still runs would write into it
-            client.kill()
+            client.kill()  # before the folder is removed: a kernel that still runs would write into it
             thread.join(5)
-            _RUNNING.discard(client)
-        if failed and isinstance(failed[0], DeadKernelError):
-            with open(os.path.join(place, "kernel.log"), encoding="utf-8", errors="replace") as log:
+            _running.discard(client)
+        if failures and isinstance(failures[0], DeadKernelError):
+            with open(log_path, encoding="utf-8", errors="replace") as log:
                 raise KernelDied("".join(log.readlines()[-20:])) from None
-    if failed:
-        raise failed[0]
+    if failures:
+        raise failures[0]
+
+
+def _client(notebook: Any, folder: str, before: str, **options: Any) -> Client:
+    quiet = logging.getLogger("dynascope.docs_tests.runner")
+    quiet.addHandler(logging.NullHandler())
+    quiet.propagate = False  # nbclient logs what it also raises
+
+    async def run_before(notebook: Any) -> None:
+        if before:
+            kernel: Any = client.kc
+            reply = await kernel.execute_interactive(before, silent=True, store_history=False, timeout=STARTUP_SECONDS)
+            if reply["content"]["status"] != "ok":
+                raise RuntimeError(f"before the first cell: {reply['content'].get('evalue')}")
+
+    client = Client(
+        notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
+        coalesce_streams=True, record_timing=False, shutdown_kernel="immediate", on_notebook_start=run_before, log=quiet,
+        **options,
+    )  # fmt: skip
+    return client

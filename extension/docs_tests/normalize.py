@@ -1,8 +1,7 @@
-"""Make outputs fit to be committed: no widget state, no times, no addresses, no paths of one machine.
+"""Making outputs fit to be committed: no widget state, no times, no addresses, no paths of one machine.
 
-Running a page again must not change its file where nothing that matters has changed.  What we print
-ourselves (outputs that carry a report's structure) loses its times as well; what the page's author
-prints stays, but for addresses and paths.
+Running a page again must not change its file if nothing that matters has changed.  Our own outputs (those with a report's
+structure) lose their times as well; what the page's author prints keeps everything but addresses and paths.
 """
 
 from __future__ import annotations
@@ -10,32 +9,39 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Set
+from collections.abc import Callable, Set
 from typing import Any
 
 from dynascope.compiler.report.outline import MIME
-from dynascope.docs_tests.pages import tags_of
+from dynascope.docs_tests.pages import is_hidden, tags_of
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{8,16}\b")
-_SECONDS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µs|us)\b")
-_PACKAGE = re.compile(r"[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]")
-_STANDARD = re.compile(r"[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]")
-_KERNEL_FILE = re.compile(r"[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py")
-#: of `--profile`: figures from end to end, and notes that come and go with them
-_RUN_TIME = re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-_PASSING = r"(?:the profiler slows|the (?:eager )?calls took very different)"
-_PASSING_NOTE = re.compile(rf"^note: {_PASSING} .*?\n(?=note: )", re.MULTILINE | re.DOTALL)
-_LAST_NOTE = re.compile(rf"\n*^note: {_PASSING} .*?(?=\n\n|\Z)|<p[^<>]*>{_PASSING} [^<>]*</p>", re.MULTILINE | re.DOTALL)
-_SVG = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
+#: in any text: what to replace, and by what
+_OF_THE_MACHINE = [
+    (re.compile(r"\b0x[0-9a-fA-F]{8,16}\b"), "0x…"),
+    (re.compile(r"[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py"), "<cell>"),
+    (re.compile(r"[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]"), ""),
+    (re.compile(r"[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
+]
+_UNSTABLE = r"(?:the profiler slows|the (?:eager )?calls took very different)"
+#: in our own texts: what `--profile` measures, notes that come and go with it, and times, whose unit changes with them
+_OF_THE_RUN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (
+        re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL),
+        "run time: not stored, as it differs from run to run",
+    ),
+    (re.compile(rf"^note: {_UNSTABLE} .*?\n(?=note: )", re.MULTILINE | re.DOTALL), ""),
+    (re.compile(rf"\n*^note: {_UNSTABLE} .*?(?=\n\n|\Z)|<p[^<>]*>{_UNSTABLE} [^<>]*</p>", re.MULTILINE | re.DOTALL), ""),
+    (re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"), lambda match: _settle_svg(match)),
+    (re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µs|us)\b"), r"…\1s"),
+]
 
 
 def settle(notebook: Any, folder: str = "") -> None:
-    """Settle a whole executed notebook, in place.  `folder`: its own path, which is left out of texts."""
+    """Settle a whole executed notebook in place.  `folder`: its own path, which is removed from texts."""
     notebook.metadata.pop("widgets", None)
-    # of the machine, not of the page
-    notebook.metadata.get("language_info", {}).pop("version", None)
-    # without one JupyterLab asks which kernel to use before it shows anything
+    notebook.metadata.get("language_info", {}).pop("version", None)  # the machine's
+    # without a kernel, JupyterLab asks for one before it shows anything
     notebook.metadata.setdefault("kernelspec", {"display_name": "Python 3", "language": "python", "name": "python3"})
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
@@ -44,50 +50,43 @@ def settle(notebook: Any, folder: str = "") -> None:
 
 
 def settled(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "") -> list[Any]:
-    """A cell's outputs as they are stored, with what its remove-* tags take away left out."""
-    if tags & {"remove-cell", "remove-output", "remove_cell", "remove_output"}:
-        # what is not shown is not stored; that the cell raised stays known
-        return [_texts(o, folder) for o in outputs if o.get("output_type") == "error"]
-    kept = []
+    """A cell's outputs as they are stored, without what its `remove-*` tags remove."""
+    if is_hidden(tags):  # that the cell raised is stored all the same
+        return [_settle_texts(o, folder) for o in outputs if o.get("output_type") == "error"]
+    stored = []
     for output in outputs:
         if output.get("output_type") == "stream" and f"remove-{output.get('name')}" in tags:
             continue
         data = output.get("data")
-        if isinstance(data, dict) and VIEW in data:
-            # a widget's view shows nothing without its state; its static twin is another output
+        if isinstance(data, dict) and VIEW in data:  # nothing without its state; the static picture is another output
             rest = {k: v for k, v in data.items() if k not in (VIEW, "text/plain")}
             if not rest:
                 continue
             output["data"] = type(data)(rest)
-        kept.append(_texts(output, folder))
-    return kept
+        stored.append(_settle_texts(output, folder))
+    return stored
 
 
 def stable(text: str, ours: bool = False, folder: str = "") -> str:
-    """A text without addresses and machine paths and, where it is ours, without times."""
-    text = _ADDRESS.sub("0x…", text)
-    text = _KERNEL_FILE.sub("<cell>", text)
-    text = _PACKAGE.sub("", text)
-    text = _STANDARD.sub("", text)
+    """A text without addresses and paths of the machine and, if it is ours, without times."""
+    for pattern, replacement in _OF_THE_MACHINE:
+        text = pattern.sub(replacement, text)
     if folder and folder != "/":
         text = text.replace(folder.rstrip("/\\") + "/", "")
-    if ours:
-        text = _PASSING_NOTE.sub("", _RUN_TIME.sub("run time: not stored, as it differs from run to run", text))
-        text = _LAST_NOTE.sub("", text)
-        text = _SVG.sub(_settle_svg, text)
-        text = _SECONDS.sub(r"…\1s", text)  # the unit changes with the time
+    for pattern, replace in _OF_THE_RUN if ours else ():
+        text = pattern.sub(replace, text)
     return text
 
 
-def _settle_svg(found: re.Match[str]) -> str:
+def _settle_svg(match: re.Match[str]) -> str:
     try:
-        svg = base64.b64decode(found.group(1), validate=True).decode("utf-8")
+        svg = base64.b64decode(match[1], validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
-        return found.group(0)
+        return match[0]
     return "data:image/svg+xml;base64," + base64.b64encode(stable(svg, ours=True).encode()).decode()
 
 
-def _texts(output: Any, folder: str) -> Any:
+def _settle_texts(output: Any, folder: str) -> Any:
     """The same output with every text in it made stable."""
     kind = output.get("output_type")
     if kind == "stream":

@@ -1,14 +1,14 @@
-"""Read and write the pages that the docs tests run: `.ipynb`, and MyST Markdown through jupytext.
+"""Reading and writing the pages that docs tests run: `.ipynb`, and MyST Markdown through jupytext.
 
-A Page knows its cells, their tags and time limits, and on which line of its file each code cell
-starts.  Nothing here runs code, and nothing here loads torch.
+A Page knows its cells, their tags and time limits, and the line of the file on which each code cell starts.  Nothing here runs
+code or loads torch.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class Page:
     notebook: Any
     #: of each cell: the line of the file on which its source starts; None in an .ipynb
     first_lines: list[int | None]
-    #: what a reader of the result should know, one sentence each
+    #: sentences for the reader of the result
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -51,17 +51,16 @@ class Page:
                 yield index, cell
 
     def number(self, index: int) -> int:
-        """Which code cell it is, counted from 1: how messages name it."""
+        """The code cell's number, counted from 1, as messages use it."""
         return sum(1 for i, _ in self.code_cells() if i <= index)
 
     def option(self, name: str) -> Any:
-        """A page-wide option, from the front matter or the notebook's metadata; None where not given."""
+        """A page-wide option from the front matter or the notebook's metadata; None if not given."""
         return _option(self.notebook.metadata, name)
 
     def skip_reason(self) -> str | None:
         """Why the whole page is not to be run, or None."""
-        tags = tags_of(self.notebook)
-        if "skip-execution" in tags or self.option("execution_mode") == "off":
+        if "skip-execution" in tags_of(self.notebook) or self.option("execution_mode") == "off":
             return "the page says that it is not to be run"
         metadata = self.notebook.metadata
         language = metadata.get("language_info", {}).get("name") or metadata.get("kernelspec", {}).get("language")
@@ -70,10 +69,7 @@ class Page:
         return None
 
     def timeout(self, cell: Any, default: float = DEFAULT_TIMEOUT) -> float | None:
-        """Seconds that a cell may take: its own, else the page's, else `default`; None is no limit.
-
-        Zero and below mean no limit, as in MyST-NB.
-        """
+        """Seconds that a cell may take: its own limit, else the page's, else `default`; None or, as in MyST-NB, 0: no limit."""
         for given in (_option(cell.metadata, "execution_timeout"), self.option("execution_timeout"), default):
             if given is not None:
                 try:
@@ -97,6 +93,11 @@ def tags_of(cell: Any) -> set[str]:
     return set(tags.replace(",", " ").split()) if isinstance(tags, str) else set(tags)
 
 
+def is_hidden(tags: Set[str]) -> bool:
+    """Whether these tags remove a cell's outputs from the page."""
+    return bool(tags & {"remove-cell", "remove-output", "remove_cell", "remove_output"})
+
+
 def _option(metadata: Any, name: str) -> Any:
     for holder in (metadata, metadata.get("mystnb", {}), metadata.get("dynascope", {})):
         if isinstance(holder, dict) and holder.get(name) is not None:
@@ -105,7 +106,7 @@ def _option(metadata: Any, name: str) -> Any:
 
 
 def read(path: Path) -> Page:
-    """The page at `path`.  Raises PageError, in one line, where it is none."""
+    """The page at `path`.  Raises PageError, in one line, if it is none."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -116,15 +117,19 @@ def read(path: Path) -> Page:
 def _read_ipynb(path: Path, text: str) -> Page:
     import nbformat
 
+    notebook = _parse(lambda: nbformat.reads(text, as_version=4), f"{path}: not a notebook")  # type: ignore[no-untyped-call, unused-ignore]
+    return Page(path, notebook, [None] * len(notebook.cells))
+
+
+def _parse(parse: Callable[[], Any], what: str) -> Any:
+    """A parsed notebook; raises PageError, in one line."""
     with warnings.catch_warnings():
-        # missing cell ids are added; they change nothing that is tested
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # missing cell ids are added; nothing that is tested depends on them
         try:
-            notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call, unused-ignore]
+            return parse()
         except Exception as error:
             message = (str(error).splitlines() or [type(error).__name__])[0]
-            raise PageError(f"{path}: not a notebook: {message}") from None
-    return Page(path, notebook, [None] * len(notebook.cells))
+            raise PageError(f"{what}: {message}") from None
 
 
 def _read_myst(path: Path, text: str) -> Page:
@@ -134,22 +139,16 @@ def _read_myst(path: Path, text: str) -> Page:
     except ImportError:
         raise PageError(f"{path}: MyST pages need jupytext: pip install jupytext") from None
     front: dict[str, Any] = {}
-    found = _FRONT_MATTER.match(text)
-    if found:
+    matter = _FRONT_MATTER.match(text)
+    if matter:
         try:
-            front = yaml.safe_load(found.group(1)) or {}
+            front = yaml.safe_load(matter[1]) or {}
         except yaml.YAMLError as error:
             raise PageError(f"{path}: front matter: {' '.join(str(error).split())}") from None
-        # Jupytext checks a front matter against the notebook format, which MyST-NB does not
-        # (`kernelspec` without a display name, say): it goes in afterwards, the lines keep their numbers.
-        text = "\n" * found.group(0).count("\n") + text[found.end() :]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            notebook = jupytext.reads(text, fmt="md:myst")
-        except Exception as error:
-            message = (str(error).splitlines() or [type(error).__name__])[0]
-            raise PageError(f"{path}: not a MyST page: {message}") from None
+        # Jupytext checks a front matter against the notebook format, which MyST-NB does not (it accepts a `kernelspec` without
+        # a display name).  So it is added afterwards; empty lines keep the numbers of the others.
+        text = "\n" * matter[0].count("\n") + text[matter.end() :]
+    notebook = _parse(lambda: jupytext.reads(text, fmt="md:myst"), f"{path}: not a MyST page")
     for name, value in front.items() if isinstance(front, dict) else ():
         notebook.metadata[name] = value
     notebook.metadata.pop("jupytext", None)
@@ -164,25 +163,23 @@ def _read_myst(path: Path, text: str) -> Page:
 
 
 def _first_lines(notebook: Any, lines: list[str]) -> list[int | None]:
-    """Where each cell's source starts: cells come in the file's order, so one pass finds them."""
-    found: list[int | None] = []
+    """The line on which each cell's source starts: cells come in the file's order, so one pass is enough."""
+    lines = [line.strip() for line in lines]
+    first_lines: list[int | None] = []
     start = 0
     for cell in notebook.cells:
-        body = cell.source.splitlines()
-        place = None
-        for i in range(start, len(lines) - len(body) + 1) if body else ():
-            if [line.strip() for line in lines[i : i + len(body)]] == [line.strip() for line in body]:
-                place = i + 1
-                start = i + len(body)
-                break
-        found.append(place)
-    return found
+        body = [line.strip() for line in cell.source.splitlines()]
+        places = range(start, len(lines) - len(body) + 1) if body else ()
+        index = next((i for i in places if lines[i : i + len(body)] == body), None)
+        first_lines.append(None if index is None else index + 1)
+        start = start if index is None else index + len(body)
+    return first_lines
 
 
 def is_page(path: Path, explicit: bool = False) -> bool:
-    """Whether a file is one that the docs tests run.
+    """Whether docs tests run the file.
 
-    A Markdown file is one where its front matter says so; named explicitly, a code cell in it is enough.
+    The front matter of a Markdown file must say so; for one named explicitly, a code cell in it is enough.
     """
     if path.suffix == ".ipynb":
         return True
@@ -199,22 +196,22 @@ def is_page(path: Path, explicit: bool = False) -> bool:
 
 
 def find(paths: Iterable[str | Path]) -> list[Path]:
-    """Every page in these files and folders, in order, each once.  Raises PageError for a path that holds none."""
-    found: dict[Path, None] = {}
+    """Every page in these files and folders, in order, each once.  Raises PageError for a file that is no page."""
+    pages: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():
-            inside = [p for p in sorted(given.rglob("*")) if p.suffix in SUFFIXES and not _hidden(p, given) and is_page(p)]
-            found.update(dict.fromkeys(inside))
+            inside = [p for p in sorted(given.rglob("*")) if p.suffix in SUFFIXES and not _is_excluded(p, given) and is_page(p)]
+            pages.update(dict.fromkeys(inside))
         elif not given.exists():
             raise PageError(f"{given}: no such file or folder")
         elif is_page(given, explicit=True):
-            found[given] = None
+            pages[given] = None
         else:
             raise PageError(f"{given}: neither an .ipynb nor a MyST page with code cells")
-    return list(found)
+    return list(pages)
 
 
-def _hidden(path: Path, root: Path) -> bool:
-    """In a folder that holds no sources: .ipynb_checkpoints, .git, a build."""
+def _is_excluded(path: Path, root: Path) -> bool:
+    """Whether the file is in a folder that holds no sources: .ipynb_checkpoints, .git, a build."""
     folders = path.relative_to(root).parts[:-1]
     return any(part.startswith(".") or part in ("build", "_build", "node_modules", "__pycache__") for part in folders)

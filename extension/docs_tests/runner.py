@@ -1,15 +1,16 @@
-"""Docs tests: run a page in a fresh kernel, and say exactly what is not as it was.
+"""Running one page in a fresh kernel, and reporting exactly what differs from what it stores.
 
-`run_page` is what `dynascope test` and the pytest plugin both call.  Honoured: the tags
-`raises-exception` (may raise), `expect-exception` (must), `skip-execution`, `requires-cuda`, `remove-*`;
-`execution_timeout` of a cell, of the notebook or in the front matter.  Where the file stores outputs,
-their structure is compared (see notebook_structure); `update` writes the new outputs instead.
+`dynascope test` and the pytest plugin both call `run_page`.  It honours the tags `raises-exception` (may raise),
+`expect-exception` (must), `skip-execution`, `requires-cuda` and `remove-*`, and the `execution_timeout` of a cell, of the
+notebook or in the front matter.  If the file stores outputs, their structure is compared (`docs_tests.compare`); `update`
+writes the new outputs instead.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import re
 import subprocess
 import sys
@@ -21,13 +22,12 @@ from typing import Any
 
 from dynascope.docs_tests.compare import NEVER_PERMITTED, compare, error_name
 from dynascope.docs_tests.normalize import settle
-from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, find, read, tags_of
+from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, find, is_hidden, read, tags_of
 
 __all__ = ["Page", "PageError", "Problem", "Result", "find", "read", "run_page"]
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CELL_LINE = re.compile(r"Cell In\[(\d+)\],? line (\d+)")
-_HIDDEN = {"remove-cell", "remove-output", "remove_cell", "remove_output"}
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Problem:
 
 @dataclass
 class Result:
-    """What became of one page."""
+    """The outcome of one page."""
 
     path: Path
     problems: list[Problem] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Result:
 
 @functools.cache
 def has_cuda() -> bool:
-    """Whether a kernel would find a CUDA device.  Asked of another process: torch is not loaded here."""
+    """Whether a kernel would find a CUDA device; another process answers, so that torch is not loaded here."""
     code = "import torch, sys; sys.exit(not torch.cuda.is_available())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
@@ -93,16 +93,16 @@ def run_page(
     timeout: float = DEFAULT_TIMEOUT,
     on_cell: Callable[[int, int], None] = lambda done, cells: None,
     before: str = "",
-    environ: dict[str, str] | None = None,
 ) -> Result:
-    """Run one page and compare it with what it stores.
+    """Run one page and compare it with what it stores; a page that cannot be read is a problem too, not an exception.
 
-    `compare_stored=False`: errors and time-outs are problems, another structure is none.
-    `timeout`: seconds for a cell where neither it nor the page says.  `on_cell(done, cells)` is called
-    before each cell.  `before`: code that runs unseen in the kernel first.  `environ`: added to the
-    kernel's variables.
-
-    A page that cannot be read is a problem too, not an exception.
+    Args:
+        path: the page.
+        update: write the new outputs instead of comparing.
+        compare_stored: if False, only errors and time-outs are problems.
+        timeout: seconds for a cell if neither it nor the page gives a limit.
+        on_cell: called with (cells done, all cells) before each cell.
+        before: code that runs in the kernel first and leaves no output.
     """
     path = Path(path)
     start = time.monotonic()
@@ -120,7 +120,7 @@ def run_page(
 
     work = copy.deepcopy(page.notebook)
     _prepare(page, work)
-    started, stopped = _execute(page, work, limits, on_cell, before=before, environ=environ)
+    started, stopped = _execute(page, work, limits, on_cell, before)
     result.problems += stopped
     result.notebook = work
     result.cells = len(started)
@@ -137,9 +137,9 @@ def _cuda_reason(tags: set[str]) -> str | None:
 
 
 def _execute(
-    page: Page, work: Any, limits: dict[int, float | None], on_cell: Callable[[int, int], None], **kernel: Any
+    page: Page, work: Any, limits: dict[int, float | None], on_cell: Callable[[int, int], None], before: str
 ) -> tuple[list[int], list[Problem]]:
-    """Execute the cells of `work`; which of them began, and what stopped them."""
+    """Execute the cells of `work`; returns which of them started, and what stopped them."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     from dynascope.docs_tests.kernel import KernelDied, execute
@@ -152,16 +152,14 @@ def _execute(
 
     limit_of = {id(work.cells[index]): limit for index, limit in limits.items()}
     try:
-        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, **kernel)
+        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, before=before)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:
         what = f"timed out after {limits[started[-1]]:g} s; the notebook was stopped and its kernel killed"
         return started, [_problem(page, started[-1], what)]
     except KernelDied as error:
-        problem = _problem(page, started[-1] if started else None, "the kernel died")
-        problem.detail = str(error)
-        return started, [problem]
+        return started, [_problem(page, started[-1] if started else None, "the kernel died", detail=str(error))]
     except RuntimeError as error:
         return started, [Problem(str(page.path), f"no kernel: {(str(error).splitlines() or ['it did not start'])[0]}")]
     return started, []
@@ -172,7 +170,7 @@ def _folder(page: Page) -> str:
 
 
 def _prepare(page: Page, work: Any) -> None:
-    """Give nbclient the tags that it knows, for those that we know."""
+    """Translate our tags to those that nbclient knows."""
     for cell in work.cells:
         if cell.cell_type != "code":
             continue
@@ -207,12 +205,10 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
             what = "an error is gone: the cell is tagged expect-exception and raised nothing"
             problems.append(_problem(page, index, what))
             continue
-        # what is removed from the page is not stored either
-        if not with_stored or not page.stores_outputs or tags & _HIDDEN:
-            continue
+        if not with_stored or not page.stores_outputs or is_hidden(tags):
+            continue  # outputs that are removed from the page are not stored either
         for difference in compare(page.notebook.cells[index].get("outputs", []), outputs):
-            problem = _problem(page, index, difference.what, difference.line)
-            problem.detail = difference.detail
+            problem = _problem(page, index, difference.what, difference.line, difference.detail)
             problem.structure = True
             problems.append(problem)
     return problems
@@ -226,15 +222,15 @@ def _update(page: Page, work: Any) -> bool:
     return page.path.read_bytes() != before
 
 
-def _problem(page: Page, index: int | None, what: str, line: int | None = None) -> Problem:
+def _problem(page: Page, index: int | None, what: str, line: int | None = None, detail: str = "") -> Problem:
     if index is None:
-        return Problem(str(page.path), what)
+        return Problem(str(page.path), what, detail=detail)
     source = page.notebook.cells[index].source
     if line is not None and not 1 <= line <= source.count("\n") + 1:
         line = None  # a line of another file
     first = page.first_lines[index]
     page_line = None if first is None else first + (line or 1) - 1
-    return Problem(str(page.path), what, page.number(index), line, page_line, source=source)
+    return Problem(str(page.path), what, page.number(index), line, page_line, detail, source)
 
 
 def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> Problem:
@@ -242,35 +238,26 @@ def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> 
     cell = work.cells[index]
     error: Any = next((o for o in cell.get("outputs", []) if o.get("output_type") == "error"), {})
     blocks = [_ANSI.sub("", block) for block in error.get("traceback", [])]
-    text = "\n".join(blocks)
-    line = None
-    for count, number in _CELL_LINE.findall(text):
-        if int(count) == cell.get("execution_count"):
-            line = int(number)  # the innermost line of this cell
+    places = _CELL_LINE.findall("\n".join(blocks))
+    own_lines = [int(line) for count, line in places if int(count) == cell.get("execution_count")]
+    line = own_lines[-1] if own_lines else None  # the innermost one
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()
     what = f"a new error: {name}: {message}" if message else f"a new error: {name}"
-    problem = _problem(page, index, what, line)
-    problem.detail = _trimmed(blocks, _folder(page))
-    return problem
+    return _problem(page, index, what, line, _trimmed(blocks, _folder(page)))
 
 
 def _trimmed(blocks: list[str], folder: str) -> str:
     """A traceback without the frames of libraries; the exception's own text is its last block."""
-    kept: list[str] = []
-    left_out = 0
-    for block in blocks[1:-1]:
+
+    def is_library(block: str) -> bool:
         own = "Cell In[" in block or ("site-packages" not in block and folder in block)
-        if block.lstrip().startswith(("File ", "Cell ")) and not own:
-            left_out += 1
-            continue
-        if left_out:
-            kept.append(f"... {left_out} frames in libraries ...")
-            left_out = 0
-        kept.append(block.strip("\n"))
-    if left_out:
-        kept.append(f"... {left_out} frames in libraries ...")
-    last = blocks[-1].strip() if blocks else ""
-    lines = last.splitlines()
+        return not own and block.lstrip().startswith(("File ", "Cell "))
+
+    kept: list[str] = []
+    for library, group in itertools.groupby(blocks[1:-1], is_library):
+        frames = [block.strip("\n") for block in group]
+        kept += [f"... {len(frames)} frames in libraries ..."] if library else frames
+    lines = blocks[-1].strip().splitlines() if blocks else []
     if len(lines) > 30:
         lines = [*lines[:20], f"... {len(lines) - 25} lines ...", *lines[-5:]]
     return "\n".join([*kept, *lines])

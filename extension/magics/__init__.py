@@ -1,1 +1,5 @@
-"""The magics, their options and completion, and loading them into IPython."""
+"""`%%compile`, `%%observe` and `%compile_defaults`.
+
+`magics` defines them, `options` turns `Settings` into flags and traits, `completion` completes a line, `loading` adds all of
+it to a shell and removes it again.
+"""

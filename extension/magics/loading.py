@@ -1,4 +1,4 @@
-"""`%load_ext` and `%unload_ext`: what is added to the shell, and taken away again exactly."""
+"""`%load_ext` and `%unload_ext`: what is added to the shell, and removed again exactly."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from dynascope.runs import history, rerun
 
 _MAGICS = ("compile", "observe", "compile_defaults")
 _KINDS = ("line", "cell")
+_EVENTS = (
+    ("pre_run_cell", rerun.before_cell),
+    ("post_run_cell", rerun.after_cell),
+    ("post_run_cell", tracebacks.after_cell),
+)
 
 
 class _Loaded:
-    """One shell's additions, and what stood in their places before."""
+    """What was added to one shell, and what it replaced."""
 
     def __init__(self, shell: Any) -> None:
         table = shell.magics_manager.magics
         self.shell = shell
-        self.before = {(kind, name): table[kind].get(name) for kind in _KINDS for name in _MAGICS}
-        self.magics = _made(shell)
+        self.replaced = {(kind, name): table[kind].get(name) for kind in _KINDS for name in _MAGICS}
+        self.magics = _configured(shell)
         shell.register_magics(self.magics)
         self.matcher = matcher_for(self.magics)
         shell.Completer.custom_matchers.append(self.matcher)
-        self.events = [
-            ("pre_run_cell", rerun.before_cell), ("post_run_cell", rerun.after_cell), ("post_run_cell", tracebacks.after_cell),
-        ]  # fmt: skip
-        for event, hook in self.events:
+        for event, hook in _EVENTS:
             shell.events.register(event, hook)
 
     def undo(self) -> None:
         manager = self.shell.magics_manager
-        for (kind, name), before in self.before.items():
-            ours = getattr(manager.magics[kind].get(name), "__self__", None) is self.magics
-            if not ours:
+        for (kind, name), replaced in self.replaced.items():
+            if getattr(manager.magics[kind].get(name), "__self__", None) is not self.magics:
                 continue  # somebody has put another magic there since
-            if before is None:
+            if replaced is None:
                 del manager.magics[kind][name]
             else:
-                manager.magics[kind][name] = before
+                manager.magics[kind][name] = replaced
         if manager.registry.get(type(self.magics).__name__) is self.magics:
             del manager.registry[type(self.magics).__name__]
-        if self.magics in self.shell.configurables:
-            self.shell.configurables.remove(self.magics)
-        for event, hook in self.events:
+        for added, to in ((self.magics, self.shell.configurables), (self.matcher, self.shell.Completer.custom_matchers)):
+            if added in to:
+                to.remove(added)
+        for event, hook in _EVENTS:
             if hook in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, hook)
         rerun.switch_off()
         history.forget()
-        if self.matcher in self.shell.Completer.custom_matchers:
-            self.shell.Completer.custom_matchers.remove(self.matcher)
 
 
-def _made(shell: Any) -> DynascopeMagics:
-    """The magics as IPython's configuration wants them; a value that they cannot have costs all of it, not the extension."""
+def _configured(shell: Any) -> DynascopeMagics:
+    """The magics as IPython's configuration wants them; without all of it if it has a value that they cannot take."""
     try:
         return DynascopeMagics(shell)
     except TraitError as error:
@@ -77,7 +77,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Take away what `load` added."""
+    """Remove what `load` added."""
     loaded = _loaded.pop(id(shell), None)
     if loaded is not None:
         loaded.undo()

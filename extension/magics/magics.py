@@ -34,10 +34,10 @@ class DynascopeMagics(Magics):
 
         %%compile [options] above a cell, or %compile [options] EXPRESSION.
 
-        Compiled is, with -f, just what it names; else the functions and nn.Module classes that the cell
-        defines, where its own statements call them; else the statements of the cell, as one function. Names,
-        values, effects, output and errors are those of the plain cell. The value of the last expression is the
-        cell's result.
+        With -f, exactly the named functions are compiled. Otherwise these are the functions and nn.Module classes
+        that the cell defines, where its own statements call them; in a cell that defines none, its statements, as
+        one function. Names, values, effects, output and errors are those of the plain cell. The value of the last
+        expression is the cell's result.
         """
         name = "%compile" if cell is None else "%%compile"
         arguments, expression = self._parse(self.run_compile, line, cell)
@@ -54,9 +54,9 @@ class DynascopeMagics(Magics):
     @line_cell_magic("observe")
     @magic_arguments("observe")
     @with_arguments(OBSERVE)
-    @argument("--fresh", action="store_true", help="Trace again what the compiler knows already from earlier runs.")
+    @argument("--fresh", action="store_true", help="Trace again what the compiler already knows from earlier runs.")
     def run_observe(self, line: str = "", cell: str | None = None) -> Any:
-        """Run a cell as it stands and show what happens in whatever of it is already compiled.
+        """Run a cell unchanged and show what happens in whatever of it is already compiled.
 
         %%observe [options] above a cell, or %observe [options] EXPRESSION.
 
@@ -77,11 +77,11 @@ class DynascopeMagics(Magics):
         print(describe_defaults(self))
 
     def defaults(self) -> Settings:
-        """The settings in force where a magic's line says nothing."""
+        """The settings in force if a magic's line does not say otherwise."""
         return Settings(**{name: getattr(self, name) for name in config_traits()})
 
     def _parse(self, magic: Any, line: str, cell: str | None) -> tuple[Any, str]:
-        """The parsed options, and the expression of a line magic as it was typed."""
+        """The parsed options, and a line magic's expression as it was typed."""
         options, expression = (line, "") if cell is not None else split_line(magic.parser, line)
         try:
             return magic.parser.parse_args(shlex.split(options)), expression
@@ -102,31 +102,30 @@ _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
 
 
 def split_line(parser: Any, line: str) -> tuple[str, str]:
-    """`--backend eager f("a  b")` to `--backend eager` and `f("a  b")`; `--` ends the options."""
+    """Options and expression: `--backend eager f("a  b")` to `--backend eager` and `f("a  b")`; `--` ends the options."""
     position = 0
     while True:
-        word = _WORD.match(line, position := len(line) - len(line[position:].lstrip()))
+        word = _WORD.match(line, position := _skip_spaces(line, position))
         if word is None or not word[0].startswith("-"):
             return line[:position], line[position:].strip()
         if word[0] == "--":
             return line[:position], line[word.end() :].strip()
         position = word.end()
-        if "=" in word[0]:
-            continue
-        takes = _takes_value(parser, word[0])
-        start = len(line) - len(line[position:].lstrip())
-        value = _WORD.match(line, start)
-        if takes is True:
+        nargs = 0 if "=" in word[0] else _nargs(parser, word[0])
+        value = _WORD.match(line, _skip_spaces(line, position))
+        if nargs is None:
             position = value.end() if value else len(line)
-        elif takes is None and value is not None and value[0].isdigit():  # `--profile 5 f(x)`, but `--profile f(x)`
+        elif nargs == "?" and value is not None and value[0].isdigit():  # `--profile 5 f(x)`, but `--profile f(x)`
             position = value.end()
 
 
-def _takes_value(parser: Any, flag: str) -> bool | None:
-    """Whether a value follows the flag; None: a number may."""
-    actions = [a for a in parser._actions if any(o == flag for o in a.option_strings)] or [
+def _skip_spaces(line: str, position: int) -> int:
+    return len(line) - len(line[position:].lstrip())
+
+
+def _nargs(parser: Any, flag: str) -> Any:
+    """argparse's `nargs` of a flag or its unique beginning: None means one value; 0 for an unknown flag."""
+    actions = [a for a in parser._actions if flag in a.option_strings] or [
         a for a in parser._actions if any(o.startswith(flag) for o in a.option_strings)
     ]
-    if actions and actions[0].nargs == "?":
-        return None
-    return bool(actions) and actions[0].nargs is None
+    return actions[0].nargs if actions else 0

@@ -5,6 +5,7 @@ Nothing is declared here: every flag, default, choice and help text comes from t
 
 from __future__ import annotations
 
+import argparse
 import ast
 import dataclasses
 import os
@@ -20,10 +21,10 @@ from dynascope.compiler.settings import CHOICE, NUMBER, PAIRS, REPEAT, SWITCH, S
 
 Field = dataclasses.Field[Any]
 
-#: the variable that names the default backend: for machines without a C++ compiler, and for CI
+#: the environment variable that names the default backend: for machines without a C++ compiler, and for CI
 BACKEND = "DYNASCOPE_BACKEND"
 
-#: what `%%observe` takes of it: it compiles nothing
+#: the settings of `%%observe`, which compiles nothing
 OBSERVE = ("output", "save", "view")
 
 
@@ -33,12 +34,20 @@ def fields(names: tuple[str, ...] | None = None) -> list[Field]:
 
 
 def default_of(f: Field) -> Any:
-    """An option's default.  That of `backend` is taken from the environment where DYNASCOPE_BACKEND is set."""
+    """An option's default; DYNASCOPE_BACKEND sets that of `backend`."""
     if f.name == "backend":
         return os.environ.get(BACKEND) or f.default
-    if f.default_factory is not dataclasses.MISSING:
-        return f.default_factory()
-    return f.default
+    return f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
+
+
+def flags_of(f: Field) -> list[str]:
+    """How the option is written: `-f` and `--function`."""
+    return ([f"-{f.metadata['short']}"] if f.metadata["short"] else []) + [option_flag(f)]
+
+
+def is_bool(f: Field) -> bool:
+    """Whether the value is a bool: a switch, or `--dynamic true`."""
+    return bool(f.metadata["kind"] == SWITCH or f.metadata["choices"] == ("true", "false"))
 
 
 def with_arguments(names: tuple[str, ...] | None = None) -> Callable[[Any], Any]:
@@ -46,37 +55,28 @@ def with_arguments(names: tuple[str, ...] | None = None) -> Callable[[Any], Any]
 
     def decorate(magic: Any) -> Any:
         for f in reversed(fields(names)):
-            for arguments, keywords in reversed(_flags(f)):
-                magic = argument(*arguments, **keywords)(magic)
+            magic = argument(*flags_of(f), dest=f.name, default=None, **_keywords(f))(magic)
         return magic
 
     return decorate
 
 
-def _flags(f: Field) -> list[tuple[list[str], dict[str, Any]]]:
-    meta, flag = f.metadata, option_flag(f)
-    names = ([f"-{meta['short']}"] if meta["short"] else []) + [flag]
-    help = meta["help"].replace("%", "%%")
-    common: dict[str, Any] = {"dest": f.name, "default": None}
-    if meta["kind"] == SWITCH:
-        off = f"--no-{flag[2:]}"
-        return [
-            (names, {**common, "action": "store_const", "const": True, "help": help}),
-            ([off], {**common, "action": "store_const", "const": False, "help": f"The opposite of {flag}."}),
-        ]
-    if meta["kind"] in (REPEAT, PAIRS):
-        return [(names, {**common, "action": "append", "metavar": meta["metavar"], "help": help})]
-    default = default_of(f)
+def _keywords(f: Field) -> dict[str, Any]:
+    """The arguments of `add_argument` for an option."""
+    meta, kind, default = f.metadata, f.metadata["kind"], default_of(f)
+    keywords: dict[str, Any] = {"help": meta["help"].replace("%", "%%")}
+    if kind == SWITCH:
+        return keywords | {"action": argparse.BooleanOptionalAction}
+    if kind in (REPEAT, PAIRS):
+        return keywords | {"action": "append", "metavar": meta["metavar"]}
     if default is not None:
-        help += f" Default: {default}."
-    if meta["kind"] == CHOICE:
-        return [(names, {**common, "choices": meta["choices"], "help": help})]
-    keywords: dict[str, Any] = {**common, "metavar": meta["metavar"], "help": help}
-    if meta["kind"] == NUMBER:
+        keywords["help"] += f" Default: {default}."
+    if kind == CHOICE:
+        return keywords | {"choices": meta["choices"]}
+    keywords["metavar"] = meta["metavar"]
+    if kind == NUMBER:
         keywords["type"] = int
-    if meta["bare"] is not None:
-        keywords |= {"nargs": "?", "const": meta["bare"]}
-    return [(names, keywords)]
+    return keywords if meta["bare"] is None else keywords | {"nargs": "?", "const": meta["bare"]}
 
 
 def settings_from(arguments: Any, defaults: Settings) -> Settings:
@@ -91,10 +91,8 @@ def settings_from(arguments: Any, defaults: Settings) -> Settings:
             continue
         if f.metadata["kind"] == PAIRS:
             given = dict(_pair(text, option_flag(f)) for text in given)
-        elif f.metadata["kind"] == CHOICE and f.metadata["choices"] == ("true", "false"):
-            given = given == "true"
-        elif f.name in ("fullgraph", "error_on_graph_break") and given is not True:
-            given = False
+        elif is_bool(f):
+            given = given in (True, "true")
         changes[f.name] = given
     return defaults.replace(**changes)
 
@@ -120,13 +118,14 @@ def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
             continue
         if kind == SWITCH:
             words.append(flag if value else f"--no-{flag[2:]}")
+            continue
+        if kind == PAIRS:
+            values = [f"{key}={item}" for key, item in value.items()]
         elif kind == REPEAT:
-            words += [w for item in value for w in (flag, shlex.quote(str(item)))]
-        elif kind == PAIRS:
-            words += [w for key, item in value.items() for w in (flag, shlex.quote(f"{key}={item}"))]
-        elif value is not None:
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            words += [flag, shlex.quote(text)]
+            values = [str(item) for item in value]
+        else:
+            values = [] if value is None else [str(value).lower() if isinstance(value, bool) else str(value)]
+        words += [word for item in values for word in (flag, shlex.quote(item))]
     return " ".join(words)
 
 
@@ -136,22 +135,16 @@ def config_traits() -> dict[str, Any]:
 
 
 def _trait(f: Field) -> Any:
-    meta = f.metadata
-    default: Any = default_of(f)
-    traits: Any = traitlets  # whether None is allowed is known at run time only, which its overloads cannot say
-    if meta["kind"] == SWITCH:
-        return traits.Bool(default, allow_none=default is None, help=meta["help"])
-    if meta["kind"] == CHOICE and meta["choices"] == ("true", "false"):
-        return traits.Bool(default, allow_none=True, help=meta["help"])
-    if meta["kind"] == CHOICE:
-        return traits.Enum(meta["choices"], default, allow_none=default is None, help=meta["help"])
-    if meta["kind"] == PAIRS:
-        return traits.Dict(help=meta["help"])
-    if meta["kind"] == REPEAT:
-        return traits.List(traits.Unicode(), help=meta["help"])
-    if meta["kind"] == NUMBER:
-        return traits.Int(default, allow_none=default is None, help=meta["help"])
-    return traits.Unicode(default, allow_none=default is None, help=meta["help"])
+    kind, help, default = f.metadata["kind"], f.metadata["help"], default_of(f)
+    traits: Any = traitlets  # its overloads want to know statically whether None is allowed
+    if kind == PAIRS:
+        return traits.Dict(help=help)
+    if kind == REPEAT:
+        return traits.List(traits.Unicode(), help=help)
+    if kind == CHOICE and not is_bool(f):
+        return traits.Enum(f.metadata["choices"], default, allow_none=default is None, help=help)
+    trait = traits.Bool if is_bool(f) else traits.Int if kind == NUMBER else traits.Unicode
+    return trait(default, allow_none=default is None, help=help)
 
 
 def describe_defaults(magics: Any) -> str:

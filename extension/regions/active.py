@@ -1,11 +1,11 @@
-"""The regions of one run: found before anything runs, in force while it runs, gone afterwards.
+"""The regions of one run: looked up before anything runs, in force while it runs, removed afterwards.
 
-Where a region can stand in the text of the code (lines of the cell, a function whose source is at hand) it does: the
-statements are put into a `with` (line_regions.py), compiled, and the function's `__code__` is exchanged, so that the
-region holds by whatever name, attribute or container the function is reached.  A module's or another object's own method,
-and what has no source, is replaced where the target names it, by what `torch._dynamo.error_on_graph_break` makes of it.
+Where the region's source is known (lines of the cell, a function with source) its statements are put into a `with`
+(`regions.lines`), compiled, and the function's `__code__` is exchanged: the region then holds by whatever name, attribute or
+container the function is reached.  Methods of a module or of another object, and functions without source, are replaced where
+the target names them, by what `torch._dynamo.error_on_graph_break` makes of them.
 
-`restore` puts back the very same objects; it may be called at any moment, also half-way through `install`.
+`restore` puts the very same objects back; it may be called at any moment, also half-way through `install`.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
-from dynascope.cell.source import Cell, own_statements
+from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, is_generator, own_statements
+from dynascope.cell.code_objects import code_key, nested_codes
+from dynascope.cell.source import Cell
 from dynascope.compiler.driver.regions import Region, parse_regions, region
-from dynascope.compiler.patching import own, put
+from dynascope.compiler.patching import Patch
 from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.code import first_line, nested_code
+from dynascope.compiler.source.code import first_line
 from dynascope.compiler.torch_private import caches, marks
-from dynascope.regions.lines import EAGER, TRACED, Eager, Functions, Place, installed, origin_of, own_lines, rewritten, yields
+from dynascope.regions.lines import EAGER, TRACED, Eager, RegionSpan, installed, origin_of, own_lines, rewritten
 from dynascope.selection.named import resolve
 
-_FUTURE = 0
-for _name in __future__.all_feature_names:
-    _FUTURE |= getattr(__future__, _name).compiler_flag
+_FUTURE_FLAGS = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class ActiveRegions:
-    """The regions of one run; making it raises UsageError, in one line, where one of them cannot be."""
+    """The regions of one run; the constructor raises UsageError, in one line, if one of them is impossible."""
 
     def __init__(self, shell: Any, cell: Cell, settings: Settings) -> None:
         self.shell, self.cell, self.settings = shell, cell, settings
@@ -51,169 +52,158 @@ class ActiveRegions:
             raise UsageError(str(error)) from None
         self.eager = Eager()
         #: in this cell; outer ones first
-        self.places: list[Place] = []
-        #: elsewhere: a function, its own code, the code with the region in it
+        self.spans: list[RegionSpan] = []
+        #: elsewhere: a function, its own code, its code with the region in it
         self._functions: list[tuple[FunctionType, CodeType, CodeType]] = []
-        #: what was, or will be, replaced: owner (a namespace), name, original, replacement
-        self._patches: list[tuple[Any, str, Any, Any]] = []
+        self._patches: list[Patch] = []
         #: (file, line) of a `with` in another file -> its region
         self._elsewhere: dict[tuple[str, int], Region] = {}
         #: names of patched functions
-        self._named: dict[str, Region] = {}
-        #: a function's region, and the name of the function that has to be traced for it to have an effect
-        self._wanted: list[tuple[Region, str]] = []
-        #: the plain code of everything in the cell that was compiled with a region in it
+        self._patched_names: dict[str, Region] = {}
+        #: a function's region with the name of the function, which must be traced for the region to have an effect
+        self._needs_trace: list[tuple[Region, str]] = []
+        #: code without regions of everything in the cell that was compiled with a region in it
         self._plain: dict[tuple[str, int], CodeType] = {}
-        for found in self.regions:
-            if found.lines is not None:
-                self._find_lines(found)
+        for requested in self.regions:
+            if requested.lines is not None:
+                self._add_lines(requested, *requested.lines)
             else:
-                self._find_function(found)
-        self.places.sort(key=lambda p: p.first - p.last)
+                self._add_target(requested)
+        self.spans.sort(key=lambda s: s.first - s.last)
 
-    # -- finding --------------------------------------------------------------------------------------
+    # -- looking up -----------------------------------------------------------------------------------
 
-    def _find_lines(self, found: Region) -> None:
-        assert found.lines is not None
-        first, last = found.lines
+    def _add_lines(self, requested: Region, first: int, last: int) -> None:
         begin = min(s.lineno for s in self.cell.statements)
         end = max(s.end_lineno or s.lineno for s in self.cell.statements)
         if last > end or first > end:
-            raise UsageError(f"{found}: the cell's code ends at line {end}")
-        place = Place(found, first, last)
-        around = [s for s in _all_statements(self.cell.statements) if place.covers(s)]
-        if not around:
-            raise UsageError(f"{found}: there is no statement in these lines (the code is in lines {begin} to {end})")
-        for node in _all_statements(self.cell.statements):
-            if isinstance(node, Functions) and yields(node) and node.lineno <= last and first <= (node.end_lineno or 0):
-                inside = first > own_lines(node)[0] or last < (node.end_lineno or 0)
-                if inside or place.covers(node):
-                    raise UsageError(f"{found}: {node.name} is a generator or async: a region cannot be set inside it")
-        self.places.append(place)
+            raise UsageError(f"{requested}: the cell's code ends at line {end}")
+        span = RegionSpan(requested, first, last)
+        statements = [n for s in self.cell.statements for n in ast.walk(s) if isinstance(n, ast.stmt)]
+        if not any(span.covers(s) for s in statements):
+            raise UsageError(f"{requested}: there is no statement in these lines (the code is in lines {begin} to {end})")
+        for node in statements:
+            node_end = node.end_lineno or 0
+            if not (isinstance(node, FUNCTIONS) and _can_suspend(node) and node.lineno <= last and first <= node_end):
+                continue
+            if span.covers(node) or first > own_lines(node)[0] or last < node_end:
+                raise UsageError(f"{requested}: {node.name} is a generator or async: a region cannot be set inside it")
+        self.spans.append(span)
 
-    def _find_function(self, found: Region) -> None:
-        nodes = _definitions(self.cell, found.target)
-        if len(nodes) > 1:
-            names = ", ".join(name for name, _ in nodes[:4])
-            raise UsageError(f"{found}: the cell has several of this name: write one of {names}, or lines")
-        if nodes:
-            _, node = nodes[0]
-            if isinstance(node, Functions) and yields(node):
-                raise UsageError(f"{found}: it is a generator or async: a region cannot be set inside it")
-            self._wanted.append((found, node.name))
-            self.places.append(Place(found, node.lineno, node.end_lineno or node.lineno, function=node.name))
+    def _add_target(self, requested: Region) -> None:
+        definitions = _definitions(self.cell, requested.target)
+        if len(definitions) > 1:
+            names = ", ".join(name for name, _ in definitions[:4])
+            raise UsageError(f"{requested}: the cell has several of this name: write one of {names}, or lines")
+        if not definitions:
+            try:
+                value = resolve(requested.target, self.shell.user_ns)
+            except LookupError as error:
+                raise UsageError(f"{requested}: {error}") from None
+            self._add_object(requested, value)
             return
-        try:
-            value = resolve(found.target, self.shell.user_ns)
-        except LookupError as error:
-            raise UsageError(f"{found}: {error}") from None
-        self._find_object(found, value)
+        _, node = definitions[0]
+        if isinstance(node, FUNCTIONS) and _can_suspend(node):
+            _refuse_suspendable(requested)
+        self._needs_trace.append((requested, node.name))
+        self.spans.append(RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name))
 
-    def _find_object(self, found: Region, value: Any) -> None:
+    def _add_object(self, requested: Region, value: Any) -> None:
         import torch
 
         value = marks.inner_function(value)
         if isinstance(value, torch.nn.Module):
-            self._patch(found, vars(value), "forward", value.forward)
+            self._patch(requested, vars(value), "forward", value.forward)
             return
         if isinstance(value, type):
             forward = inspect.getattr_static(value, "forward", None) if issubclass(value, torch.nn.Module) else None
             if not isinstance(forward, FunctionType):
-                raise UsageError(f"{found}: it is a class; name one of its methods, {found.target}.NAME")
+                raise UsageError(f"{requested}: it is a class; name one of its methods, {requested.target}.NAME")
             value = forward
-        owner_name, _, name = found.target.rpartition(".")
-        owner: Any = None
-        if owner_name:  # a module that is loaded need not be imported in the notebook
-            owner = sys.modules.get(owner_name) if owner_name not in self.shell.user_ns else None
-            owner = owner or resolve(owner_name, self.shell.user_ns)
         if isinstance(value, MethodType) and not isinstance(value.__self__, type):
             if not hasattr(value.__self__, "__dict__"):
-                raise UsageError(f"{found}: its object cannot be patched; name the method of its class")
-            self._patch(found, vars(value.__self__), value.__func__.__name__, value)
+                raise UsageError(f"{requested}: its object cannot be patched; name the method of its class")
+            self._patch(requested, vars(value.__self__), value.__func__.__name__, value)
             return
+        owner = self._owner(requested.target)
         function = inspect.unwrap(value.__func__ if isinstance(value, MethodType) else value)
-        if isinstance(function, FunctionType):
-            if function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-                raise UsageError(f"{found}: it is a generator or async: a region cannot be set inside it")
-            made = self._with_region(found, function)
-            if made is not None:
-                self._functions.append((function, function.__code__, made))
-                self._wanted.append((found, function.__code__.co_name))
-                return
+        if isinstance(function, FunctionType) and self._exchange_code(requested, function):
+            return
         if not callable(value):
-            raise UsageError(f"{found}: it is a {type(value).__name__}, not a function, method or nn.Module")
-        space = self.shell.user_ns if owner is None else owner
-        if owner is None or inspect.ismodule(owner):
-            self._patch(found, space if owner is None else vars(owner), name, value)
-        elif isinstance(owner, type):
-            self._patch(found, owner, name, value)
-        else:
-            raise UsageError(f"{found}: its source is not at hand, and it cannot be replaced there")
+            raise UsageError(f"{requested}: it is a {type(value).__name__}, not a function, method or nn.Module")
+        if not isinstance(owner, (dict, type)):
+            raise UsageError(f"{requested}: its source is not at hand, and it cannot be replaced there")
+        self._patch(requested, owner, requested.target.rpartition(".")[2], value)
 
-    def _patch(self, found: Region, owner: Any, name: str, value: Any) -> None:
-        raw = own(owner, name)
-        made: Any = region(error_on_graph_break=found.flag)(value)
-        if isinstance(raw, staticmethod):
-            made = staticmethod(made)
-        self._patches.append((owner, name, raw, made))
-        self._named[getattr(value, "__name__", name)] = found
+    def _owner(self, target: str) -> Any:
+        """The object before the target's last dot; a dictionary if it is a module or the notebook itself."""
+        name = target.rpartition(".")[0]
+        if not name:
+            return self.shell.user_ns
+        loaded = sys.modules.get(name) if name not in self.shell.user_ns else None  # it need not be imported in the notebook
+        owner = loaded or resolve(name, self.shell.user_ns)
+        return vars(owner) if inspect.ismodule(owner) else owner
 
-    def _with_region(self, found: Region, function: FunctionType) -> CodeType | None:
-        """The function's code with its body in the region; None where its source is not (or no longer) that of its code."""
+    def _patch(self, requested: Region, owner: Any, name: str, value: Any) -> None:
+        replacement: Any = region(error_on_graph_break=requested.flag)(value)
+        patch = Patch(owner, name, replacement)
+        if isinstance(patch.original, staticmethod):
+            patch.replacement = staticmethod(replacement)
+        self._patches.append(patch)
+        self._patched_names[getattr(value, "__name__", name)] = requested
+
+    def _exchange_code(self, requested: Region, function: FunctionType) -> bool:
+        """Give the function code with its body in the region; False if its source is not (or no longer) that of its code."""
         code = function.__code__
+        if code.co_flags & _SUSPENDABLE:
+            _refuse_suspendable(requested)
         text = "".join(linecache.getlines(code.co_filename, function.__globals__))
         try:
             tree = ast.parse(text)
-            node = next(n for n in ast.walk(tree) if isinstance(n, Functions) and _is_of(n, code))
+            functions = (n for n in ast.walk(tree) if isinstance(n, FUNCTIONS))
+            node = next(n for n in functions if (n.name, first_line(n)) == code_key(code))
         except (SyntaxError, ValueError, StopIteration):
-            return None
-        place = Place(found, node.lineno, node.end_lineno or node.lineno, function=node.name)
+            return False
+        span = RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name)
 
-        def compiled(made: ast.Module) -> CodeType | None:
-            flags = code.co_flags & _FUTURE
-            return _find_code(compile(made, code.co_filename, "exec", flags, dont_inherit=True), code)
+        def compiled(tree: ast.Module) -> CodeType | None:
+            module = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE_FLAGS, dont_inherit=True)
+            return next((c for c in nested_codes(module) if code_key(c) == code_key(code)), None)
 
-        plain, made = compiled(tree), compiled(rewritten(tree, [place]))
-        if plain is None or made is None or plain.co_code != code.co_code or made.co_freevars != code.co_freevars:
-            return None
-        self._elsewhere.update({(code.co_filename, line): found for line in place.lines})
-        return made
+        plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))
+        if plain is None or with_region is None:
+            return False
+        if plain.co_code != code.co_code or with_region.co_freevars != code.co_freevars:
+            return False
+        self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
+        self._functions.append((function, code, with_region))
+        self._needs_trace.append((requested, code.co_name))
+        return True
 
     # -- the cell's own code ----------------------------------------------------------------------------
 
-    def compile(self, tree: ast.AST, make: Callable[[ast.AST], CodeType]) -> CodeType:
+    def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
         """The code of a tree of the cell with its regions in it."""
-        _, *inner = nested_code(make(tree))
-        for code in inner:
-            self._plain.setdefault((code.co_name, code.co_firstlineno), code)
-        return make(rewritten(tree, self.places))
+        for code in nested_codes(compile_tree(tree)):
+            self._plain.setdefault(code_key(code), code)
+        return compile_tree(rewritten(tree, self.spans))
 
     @contextlib.contextmanager
     def around(self, statement: ast.stmt) -> Iterator[None]:
-        """Every region around one of the cell's own statements, for an expression, which cannot stand in a `with`."""
+        """Set every region around the cell's last expression, which cannot be put into a `with` statement."""
         with contextlib.ExitStack() as stack:
-            for place in self.places:
-                if place.function is None and place.covers(statement):
-                    place.lines.add(statement.lineno)
-                    stack.enter_context(self.eager(place.region.flag, str(place.region)))
+            for span in self.spans:
+                if span.covers(statement):
+                    span.with_lines.add(statement.lineno)
+                    stack.enter_context(self.eager(span.region.flag, str(span.region)))
             yield
 
-    # -- on and off -----------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def installed(self, recording: Recording) -> Iterator[None]:
-        """Sets all regions for the duration."""
-        self.eager.events = recording.events
-        try:
-            with installed(self.eager):
-                self.install()
-                yield
-        finally:
-            self.restore()
-
     def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """An entry point that, called in a region of the cell's own statements, leaves the region's flag in force."""
-        if not self.places or self.settings.error_on_graph_break is None or self.settings.fullgraph:
+        """An entry point that, called in a region of the cell's own statements, leaves the region's flag in force.
+
+        `made` is the entry point that sets the run's own flag; `plain` makes one that sets none.
+        """
+        if not self.spans or self.settings.error_on_graph_break is None or self.settings.fullgraph:
             return made
         inheriting = plain()
 
@@ -223,44 +213,55 @@ class ActiveRegions:
 
         return call
 
+    # -- on and off -----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def installed(self, recording: Recording) -> Iterator[None]:
+        """Set all regions for the duration."""
+        self.eager.events = recording.events
+        try:
+            with installed(self.eager):
+                self.install()
+                yield
+        finally:
+            self.restore()
+
     def install(self) -> None:
-        for owner, name, _, made in self._patches:
-            put(owner, name, made)
-        for function, _, code in self._functions:
-            function.__code__ = code
+        """Put the regions into what the cell does not define itself."""
+        for patch in self._patches:
+            patch.apply()
+        for function, _, with_region in self._functions:
+            function.__code__ = with_region
 
     def restore(self) -> None:
-        """Put back what was replaced: the very same objects."""
-        for owner, name, raw, made in reversed(self._patches):
-            if own(owner, name) is made:
-                put(owner, name, raw)
-        for function, code, made in self._functions:
-            if function.__code__ is made:
+        """Put the very same objects back, and plain code into functions that the cell has defined."""
+        for patch in reversed(self._patches):
+            patch.restore()
+        for function, code, with_region in self._functions:
+            if function.__code__ is with_region:
                 function.__code__ = code
-        caches.forget_resumes([made for _, _, made in self._functions])
-        if self.places and self._plain:
+        caches.forget_resumes([with_region for _, _, with_region in self._functions])
+        if self.spans and self._plain:
             for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
                 code = function.__code__
                 if code.co_filename == self.cell.file and _has_region(code):
-                    plain = self._plain.get((code.co_name, code.co_firstlineno))
-                    if plain is not None:
-                        function.__code__ = plain
+                    function.__code__ = self._plain.get(code_key(code), code)
 
     # -- afterwards -----------------------------------------------------------------------------------
 
     def annotate(self, report: Report) -> None:
         """Name the regions in the report as the user wrote them, and say which had no effect."""
         fullgraph = self.settings.fullgraph
-        blocks = self._elsewhere | {(self.cell.file, line): p.region for p in self.places for line in p.lines}
+        blocks = self._elsewhere | {(self.cell.file, line): span.region for span in self.spans for line in span.with_lines}
         for source in report.sources:
             if source.file == self.cell.file and not fullgraph:
-                source.regions = [p.lines_of() for p in self.places]
+                source.regions = [span.to_region_lines() for span in self.spans]
         for broken in report.breaks:
             at = broken.region
             if at.kind == "with" and at.file is not None and at.line is not None:
                 found = blocks.get((at.file, at.line))
             else:
-                found = self._named.get(at.name or "") if at.kind == "decorator" else None
+                found = self._patched_names.get(at.name or "") if at.kind == "decorator" else None
             if found is not None:
                 broken.region = origin_of(found)
             elif not at.is_region:  # no `with` was traced
@@ -274,7 +275,7 @@ class ActiveRegions:
         traced = {name for f in report.frames for name in (f.name, f.code_name)}
         traced |= {str(i.name).rpartition(".")[2] for f in report.frames for i in f.inlined}
         traced |= {entry.function for b in report.breaks for entry in b.stack}
-        for found, name in self._wanted:
+        for found, name in self._needs_trace:
             if name not in traced:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
@@ -287,37 +288,30 @@ class ActiveRegions:
             broken.allowed = not found.flag and not broken.fullgraph
 
 
-def _all_statements(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Every statement, also those in functions and classes."""
-    return [n for s in body for n in ast.walk(s) if isinstance(n, ast.stmt)]
-
-
 def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
     """(dotted name, node) of each function or class in the cell that the target means: its dotted name, or its last part."""
-    found: list[tuple[str, Any]] = []
 
-    def walk(body: list[ast.stmt], path: str) -> None:
+    def definitions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Any]]:
         for node in own_statements(body):
-            if isinstance(node, (*Functions, ast.ClassDef)):
-                name = f"{path}{node.name}"
-                found.append((name, node))
-                walk(node.body, f"{name}.")
+            if isinstance(node, DEFINITIONS):
+                yield prefix + node.name, node
+                yield from definitions(node.body, f"{prefix}{node.name}.")
 
-    walk(cell.statements, "")
-    exact = [(name, node) for name, node in found if name == target]
+    every = list(definitions(cell.statements, ""))
+    exact = [(name, node) for name, node in every if name == target]
     if exact:
-        return exact[-1:]  # defined twice: the last one is what the name means afterwards
-    return [(name, node) for name, node in found if "." not in target and name.rpartition(".")[2] == target]
+        return exact[-1:]  # defined twice: the name means the last one afterwards
+    return [(name, node) for name, node in every if "." not in target and name.rpartition(".")[2] == target]
 
 
-def _is_of(node: Any, code: CodeType) -> bool:
-    return bool(node.name == code.co_name and first_line(node) == code.co_firstlineno)
+def _can_suspend(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the function can be left half-way: a generator or an `async def`."""
+    return isinstance(node, ast.AsyncFunctionDef) or is_generator(node)
 
 
-def _find_code(root: CodeType, like: CodeType) -> CodeType | None:
-    _, *inner = nested_code(root)
-    return next((c for c in inner if (c.co_name, c.co_firstlineno) == (like.co_name, like.co_firstlineno)), None)
+def _refuse_suspendable(requested: Region) -> NoReturn:
+    raise UsageError(f"{requested}: it is a generator or async: a region cannot be set inside it")
 
 
 def _has_region(code: CodeType) -> bool:
-    return any(TRACED in c.co_names or EAGER in c.co_names for c in nested_code(code))
+    return any(name in c.co_names for c in (code, *nested_codes(code)) for name in (TRACED, EAGER))

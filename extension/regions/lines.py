@@ -1,11 +1,11 @@
-"""Statements that run inside a region, with every line and column number as it is.
+"""Rewriting statements so that they run inside a region, without changing a line or column number.
 
-`--region 9-12=allow` puts the statements of these lines into `with __dynascope_region__(False):`, in the syntax tree.
-Dynamo honours the `with` where it traces it.  That name is a builtin while the cell runs (`installed`): nothing is put
-into the user's namespace, and code that Dynamo traces cannot hold the object as a constant.
+For `--region 9-12=allow` the statements of these lines are put into `with __dynascope_region__(False):` in the syntax tree.
+Dynamo honours that `with` while it traces.  The name is a builtin while the cell runs (`installed`), because nothing may be put
+into the user's namespace, and traced code cannot hold the object as a constant.
 
-A statement belongs to the region if any line of its own does: its header, for one with blocks; all of it then goes in.
-A function's header stands for its whole body.
+A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  All of
+the statement goes in then.  A function's header stands for its whole body.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.cell.source import DEFINITIONS, blocks
+from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, blocks, is_text, located
 from dynascope.compiler.driver.regions import Region
 from dynascope.compiler.driver.regions import region as torch_region
 from dynascope.compiler.events.schema import Event, FrameEnd
@@ -26,31 +26,35 @@ from dynascope.compiler.report import FlagOrigin, RegionLines
 from dynascope.compiler.source.code import STATEMENTS, first_line
 from dynascope.compiler.torch_private import region_flag
 
-#: what the statements of a function call; and what those of the cell itself call, which are not traced
+#: builtins that rewritten code calls: in functions, which are traced, and in the cell's own statements, which are not
 TRACED, EAGER = "__dynascope_region__", "__dynascope_here__"
 
-Functions = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-
-class Place:
-    """One region and where it is: lines, or the body of one function (given by the lines of its definition)."""
+class RegionSpan:
+    """A region with the lines that it covers, or the function whose body it covers."""
 
     def __init__(self, region: Region, first: int, last: int, function: str | None = None) -> None:
         self.region = region
         self.first, self.last = first, last
+        #: the name of the function; `first` and `last` are the lines of its definition then
         self.function = function
-        #: lines at which a `with` was put: reports name the region by them
-        self.lines: set[int] = set()
+        #: lines at which a `with` was put; reports refer to the region by them
+        self.with_lines: set[int] = set()
 
-    def lines_of(self) -> RegionLines:
-        """As a report has it."""
+    def to_region_lines(self) -> RegionLines:
+        """The region of a source, as a report has it."""
         return RegionLines(
             first=self.first, last=self.last, error_on_graph_break=self.region.flag, set_by=origin_of(self.region)
         )
 
     def covers(self, statement: ast.stmt) -> bool:
+        """Whether lines (not a function) are given and the statement belongs to them."""
         start, end = own_lines(statement)
-        return start <= self.last and self.first <= end
+        return self.function is None and start <= self.last and self.first <= end
+
+    def is_body_of(self, node: ast.stmt) -> bool:
+        """Whether a function is given and this is its definition."""
+        return self.function is not None and (node.lineno, node.end_lineno) == (self.first, self.last)
 
 
 def origin_of(region: Region) -> FlagOrigin:
@@ -59,7 +63,7 @@ def origin_of(region: Region) -> FlagOrigin:
 
 
 def own_lines(statement: ast.stmt) -> tuple[int, int]:
-    """First and last line of a statement's own: the header, for one with blocks."""
+    """First and last line of a statement; of its header alone, for a compound statement."""
     end = statement.end_lineno or statement.lineno
     inner = statement.body if isinstance(statement, DEFINITIONS) else [s for block in blocks(statement) for s in block]
     if inner:
@@ -67,116 +71,74 @@ def own_lines(statement: ast.stmt) -> tuple[int, int]:
     return statement.lineno, end
 
 
-def rewritten(tree: Any, places: list[Place]) -> Any:
-    """A copy of the tree with the statements of each place in its region, outer regions first."""
-    made = copy.deepcopy(tree)
-    for place in reversed(places):  # inner ones first, so that the outer `with` goes around theirs
-        if hasattr(made, "body") and isinstance(made.body, list):
-            made.body = _block(made.body, place, traced=False)
-    return made
+def rewritten(tree: Any, spans: list[RegionSpan]) -> Any:
+    """A copy of the tree with the statements of each span inside its region; `spans` has outer ones first."""
+    tree = copy.deepcopy(tree)
+    if isinstance(getattr(tree, "body", None), list):
+        for span in reversed(spans):  # inner ones first, so that the outer `with` is put around theirs
+            _rewrite(tree.body, span, EAGER)
+    return tree
 
 
-def _block(statements: list[ast.stmt], place: Place, traced: bool) -> list[ast.stmt]:
+def _rewrite(block: list[ast.stmt], span: RegionSpan, name: str) -> None:
+    """Put the statements of the span into its region, in place; `name` is the builtin to call at this level."""
     out: list[ast.stmt] = []
-    inside: list[ast.stmt] = []
+    covered: list[ast.stmt] = []
 
-    def close() -> None:
-        if inside:
-            out.append(_with(list(inside), place, traced))
-            inside.clear()
+    def flush() -> None:
+        if covered:
+            out.append(_with(covered.copy(), span, name))
+            covered.clear()
 
-    for statement in statements:
-        if isinstance(statement, DEFINITIONS):
-            close()
-            out.append(_definition(statement, place))
-        elif place.function is None and place.covers(statement) and not isinstance(statement, (ast.Global, ast.Nonlocal)):
-            inside.append(statement)
-        else:
-            close()
-            _inside(statement, place, traced)
-            out.append(statement)
-    close()
-    return out
-
-
-def _inside(statement: ast.stmt, place: Place, traced: bool) -> None:
-    for field in ("body", "orelse", "finalbody"):
-        if getattr(statement, field, None):
-            setattr(statement, field, _block(getattr(statement, field), place, traced))
-    for field in ("handlers", "cases"):
-        for part in getattr(statement, field, ()):
-            part.body = _block(part.body, place, traced)
+    for statement in block:
+        is_definition = isinstance(statement, DEFINITIONS)
+        if not is_definition and span.covers(statement) and not isinstance(statement, (ast.Global, ast.Nonlocal)):
+            covered.append(statement)
+            continue
+        flush()
+        if is_definition:
+            _rewrite_definition(statement, span)
+        for inner in blocks(statement):
+            _rewrite(inner, span, name)
+        out.append(statement)
+    flush()
+    block[:] = out
 
 
-def _definition(node: Any, place: Place) -> ast.stmt:
-    if node.name == STATEMENTS:  # the cell's statements, made a function (statements.py)
-        node.body = _block(node.body, place, traced=True)
-        statements: ast.stmt = node
-        return statements
-    whole = (
-        (node.lineno, node.end_lineno) == (place.first, place.last)
-        if place.function is not None
-        else place.covers(node) and not isinstance(node, ast.ClassDef)
-    )
-    if isinstance(node, ast.ClassDef) and (whole or (place.function is None and place.covers(node))):
-        return _class(node, place)
-    if not whole:
-        node.body = _block(node.body, place, traced=isinstance(node, Functions))
+def _rewrite_definition(node: Any, span: RegionSpan) -> None:
+    if node.name == STATEMENTS:  # the cell's statements as a function (`selection.statements`)
+        _rewrite(node.body, span, TRACED)
+    elif not span.is_body_of(node) and not span.covers(node):
+        _rewrite(node.body, span, TRACED if isinstance(node, FUNCTIONS) else EAGER)
+    elif isinstance(node, ast.ClassDef):
+        for method in node.body:
+            if isinstance(method, FUNCTIONS):
+                _cover_body(method.body, span)
     else:
-        node.body = _body(node.body, place)
-    made: ast.stmt = node
-    return made
+        _cover_body(node.body, span)
 
 
-def _class(node: ast.ClassDef, place: Place) -> ast.stmt:
-    for inner in node.body:
-        if isinstance(inner, Functions):
-            inner.body = _body(inner.body, place)
-    return node
+def _cover_body(body: list[ast.stmt], span: RegionSpan) -> None:
+    """Put a function's body into the region, after its docstring and its `global` statements."""
+    start = 1 if is_text(body[0]) else 0
+    while start < len(body) and isinstance(body[start], (ast.Global, ast.Nonlocal)):
+        start += 1
+    if body[start:]:
+        body[start:] = [_with(body[start:], span, TRACED)]
 
 
-def _body(body: list[ast.stmt], place: Place) -> list[ast.stmt]:
-    """A function's whole body; its text and its `global` statements stay in front."""
-    front = 0
-    first = body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        front = 1
-    while front < len(body) and isinstance(body[front], (ast.Global, ast.Nonlocal)):
-        front += 1
-    return [*body[:front], _with(body[front:], place, True)] if body[front:] else body
-
-
-def _with(body: list[ast.stmt], place: Place, traced: bool) -> ast.stmt:
+def _with(body: list[ast.stmt], span: RegionSpan, name: str) -> ast.stmt:
     first, last = body[0], body[-1]
-    place.lines.add(first.lineno)
-    name = ast.Name(id=TRACED if traced else EAGER, ctx=ast.Load())
-    values: list[bool | str] = [place.region.flag] if traced else [place.region.flag, str(place.region)]
-    call = ast.Call(func=name, args=[ast.Constant(value=v) for v in values], keywords=[])
-    made = ast.With(items=[ast.withitem(context_expr=call, optional_vars=None)], body=body, type_comment=None)
-    nodes: list[Any] = [made, call, name, *call.args]
-    for node in nodes:
-        node.lineno = node.end_lineno = first.lineno
-        node.col_offset = node.end_col_offset = first.col_offset
-    made.end_lineno, made.end_col_offset = last.end_lineno, last.end_col_offset
-    return made
-
-
-def yields(node: ast.AST) -> bool:
-    """Whether this function can be left in the middle: a generator or an `async def`."""
-    if isinstance(node, ast.AsyncFunctionDef):
-        return True
-
-    def own(inner: ast.AST) -> Iterator[ast.AST]:
-        for child in ast.iter_child_nodes(inner):
-            if not isinstance(child, (*DEFINITIONS, ast.Lambda)):
-                yield child
-                yield from own(child)
-
-    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own(node))
+    span.with_lines.add(first.lineno)
+    values: list[bool | str] = [span.region.flag] if name == TRACED else [span.region.flag, str(span.region)]
+    call = ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[ast.Constant(value=v) for v in values], keywords=[])
+    statement = located(ast.With(items=[ast.withitem(context_expr=call)], body=body), first)
+    statement.end_lineno, statement.end_col_offset = last.end_lineno, last.end_col_offset
+    return statement
 
 
 class Eager:
-    """The cell's own statements: the flag is set, and entry points called in here inherit it."""
+    """Regions in the cell's own statements: sets the flag, and lets entry points called inside inherit it."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -202,8 +164,6 @@ class Eager:
                     self.frames.setdefault(event.compile_id, name)
 
 
-@contextlib.contextmanager
-def installed(eager: Callable[[bool, str], Any]) -> Iterator[None]:
-    """The two names that rewritten code calls, as builtins; nested runs put back what they found."""
-    with patched(builtins, {TRACED: region_flag.error_on_graph_break(), EAGER: eager}):
-        yield
+def installed(eager: Callable[[bool, str], Any]) -> contextlib.AbstractContextManager[None]:
+    """Makes the two names that rewritten code calls builtins for the duration."""
+    return patched(builtins, {TRACED: region_flag.error_on_graph_break(), EAGER: eager})

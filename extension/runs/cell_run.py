@@ -1,7 +1,7 @@
-"""One run of one cell: check it, run it, show its report, and give back its value or its error.
+"""One run of one cell: check the input, run the cell, show its report, return its value or raise its error.
 
-The order of things is the promise.  Everything that can be wrong with the input is found before anything is displayed or
-run.  Then the displays and the run; whatever happened, everything is restored, and the report is shown, bound and saved.
+The order is the promise.  Everything that can be wrong with the input is found before anything is displayed or run.  Then come
+the displays and the run; whatever happens, everything is restored, and the report is shown, bound and saved.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from IPython.core.error import UsageError
 
 from dynascope.cell import source as cells
 from dynascope.cell import tracebacks
+from dynascope.cell.ast_tools import bound_names
 from dynascope.cell.interrupts import Interrupts, interruptible
 from dynascope.cell.source import Cell
 from dynascope.compiler.driver.pipeline import Run
@@ -28,7 +29,7 @@ from dynascope.runs import history, rerun, saving
 from dynascope.runs.compiled_cell import CompiledCell
 from dynascope.runs.display import Display
 from dynascope.runs.inputs import check_inputs, inputs_named
-from dynascope.selection.definitions import bound_names, definitions
+from dynascope.selection.definitions import definitions
 from dynascope.selection.named import check_target, resolve
 from dynascope.shell import cell_id, cell_number
 from dynascope.widgets.guarded import guarded
@@ -41,19 +42,19 @@ class CellRun:
     shell: Any
     cell: Cell
     settings: Settings
-    #: False: run the code as it stands (`%%observe`)
+    #: False: run the code uncompiled (`%%observe`)
     compiles: bool = True
-    #: trace anew what Dynamo knows already (`%%compile`, `%%observe --fresh`)
+    #: trace again what Dynamo knows already (`%%compile`, `%%observe --fresh`)
     retraces: bool = True
-    #: the magic's line as the user typed it, and the line that would give other settings
+    #: the magic's line as the user typed it, and the line that stands for other settings
     command: str = ""
     command_line: Callable[[Settings], str] = lambda settings: ""
     #: the whole cell as the user wrote it
     raw: str = ""
-    #: of a rerun: the display of the run that it repeats, and the key under which history knows the cell
+    #: of a rerun: the display of the run that it repeats, and what identifies the cell in `history`
     display: Display | None = None
     key: Hashable = None
-    #: what the run gave, once it is over
+    #: the outcome, once the run is over
     report: Report | None = None
     _regions: ActiveRegions | None = None
     _expected: list[expect.Expectation] = field(default_factory=list)
@@ -62,10 +63,10 @@ class CellRun:
         """Run; returns the value of the cell's last expression, raises the cell's own error."""
         self._check()
         if not cells.compiles(self.shell, self.cell):
-            return self._run_plainly()
+            return self._run_invalid()
         display = self.display or Display(self.shell, self.settings.view)
         display.start()
-        if display.view is not None and self.compiles:  # before any content: details have switches
+        if display.view is not None and self.compiles:  # before any content: its details have switches
             display.view.can_run_again = rerun.can_run_again(self.shell)
         run = self._pipeline(display)
         display.so_far = lambda: run.report
@@ -76,10 +77,10 @@ class CellRun:
             tracebacks.show_trimmed(self.shell, error)
             raise
         finally:
-            self._hand_over(run.report, display)
+            self._publish(run.report, display)
             self._save(run.report)
             if self._expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
-                self._hold_to_expectations(run.report)
+                self._check_expectations(run.report)
 
     def again(self, settings: Settings, display: Display) -> CellRun:
         """The run that repeats this one, in the same view."""
@@ -113,25 +114,25 @@ class CellRun:
         if settings.region:
             self._regions = ActiveRegions(self.shell, self.cell, settings)
             self.cell = dataclasses.replace(self.cell, regions=self._regions)
-        bound = bound_names(self.cell)
+        bound = bound_names(self.cell.statements)
         if settings.inputs is not None:
-            takes = bool(settings.function or definitions(self.cell, self.shell.user_ns))
-            check_inputs(settings.inputs, self.shell.user_ns, bound, takes_inputs=takes)
+            takes_inputs = bool(settings.function or definitions(self.cell, self.shell.user_ns))
+            check_inputs(settings.inputs, self.shell.user_ns, bound, takes_inputs=takes_inputs)
         for name in settings.function:
             self._check_function(name, bound)
 
-    def _check_function(self, name: str, bound: set[str]) -> None:
+    def _check_function(self, name: str, bound: list[str]) -> None:
         if not all(part.isidentifier() or part.isdigit() for part in name.split(".")):
             raise UsageError(f"--function {name}: not a name; write it like f, model or model.encoder.forward")
         if name.split(".")[0] in bound:
-            return  # the cell itself may give it its meaning
+            return  # its value may come from the cell itself
         try:
             value = resolve(name, self.shell.user_ns)
         except LookupError as error:
             raise UsageError(f"cannot compile {name}: {error}") from None
         check_target(name, value)
 
-    def _run_plainly(self) -> Any:
+    def _run_invalid(self) -> Any:
         """Run a cell that Python refuses (`return` outside a function): it fails where, and as, the plain cell does."""
         try:
             return cells.run_statements(self.shell, self.cell)
@@ -149,7 +150,7 @@ class CellRun:
             retraces=self.retraces,
             regions=self._regions,
             warn=lambda sentence: print(f"--profile: {sentence}", file=sys.stderr),
-            quiet=_displays_held_back,
+            quiet=_displays_discarded,
             user_code=interruptible,
         )
 
@@ -163,25 +164,18 @@ class CellRun:
 
     # -- after ----------------------------------------------------------------------------------------
 
-    def _hold_to_expectations(self, report: Report) -> None:
-        """`--expect`; raises ExpectationFailed, whatever else the cell raised."""
-        try:
-            expect.check(report, self._expected)
-        except expect.ExpectationFailed as error:
-            tracebacks.show_message_only(self.shell, error)
-            raise
-
-    def _hand_over(self, report: Report, display: Display) -> None:
+    def _publish(self, report: Report, display: Display) -> None:
+        """Add the report to the cell's history, bind it to the name of `--output` and show it."""
         self.report = report
         if self.key is None:
             self.key = history.key(cell_id(self.shell), report, self.cell.text)
-        before = history.follow(self.key, report)
+        previous = history.add(self.key, report)
         if self.settings.output is not None:
             self.shell.user_ns[self.settings.output] = report
         if display.view is not None:
             display.view.command = self.command
             display.view.diff = guarded(
-                "What changed", lambda: report.diff(before).to_dict() if before is not None else None, lambda _: None
+                "What changed", lambda: report.diff(previous).to_dict() if previous is not None else None, lambda _: None
             )
             if self.compiles:
                 rerun.attach(self, display)
@@ -193,8 +187,16 @@ class CellRun:
         if wrong is not None:
             print(f"--save {self.settings.save}: {wrong}", file=sys.stderr)
 
+    def _check_expectations(self, report: Report) -> None:
+        """`--expect`; raises ExpectationFailed, whatever else the cell raised."""
+        try:
+            expect.check(report, self._expected)
+        except expect.ExpectationFailed as error:
+            tracebacks.show_message_only(self.shell, error)
+            raise
 
-def _displays_held_back() -> Any:
+
+def _displays_discarded() -> Any:
     from IPython.utils.capture import capture_output
 
     return capture_output(stdout=False, stderr=False)

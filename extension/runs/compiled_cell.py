@@ -1,6 +1,6 @@
-"""Runs a cell with the right parts of it compiled, and restores every name.
+"""Running a cell with the right parts of it compiled, and restoring every name.
 
-What `-f` names is compiled wherever the cell calls it (`selection.named`).  Else the functions and modules that the cell
+What `-f` names is compiled wherever the cell calls it (`selection.named`).  Otherwise the functions and modules that the cell
 defines are entry points (`selection.entry_points`).  A cell that defines none has its statements compiled
 (`selection.statements`).
 """
@@ -22,8 +22,8 @@ from dynascope.compiler.source.code import STATEMENTS
 from dynascope.compiler.torch_private import marks
 from dynascope.selection import statements
 from dynascope.selection.definitions import Definition, definitions, why_nothing_ran
-from dynascope.selection.entry_points import Entries
-from dynascope.selection.named import Targets, check_target, plain_in_compiled_code, resolve
+from dynascope.selection.entry_points import EntryPoints
+from dynascope.selection.named import NamedTargets, check_target, plain_in_compiled_code, resolve
 
 #: the name of a cell's statements in a report
 CELL_STATEMENTS = "the cell's statements"
@@ -43,7 +43,7 @@ class CompiledCell:
         """Run the cell; returns the value of its last expression."""
         try:
             return self._run()
-        finally:  # the compiler's refusal is raised in the user's code
+        finally:  # a refusal of the compiler is raised in the user's code
             self._note_users_own()
 
     def _run(self) -> Any:
@@ -54,16 +54,16 @@ class CompiledCell:
             return self._run_entry_points(defined)
         self.run.compiled.append(CELL_STATEMENTS)
         self.run.notes.extend(statements.notes(self.cell))
-        return statements.run(self.shell, self.cell, self._entry_point)
+        return statements.run(self.shell, self.cell, self._make_entry)
 
-    def _entry_point(self, target: Any, name: str | None = None) -> Any:
+    def _make_entry(self, target: Any, name: str | None = None) -> Any:
         if getattr(target, "__name__", "") != STATEMENTS:
             return self.run.entry_point(target, name=name)
         self.run.retrace(target)  # so that nothing of it stays in Dynamo's tables
         return self.run.entry_point(target, self.namespace)
 
     def _note_users_own(self) -> None:
-        """Say which functions the user's code compiled itself: they have settings of their own."""
+        """Note which functions the user's code compiled itself: they keep their own settings."""
         recording = self.run.recording
         own = recording.users_own
         if not own:
@@ -78,11 +78,11 @@ class CompiledCell:
             f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
         )
 
-    # -- what -f names ---------------------------------------------------------------------------------
+    # -- named targets ---------------------------------------------------------------------------------
 
     def _run_named(self) -> Any:
         self.run.compiled.extend(self.functions)
-        targets = Targets(self._entry_point, self.run.retrace)
+        targets = NamedTargets(self._make_entry, self.run.retrace)
 
         def look_up(statement: Any = None) -> None:
             for name in self.functions:
@@ -96,14 +96,14 @@ class CompiledCell:
             stack.enter_context(plain_in_compiled_code(targets))
             look_up()
             value = cells.run_statements(self.shell, self.cell, after=look_up)
-            self._explain_uncalled(targets)
+            self._note_uncalled(targets)
             if self.keep:
                 self._bind(targets.entry)
         return value
 
-    def _explain_uncalled(self, targets: Targets) -> None:
+    def _note_uncalled(self, targets: NamedTargets) -> None:
         for name in self.functions:
-            if name not in targets.found:
+            if name not in targets.resolved:
                 try:
                     check_target(name, resolve(name, self.namespace))
                 except (LookupError, UsageError) as error:
@@ -112,45 +112,43 @@ class CompiledCell:
             elif name not in targets.called:
                 self.run.notes.append(f"{name} was not called in this run: call it in the cell to compile it.")
 
-    # -- what the cell defines ---------------------------------------------------------------------------
+    # -- entry points ----------------------------------------------------------------------------------
 
     def _run_entry_points(self, defined: list[Definition]) -> Any:
-        entries = Entries(defined, self._entry_point, self.run.retrace)
+        entry_points = EntryPoints(defined, self._make_entry, self.run.retrace)
         name_of = {id(d.node): d.name for d in defined}
 
-        def make(tree: Any, mode: str) -> CodeType:
-            code: CodeType = entries.bind(cells.compile_tree(self.shell, self.cell, entries.rewrite(tree), mode))
-            return code
+        def compile_statement(tree: Any, mode: str) -> CodeType:
+            return entry_points.bind(cells.compile_tree(self.shell, self.cell, entry_points.rewrite(tree), mode))
 
-        def learn(statement: Any) -> None:
+        def register(statement: Any) -> None:
             if id(statement) in name_of:
-                entries.learn(self.namespace.get(name_of[id(statement)]))
+                entry_points.register(self.namespace.get(name_of[id(statement)]))
 
         with contextlib.ExitStack() as stack:
-            stack.callback(entries.close)
+            stack.callback(entry_points.close)
             try:
-                value = cells.run_statements(self.shell, self.cell, make, learn)
+                value = cells.run_statements(self.shell, self.cell, compile_statement, register)
             finally:
-                self._explain_refused(defined)
-            if not entries.called and not self.run.recording.users_own:
+                self._note_refused(defined)
+            if not entry_points.called and not self.run.recording.users_own:
                 self.run.notes.extend(why_nothing_ran(self.cell, defined, self.namespace))
             if self.keep:
-                kept = entries.kept()
-                self._bind(lambda plain: kept.get(id(plain)))
+                to_keep = entry_points.to_keep()
+                self._bind(lambda plain: to_keep.get(id(plain)))
         return value
 
-    def _explain_refused(self, defined: list[Definition]) -> None:
-        """Why definitions of the cell are no entry points; another note speaks of what the cell compiled itself."""
+    def _note_refused(self, defined: list[Definition]) -> None:
+        """Note why definitions are no entry points; what the cell compiled itself has a note of its own."""
         for d in defined:
-            if d.refused is None or d.name in self.run.recording.users_own:
-                continue
-            did = "was left as it is" if marks.is_compiled(self.namespace.get(d.name)) else "ran as it stands"
-            self.run.notes.append(f"{d.name} {did}: it is {d.refused}.")
+            if d.refused is not None and d.name not in self.run.recording.users_own:
+                did = "was left as it is" if marks.is_compiled(self.namespace.get(d.name)) else "ran as it stands"
+                self.run.notes.append(f"{d.name} {did}: it is {d.refused}.")
 
     # -- --keep ----------------------------------------------------------------------------------------
 
     def _bind(self, entry_of: Callable[[Any], Any]) -> None:
-        """Bind the compiled entry points to the names; a module is compiled in place."""
+        """Bind the compiled entry points to the names of what they compile; a module is compiled in place."""
         import torch
 
         for name, value in list(self.namespace.items()):

@@ -1,7 +1,7 @@
-"""What each cell reported before: `report.previous`, and what changed since.
+"""Earlier reports of each cell: `report.previous`, which "what changed" compares with.
 
-A cell is known by the id that the notebook's front end gives it; where there is none (a terminal, nbclient), by the names
-of what it compiled, or by its text.
+A cell is identified by the id that the front end gives it; without one (a terminal, nbclient), by the names of what it
+compiled, or by its text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _latest: dict[Hashable, Report] = {}
 
 
 def key(cell_id: str | None, report: Report, text: str) -> Hashable:
-    """What tells the cell of this report from others."""
+    """What identifies the cell of this report."""
     if cell_id is not None:
         return ("id", cell_id)
     if not report.compiled or report.compiled == [user_name(STATEMENTS)]:
@@ -26,15 +26,15 @@ def key(cell_id: str | None, report: Report, text: str) -> Hashable:
     return ("names", *report.compiled)
 
 
-def follow(of: Hashable, report: Report) -> Report | None:
-    """Remember `report` as the cell's last one; returns the one before, which is now its `previous`."""
-    report.previous = before = _latest.get(of)
-    _latest[of] = report
-    last: Report | None = report
+def add(cell: Hashable, report: Report) -> Report | None:
+    """Remember `report` as the cell's latest one; returns the one before, which becomes its `previous`."""
+    report.previous = before = _latest.get(cell)
+    _latest[cell] = report
+    oldest: Report | None = report
     for _ in range(KEPT):
-        last = last.previous if last is not None else None
-    if last is not None:
-        last.previous = None
+        oldest = oldest.previous if oldest is not None else None
+    if oldest is not None:
+        oldest.previous = None
     return before
 
 

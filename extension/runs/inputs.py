@@ -11,8 +11,8 @@ from dynascope.compiler.profile.inputs import wrong_with
 from dynascope.compiler.validate import did_you_mean
 
 
-def check_inputs(name: str, namespace: dict[str, Any], bound: set[str], *, takes_inputs: bool) -> None:
-    """Raise UsageError, in one line, where it cannot work; the cell itself gives the names in `bound` their meaning."""
+def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, takes_inputs: bool) -> None:
+    """Raise UsageError, in one line, if it cannot work; names in `bound` get their value from the cell itself."""
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"--inputs {name}: not a name; bind the list of inputs to one")
     if not takes_inputs:
@@ -27,7 +27,7 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: set[str], *, takes
 
 
 def inputs_named(name: str | None, namespace: dict[str, Any], notes: list[str]) -> Any:
-    """The list that the name stands for now that the cell has run; None where there is none, with a note that says why."""
+    """The list that the name stands for after the cell; None if there is none, with a note that says why."""
     if name is None:
         return None
     wrong = wrong_with(namespace.get(name))

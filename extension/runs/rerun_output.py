@@ -1,4 +1,4 @@
-"""What a run from the view prints, displays and raises: it goes to the view, a few times a second, and nowhere else."""
+"""What a run from the view prints, displays and raises: it goes to the view alone, a few times a second."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import io
 import time
 from typing import Any
 
-#: seconds between two updates
-_EVERY = 0.2
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+
+#: seconds between two updates of the view
+_UPDATE_EVERY = 0.2
 
 
 class _Stream(io.TextIOBase):
+    """A text stream that writes to an Output."""
+
     def __init__(self, output: Output) -> None:
         self.output = output
 
@@ -24,18 +29,15 @@ class _Stream(io.TextIOBase):
 
 
 class Output:
-    """What a rerun prints, displays and raises, shown in its view."""
+    """A context in which everything that is printed and displayed is shown in the view."""
 
     def __init__(self, view: Any) -> None:
         self.view = view
         self.parts: list[dict[str, str]] = []
-        self._told = 0.0
+        self._updated = 0.0
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Output:
-        from IPython.core.displaypub import CapturingDisplayPublisher
-        from IPython.core.interactiveshell import InteractiveShell
-
         self.view.output([])
         stream: Any = _Stream(self)
         self._stack.enter_context(contextlib.redirect_stdout(stream))
@@ -46,7 +48,7 @@ class Output:
 
         class Publisher(CapturingDisplayPublisher):
             def __getattr__(self, name: str) -> Any:
-                return getattr(before, name)  # what a kernel asks of its own one when it hears a message meanwhile
+                return getattr(before, name)  # a kernel that handles a message meanwhile uses its own publisher's attributes
 
             def publish(self, data: Any, *args: Any, **kwargs: Any) -> None:
                 if not kwargs.get("update"):
@@ -62,19 +64,17 @@ class Output:
         self.view.output(self.parts)
 
     def add(self, kind: str, text: str) -> None:
+        """Add a part of this kind ("stream", "data" or "error")."""
         if self.parts and self.parts[-1]["type"] == kind == "stream":
             self.parts[-1]["text"] += text
         else:
             self.parts.append({"type": kind, "text": text})
-        if time.monotonic() - self._told > _EVERY:
-            self._told = time.monotonic()
+        if time.monotonic() - self._updated > _UPDATE_EVERY:
+            self._updated = time.monotonic()
             self.view.output(self.parts)
 
-    def value(self, shell: Any, value: Any) -> None:
-        """The cell's result."""
+    def add_value(self, shell: Any, value: Any) -> None:
+        """Add the cell's result."""
         if value is not None:
             data, _ = shell.display_formatter.format(value, include={"text/plain"})
             self.add("data", str(data.get("text/plain", "")))
-
-    def error(self, text: str) -> None:
-        self.add("error", text)

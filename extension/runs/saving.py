@@ -1,4 +1,4 @@
-"""Saving a report: what cannot be is said before anything runs, and what goes wrong all the same in one line."""
+"""Saving a report: what makes it impossible is reported before anything runs, what fails later in one line."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from dynascope.compiler.settings import SAVE_SUFFIXES
 
 
 def why_not(path: str) -> str | None:
-    """Why no report can be saved there; None where nothing speaks against it."""
+    """Why no report can be saved there; None if nothing stands in the way."""
     if Path(path).suffix.lower() not in SAVE_SUFFIXES:
         return f"the name must end in one of {' '.join(SAVE_SUFFIXES)}"
-    folder = Path(path).absolute().parent
-    folder = next(f for f in (folder, *folder.parents) if f.exists())  # what is missing below it is made
+    folder = next(f for f in Path(path).absolute().parents if f.exists())  # missing folders below it are created
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        return f"{folder} is no folder that can be written to"
+        return f"{folder} is not a writable folder"
     return None
 
 
 def save(report: Report, path: str | Path) -> str | None:
-    """Save it; returns what went wrong, in one line, or None: the run is over, and what it gave is what counts."""
+    """Save the report; returns what went wrong, in one line, or None: a failure here must not fail the run."""
     try:
         report.save(path)
     except Exception as error:

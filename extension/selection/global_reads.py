@@ -1,7 +1,8 @@
-"""Which global names the functions that a statement mentions may read: see `statements`."""
+"""Which global names of the notebook a statement may read, directly or through the functions that it mentions."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
@@ -10,45 +11,87 @@ from dynascope.cell.source import Namespace
 from dynascope.compiler.replay.reachable import names_used
 
 
-class Callees:
-    """Which global names of the notebook may be read by the functions that a statement mentions."""
+def names_read(statement: ast.stmt, skip: list[list[ast.stmt]]) -> set[str]:
+    """Global names that the statement reads or deletes, now or (in a lambda) later; `skip` are blocks of it to leave out."""
+    visitor = _Reads({id(s) for block in skip for s in block})
+    visitor.visit(statement)
+    return visitor.names
+
+
+class _Reads(ast.NodeVisitor):
+    """Collects the global names that are read.
+
+    The standard `symtable` could tell them, but takes text alone, and an AST transformer may have changed the tree.
+    """
+
+    def __init__(self, skip: set[int]) -> None:
+        self.skip = skip
+        self.names: set[str] = set()
+
+    def visit(self, node: ast.AST) -> None:
+        if id(node) not in self.skip:
+            super().visit(node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Store):
+            self.names.add(node.id)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.names.add(node.target.id)
+        self.generic_visit(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._visit_scope(node, {child.arg for child in ast.iter_child_nodes(node.args) if isinstance(child, ast.arg)})
+
+    def visit_comprehension_scope(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        """A comprehension; its first iterable is evaluated outside of its scope."""
+        self._visit_scope(node, {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)})
+        self.visit(node.generators[0].iter)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_comprehension_scope
+
+    def _visit_scope(self, node: ast.AST, local: set[str]) -> None:
+        """Visit the inside of an expression that has these local names."""
+        outer, self.names = self.names, set()
+        self.generic_visit(node)
+        self.names = outer | (self.names - local)
+
+
+class GlobalReads:
+    """Which global names are read by the functions that a name leads to."""
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
-        self._by_function: dict[str, set[str]] = {}
-        self._all: set[str] | None = None
+        self._of_all_functions: set[str] | None = None
 
-    def read(self, names: set[str]) -> set[str]:
-        """Every name that may be read where these names are used: the functions' own, and those of what they use."""
-        found: set[str] = set()
-        todo, done = list(names), set(names)
+    def through(self, names: set[str]) -> set[str]:
+        """Every name that may be read where these names are used, by the functions themselves and what they use."""
+        read: set[str] = set()
+        todo, seen = list(names), set(names)
         while todo:
-            for name in self._of(todo.pop()):
-                found.add(name)
-                if name not in done:
-                    done.add(name)
-                    todo.append(name)
-        return found
+            direct = self._directly_through(todo.pop())
+            read |= direct
+            todo += direct - seen
+            seen |= direct
+        return read
 
-    def _of(self, name: str) -> set[str]:
+    def _directly_through(self, name: str) -> set[str]:
         value = self.namespace.get(name)
         if isinstance(value, FunctionType):
             return names_used(value.__code__) if value.__globals__ is self.namespace else set()
         if _is_inert(value):
             return set()
-        if self._all is None:  # an object of the user's, or a container: it may lead to any of them
-            self._all = set()
-            for function in _functions(self.namespace):
-                self._all |= names_used(function.__code__)
-        return self._all
+        if self._of_all_functions is None:  # a container or an object of the user's may lead to any function
+            self._of_all_functions = set().union(*(names_used(f.__code__) for f in _functions(self.namespace)))
+        return self._of_all_functions
 
 
 def _is_inert(value: Any, depth: int = 0) -> bool:
-    """Whether nothing of the user's can run by using this value."""
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in value)
-    if isinstance(value, dict):
-        return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in value.values())
+    """Whether using this value can run none of the user's code."""
+    if isinstance(value, (list, tuple, set, frozenset, dict)):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in inner)
     kind = value if isinstance(value, type) else type(value)
     return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy")
 

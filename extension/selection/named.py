@@ -1,12 +1,12 @@
-"""Rule 1: `-f NAME` compiles exactly these callables, wherever the run calls them from uncompiled code.
+"""Named targets (`-f NAME`): exactly these callables are compiled, wherever the run calls them from uncompiled code.
 
-A function is reached through many names, containers, closures and bound methods.  All of them lead to one
-function object, so that is where the switch sits: for the duration its `__code__` is a *jump*, which calls the
-compiled entry point.  No name, attribute or container changes, nothing can leak, and putting the old code object
-back restores everything.  A module is switched as `nn.Module.compile` does it.
+A function is reached through many names, containers, closures and bound methods, but all of them lead to one function object.
+So for the duration of the run its `__code__` is a *jump*, which calls the compiled entry point.  No name, attribute or
+container changes, and putting the old code object back restores everything.  A module's call is set as `nn.Module.compile`
+sets it.
 
-Compiled code must see the plain program (the flag in force is inherited, guards hold, the user's own compiled
-functions stay cache hits): whenever torch enters compiled code the board is switched off, and on again behind it.
+Compiled code must see the plain program, so that the flag in force is inherited, guards hold and the user's own compiled
+functions stay cache hits: whenever torch enters compiled code all targets are switched off, and on again when it leaves.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
+from dynascope.cell.code_objects import map_constants
 from dynascope.cell.source import JUMP, Namespace
 from dynascope.compiler.torch_private import marks
 from dynascope.compiler.validate import did_you_mean
 
-_MARK = "\0dynascope.jump"
-_ABSENT = object()
+#: stands for the switch in the text of a jump, until the code object exists
+_PLACEHOLDER = "\0dynascope.jump"
+_ANY_RECEIVER = object()
 
 
 def resolve(name: str, namespace: Namespace) -> Any:
     """The object of a dotted name: in the user's namespace, else in a module that is already loaded.
 
-    Raises LookupError where there is none.
+    Raises LookupError if there is none.
     """
     root, *rest = name.split(".")
     if root in namespace:
@@ -51,100 +53,94 @@ def resolve(name: str, namespace: Namespace) -> Any:
 
 
 def check_target(name: str, value: Any) -> None:
-    """Raise UsageError, in one line, where `value` cannot be compiled."""
-    import torch
-
-    reason = None
-    if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
-        return
-    function = value.__func__ if isinstance(value, MethodType) else value
-    if marks.is_compiled(function):
-        return
-    if isinstance(function, FunctionType):
-        if marks.is_disabled(function):
-            reason = "it is kept out of the compiler by torch.compiler.disable"
-        elif inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            reason = "it is an async def"
-        elif inspect.isgeneratorfunction(function):
-            reason = "it is a generator"
-    elif isinstance(value, type):
-        reason = "it is a class, but no nn.Module"
-    elif callable(value):
-        reason = f"it is a {type(value).__name__}: only Python functions, methods and modules can be compiled"
-    else:
-        reason = f"it is a {type(value).__name__}, not a function, method or nn.Module"
+    """Raise UsageError, in one line, if `value` cannot be compiled."""
+    reason = _why_not_compilable(value)
     if reason is not None:
         raise UsageError(f"cannot compile {name}: {reason}")
 
 
-class Targets:
+def _why_not_compilable(value: Any) -> str | None:
+    import torch
+
+    if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
+        return None
+    function = value.__func__ if isinstance(value, MethodType) else value
+    if marks.is_compiled(function):
+        return None
+    if isinstance(function, FunctionType):
+        if marks.is_disabled(function):
+            return "it is kept out of the compiler by torch.compiler.disable"
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            return "it is an async def"
+        return "it is a generator" if inspect.isgeneratorfunction(function) else None
+    if isinstance(value, type):
+        return "it is a class, but no nn.Module"
+    if callable(value):
+        return f"it is a {type(value).__name__}: only Python functions, methods and modules can be compiled"
+    return f"it is a {type(value).__name__}, not a function, method or nn.Module"
+
+
+class NamedTargets:
     """The targets of one run; `restore` leaves every object as it was."""
 
-    def __init__(self, enter: Callable[[Any], Any], freshen: Callable[[Any], None]) -> None:
-        self._enter = enter
-        self._freshen = freshen
-        self._functions: dict[int, _Function] = {}
-        self._modules: dict[int, _Module] = {}
-        self._is_on = True
+    def __init__(self, make_entry: Callable[[Any], Any], retrace: Callable[[Any], None]) -> None:
+        """`make_entry` compiles a target; `retrace` makes the compiler forget what it knows of one."""
+        self._make_entry = make_entry
+        self._retrace = retrace
+        #: by the id of the function or module
+        self._switches: dict[int, _FunctionSwitch | _ModuleSwitch] = {}
         #: names whose target has been called
         self.called: list[str] = []
-        #: what each name led to, last
-        self.found: dict[str, Any] = {}
+        #: the latest object of each name
+        self.resolved: dict[str, Any] = {}
 
     def add(self, name: str, value: Any) -> None:
         """Compile `value` from now on wherever uncompiled code calls it; the same value twice is added once."""
-        if self.found.get(name, _ABSENT) is value:
+        if name in self.resolved and self.resolved[name] is value:
             return
-        self.found[name] = value
-        import torch
-
+        self.resolved[name] = value
         if isinstance(value, type):
             value = inspect.getattr_static(value, "forward")
         self.off()
         try:
-            if isinstance(value, torch.nn.Module):
-                if id(value) not in self._modules:
-                    self._freshen(value)
-                    self._modules[id(value)] = _Module(self, name, value, self._enter(value))
-            else:
-                function: Any = value.__func__ if isinstance(value, MethodType) else value
-                if id(function) not in self._functions:
-                    self._freshen(function)
-                    self._functions[id(function)] = _Function(self, function)
-                receiver = value.__self__ if isinstance(value, MethodType) else _ABSENT
-                self._functions[id(function)].receive(name, receiver, self._enter(value))
+            self._add(name, value)
         finally:
             self.on()
 
+    def _add(self, name: str, value: Any) -> None:
+        import torch
+
+        if isinstance(value, torch.nn.Module):
+            if id(value) not in self._switches:
+                self._retrace(value)
+                self._switches[id(value)] = _ModuleSwitch(self, name, value, self._make_entry(value))
+            return
+        function: Any = value.__func__ if isinstance(value, MethodType) else value
+        switch = self._switches.get(id(function))
+        if not isinstance(switch, _FunctionSwitch):
+            self._retrace(function)
+            switch = self._switches[id(function)] = _FunctionSwitch(self, function)
+        receiver = value.__self__ if isinstance(value, MethodType) else _ANY_RECEIVER
+        switch.entries.append((name, receiver, self._make_entry(value)))
+
     def entry(self, value: Any) -> Any:
-        """The compiled entry point of a target, for `--keep`; None where there is none."""
-        if id(value) in self._modules:
-            return self._modules[id(value)].entry
-        if id(value) in self._functions:
-            return next((entry for _, receiver, entry in self._functions[id(value)].entries if receiver is _ABSENT), None)
-        return None
+        """The compiled entry point of a target, for `--keep`; None if `value` is no target."""
+        return self._switches[id(value)].entry() if id(value) in self._switches else None
 
     def on(self) -> None:
-        """Calls from here on go to the compiled entry points."""
-        self._is_on = True
-        for function in self._functions.values():
-            function.on()
-        for module in self._modules.values():
-            module.on()
+        """From here on calls go to the compiled entry points."""
+        for switch in self._switches.values():
+            switch.on()
 
     def off(self) -> None:
-        """The plain program, as compiled code must see it."""
-        self._is_on = False
-        for function in self._functions.values():
-            function.off()
-        for module in self._modules.values():
-            module.off()
+        """From here on the program is the plain one, as compiled code must see it."""
+        for switch in self._switches.values():
+            switch.off()
 
     def restore(self) -> None:
-        """Switch off for good and let go of the user's objects."""
+        """Switch off for good and release the user's objects."""
         self.off()
-        self._functions.clear()
-        self._modules.clear()
+        self._switches.clear()
 
     def call(self, name: str, entry: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run one compiled entry point on the plain program."""
@@ -157,19 +153,16 @@ class Targets:
             self.on()
 
 
-class _Function:
-    """One function object with a jump under it."""
+class _FunctionSwitch:
+    """One function object whose code is a jump while the switch is on."""
 
-    def __init__(self, targets: Targets, function: FunctionType) -> None:
+    def __init__(self, targets: NamedTargets, function: FunctionType) -> None:
         self.targets = targets
         self.function = function
         self.code = function.__code__
         self.jump = _jump_code(self.code, self)
-        #: (name, the method's receiver, entry point); without a receiver it holds for all of them
+        #: (name, the method's receiver, entry point)
         self.entries: list[tuple[str, Any, Any]] = []
-
-    def receive(self, name: str, receiver: Any, entry: Any) -> None:
-        self.entries.append((name, receiver, entry))
 
     def on(self) -> None:
         self.function.__code__ = self.jump
@@ -177,11 +170,14 @@ class _Function:
     def off(self) -> None:
         self.function.__code__ = self.code
 
-    def __matmul__(self, packed: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
-        """What the jump does with the arguments of a call."""
-        args, kwargs = packed
+    def entry(self) -> Any:
+        return next((entry for _, receiver, entry in self.entries if receiver is _ANY_RECEIVER), None)
+
+    def __matmul__(self, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+        """Make the call whose arguments the jump passes on; an operator, so that the jump needs no name."""
+        args, kwargs = arguments
         for name, receiver, entry in self.entries:
-            if receiver is _ABSENT:
+            if receiver is _ANY_RECEIVER:
                 return self.targets.call(name, entry, args, kwargs)
             if args and args[0] is receiver:
                 return self.targets.call(name, entry, args[1:], kwargs)
@@ -191,37 +187,36 @@ class _Function:
         return plain(*args, **kwargs)
 
 
-class _Module:
-    """One module with a compiled call."""
+class _ModuleSwitch:
+    """One module with a compiled call while the switch is on."""
 
-    def __init__(self, targets: Targets, name: str, module: Any, entry: Any) -> None:
-        self.module = module
-        self.entry = entry
-        self.put = marks.compiled_call(module)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return targets.call(name, entry, args, kwargs)
-
-        self.call = call
+    def __init__(self, targets: NamedTargets, name: str, module: Any, entry: Any) -> None:
+        self.module = module  # kept alive: its id is the key
+        self._entry = entry
+        self._set_call = marks.compiled_call(module)
+        self._call = lambda *args, **kwargs: targets.call(name, entry, args, kwargs)
 
     def on(self) -> None:
-        self.put(self.call)
+        self._set_call(self._call)
 
     def off(self) -> None:
-        self.put(None)
+        self._set_call(None)
+
+    def entry(self) -> Any:
+        return self._entry
 
 
-def plain_in_compiled_code(targets: Targets) -> contextlib.AbstractContextManager[None]:
-    """Switch the targets off whenever torch enters compiled code, on again when it leaves.
+def plain_in_compiled_code(targets: NamedTargets) -> contextlib.AbstractContextManager[None]:
+    """Switch the targets off whenever torch enters compiled code, and on again when it leaves.
 
-    Where torch has no such point the jumps alone switch: then a function that the user compiled meets, while the
-    cell runs, the jump in place of the target that it calls.
+    A torch without a hook for this leaves them on: then a function that the user compiled meets the jump of a target that it
+    calls while the cell runs.
     """
     return marks.around_compiled_code(targets.off, targets.on)
 
 
-def _jump_code(code: CodeType, jump: _Function) -> CodeType:
-    """Code with the signature and the number of closure cells of `code` that hands its arguments to `jump`."""
+def _jump_code(code: CodeType, switch: _FunctionSwitch) -> CodeType:
+    """Code with the signature and the number of closure cells of `code` that passes its arguments to `switch`."""
     names = list(code.co_varnames)
     positional = names[: code.co_argcount]
     keywords = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -239,19 +234,17 @@ def _jump_code(code: CodeType, jump: _Function) -> CodeType:
     args = "".join([f"{n}, " for n in positional] + ([f"*{star}, "] if star else []))
     kwargs = ", ".join([f"{n!r}: {n}" for n in keywords] + ([f"**{stars}"] if stars else []))
     free = [f"_free{i}" for i in range(len(code.co_freevars))]
-    text = f"def make({', '.join(free)}):\n def jump({', '.join(signature)}): "
-    if free:
-        text += f"0 and ({', '.join(free)}); "
-    text += f"return {_MARK!r} @ (({args}), {{{kwargs}}})\n return jump\n"
-    made: Namespace = {}
-    exec(compile(text, __file__, "exec"), made)
-    template: FunctionType = made["make"](*free)
-    constants = tuple(jump if isinstance(c, str) and c == _MARK else c for c in template.__code__.co_consts)
-    # Its place is the user's, so that `inspect` finds the source; its name is not, for in torch's stacks of a compilation
-    # it stands between the function and its caller, where the report looks for a caller by name.
-    return template.__code__.replace(
-        co_consts=constants,
-        co_filename=code.co_filename,
-        co_firstlineno=code.co_firstlineno,
-        co_name=JUMP.format(code.co_name),
+    use_free = f"0 and ({', '.join(free)}); " if free else ""
+    text = (
+        f"def make({', '.join(free)}):\n"
+        f" def jump({', '.join(signature)}): {use_free}return {_PLACEHOLDER!r} @ (({args}), {{{kwargs}}})\n"
+        " return jump\n"
+    )
+    scope: Namespace = {}
+    exec(compile(text, __file__, "exec"), scope)
+    template: FunctionType = scope["make"](*free)
+    # The jump has the user's file and line, so that `inspect` finds the source, but a name of its own: in torch's stacks it
+    # stands between the function and its caller, where the report looks a caller up by name.
+    return map_constants(template.__code__, lambda c: switch if isinstance(c, str) and c == _PLACEHOLDER else c).replace(
+        co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_name=JUMP.format(code.co_name)
     )

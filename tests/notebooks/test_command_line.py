@@ -52,7 +52,7 @@ def test_update(make: Maker) -> None:
         (["report", ".", "-o", "x.pdf"], "dynascope: -o x.pdf: the name must end in one of .html .json .svg .dot .txt"),
         (
             ["run", "-o", "/dev/null/a.html", __file__],
-            "dynascope: -o /dev/null/a.html: /dev/null is no folder that can be written to",
+            "dynascope: -o /dev/null/a.html: /dev/null is not a writable folder",
         ),
     ],
 )

@@ -9,6 +9,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.source.code import first_line
 
 
 def twice(x: Any) -> Any:

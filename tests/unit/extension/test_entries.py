@@ -1,4 +1,4 @@
-"""Rule 2: what a cell defines is compiled where its own statements call it, and every name stays plain."""
+"""Entry points: what a cell defines is compiled where its own statements call it, and every name stays plain."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def fail(*arguments, **more):
 @pytest.fixture
 def faulty(monkeypatch):
     monkeypatch.delenv("DYNASCOPE_DRAWING_ERRORS")
-    monkeypatch.setattr(Display, "_bundle", fail)
+    monkeypatch.setattr(Display, "_mimebundle", fail)
 
 
 def test_the_cell_has_its_value(shell, faulty):
@@ -52,7 +52,7 @@ def test_a_page_that_cannot_be_made_whole_is_saved(shell, monkeypatch, tmp_path)
 
 
 def test_in_tests_the_fault_is_raised(shell, monkeypatch):
-    monkeypatch.setattr(Display, "_bundle", fail)
+    monkeypatch.setattr(Display, "_mimebundle", fail)
     shell.ns["x"] = torch.ones(3)
     assert isinstance(shell("%%compile --backend eager --view text", *F, "f(x)").error, KeyError)
 

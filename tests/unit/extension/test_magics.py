@@ -31,7 +31,7 @@ from dynascope.compiler.settings import Settings, option_flag
         ),
         ("--backend inductor --options max_autotune=often", "1", "Inductor's option max_autotune takes a bool, not 'often'"),
         ("--save report.pdf", "1", "--save report.pdf: the name must end in one of .html"),
-        ("--save /dev/null/a.html", "1", "--save /dev/null/a.html: /dev/null is no folder"),
+        ("--save /dev/null/a.html", "1", "--save /dev/null/a.html: /dev/null is not a writable folder"),
         ("-o class", "1", "--output class: not a name"),
         ("-o 3x", "1", "--output 3x: not a name"),
         ("--save 'a", "1", "cannot read the options"),

@@ -1,4 +1,4 @@
-"""Rule 3: the statements of a cell."""
+"""The statements of a cell, compiled as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule 1: `-f NAME`."""
+"""Named targets: `-f NAME`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,112 @@
+"""Questions about syntax trees: which statements, nodes and names belong to a level, and where a definition starts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+#: nodes with a scope of their own
+SCOPES = (*DEFINITIONS, ast.Lambda)
+
+Node = TypeVar("Node", bound=ast.AST)
+
+
+def block_fields(statement: ast.stmt) -> list[tuple[ast.AST, str]]:
+    """(node, field) of each list of statements inside a compound statement, in the order of the text.
+
+    A definition has none: its body is another scope.
+    """
+    if isinstance(statement, DEFINITIONS):
+        return []
+    fields: list[tuple[ast.AST, str]] = []
+    for field in ("body", "handlers", "cases", "orelse", "finalbody"):
+        value = getattr(statement, field, None)
+        if value and field in ("handlers", "cases"):
+            fields += [(part, "body") for part in value]
+        elif value:
+            fields.append((statement, field))
+    return fields
+
+
+def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The lists of statements inside a compound statement."""
+    return [getattr(node, field) for node, field in block_fields(statement)]
+
+
+def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of one level, including those inside `if`, `for`, `with`, `try` and `match`."""
+    for statement in body:
+        yield statement
+        for block in blocks(statement):
+            yield from own_statements(block)
+
+
+def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
+    """`root` and every node below it in the same scope: no function or class bodies, no variables of comprehensions."""
+    yield root
+    if isinstance(root, SCOPES):
+        return
+    children = [root.iter, *root.ifs] if isinstance(root, ast.comprehension) else ast.iter_child_nodes(root)
+    for child in children:
+        yield from own_nodes(child)
+
+
+def names_bound_by(node: ast.AST) -> list[str]:
+    """Names that this node itself binds or deletes (not the nodes inside it)."""
+    if isinstance(node, ast.Name):
+        return [] if isinstance(node.ctx, ast.Load) else [node.id]
+    if isinstance(node, DEFINITIONS):
+        return [node.name]
+    if isinstance(node, ast.alias):
+        return [] if node.name == "*" else [node.asname or node.name.split(".")[0]]
+    if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        return [node.name] if node.name else []
+    if isinstance(node, ast.MatchMapping):
+        return [node.rest] if node.rest else []
+    return []
+
+
+def bound_names(statements: Iterable[ast.stmt]) -> list[str]:
+    """Names that these statements bind or delete in their own scope, in order, each once."""
+    return list(dict.fromkeys(name for s in statements for node in own_nodes(s) for name in names_bound_by(node)))
+
+
+def dotted_name(node: ast.AST) -> str | None:
+    """`a.b.c` for a chain of attributes; None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+def is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the function's own body yields."""
+    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in node.body for n in own_nodes(s))
+
+
+def is_text(statement: ast.stmt) -> bool:
+    """Whether the statement is just a string, such as a docstring."""
+    return (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
+    )
+
+
+def located(node: Node, at: ast.stmt) -> Node:
+    """`node` placed at the start of `at`, with everything below it that has no location: generated code has no lines."""
+    for name, value in (("lineno", at.lineno), ("col_offset", at.col_offset)):
+        setattr(node, name, value)
+        setattr(node, f"end_{name}", value)
+    return ast.fix_missing_locations(node)
+
+
+def generated(text: str, at: ast.stmt) -> ast.stmt:
+    """The statement that `text` says, all of it located at the start of `at`."""
+    statement = ast.parse(text).body[0]
+    for node in ast.walk(statement):
+        if "lineno" in node._attributes:
+            located(node, at)
+    return statement

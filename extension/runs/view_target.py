@@ -1,0 +1,64 @@
+"""What a click in the view points at, as the TARGET of `--region`."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from dynascope.compiler.report import Report
+
+
+class _Place(NamedTuple):
+    """A line of a function that the report is about; `cell` is None in a library."""
+
+    file: str
+    line: int
+    function: str
+    cell: int | None
+
+
+def region_target(target: str, report: Report, file: str, namespace: dict[str, Any]) -> str:
+    """Lines of the cell in `file`, a name, or the dotted path of a library's function.
+
+    The view sends a line of a break (`12`, in this cell or an earlier one), a function of a library with a line of it
+    (`forward:12`), or a function's name.
+    """
+    breaks = [_Place(b.file, b.line, b.function, b.cell) for b in report.breaks]
+    places = breaks + [_Place(f.file, f.line, f.name, f.cell) for f in report.frames]
+    name, _, line = target.rpartition(":")
+    if target.isdigit():
+        at_line = [p for p in breaks if p.line == int(target) and p.cell is not None]
+        candidates = [] if any(p.file == file for p in at_line) else at_line
+    elif line.isdigit():
+        candidates = [p for p in places if (p.line, p.function, p.cell) == (int(line), name, None)]
+        target = name
+    else:
+        candidates = [p for p in places if p.function == target and p.file != file and target not in namespace]
+    return _dotted_path(candidates[0], namespace) if candidates else target
+
+
+def _dotted_path(place: _Place, namespace: dict[str, Any]) -> str:
+    """The path of the function at this place, in the notebook or in a loaded module; its bare name if it is in neither."""
+    modules = [(f"{name}.", module) for name, module in list(sys.modules.items())]
+    loaded = [(prefix, vars(module)) for prefix, module in modules if getattr(module, "__file__", None) == place.file]
+    for prefix, space in [("", namespace), *loaded]:
+        for path, function in _functions(space):
+            code = function.__code__
+            lines = [code.co_firstlineno, *(line for _, _, line in code.co_lines() if line)]
+            same = (code.co_filename, code.co_name) == (place.file, place.function)
+            if same and min(lines) <= place.line <= max(lines):
+                return prefix + path
+    return place.function
+
+
+def _functions(space: dict[str, Any]) -> Iterator[tuple[str, FunctionType]]:
+    """(path, function) of each function and method, under its decorators."""
+    for name, value in list(space.items()):
+        members = {f"{name}.{k}": v for k, v in vars(value).items()} if isinstance(value, type) else {name: value}
+        for path, member in members.items():
+            function = inspect.unwrap(member) if isinstance(member, FunctionType) else None
+            if isinstance(function, FunctionType):
+                yield path, function

@@ -1,0 +1,87 @@
+"""The helpers for syntax trees, code objects and patches."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+from dynascope.cell.ast_tools import bound_names, generated, is_generator, own_statements
+from dynascope.cell.code_objects import code_key, map_constants, nested_codes
+from dynascope.compiler.source.code import first_line
+from dynascope.regions.patching import Patch, patched
+
+
+def parse(text: str) -> list[ast.stmt]:
+    return ast.parse(textwrap.dedent(text)).body
+
+
+def test_names_that_statements_bind_in_their_own_scope() -> None:
+    statements = parse("""
+        import a.b, c as d
+        e = [f for f in (g := range(3))]
+        with open(h) as i: pass
+        def j(k): m = 1
+        for n in []: o.p = q = 1
+        try: pass
+        except E as r: pass
+        s = lambda t: (u := 1)
+        del v
+    """)
+    assert bound_names(statements) == ["a", "d", "e", "g", "i", "j", "n", "q", "r", "s", "v"]
+
+
+def test_statements_of_a_level_and_first_lines() -> None:
+    statements = parse("""
+        if x:
+            a = 1
+        else:
+            @one
+            @two
+            def f():
+                yield 1
+        try: b = 1
+        finally: c = 1
+    """)
+    own = list(own_statements(statements))
+    assert [type(s).__name__ for s in own] == ["If", "Assign", "FunctionDef", "Try", "Assign", "Assign"]
+    function = own[2]
+    assert isinstance(function, ast.FunctionDef)
+    assert (function.lineno, first_line(function)) == (7, 5)
+    assert is_generator(function)
+    module = compile(ast.Module(body=statements, type_ignores=[]), "<cell>", "exec")
+    assert ("f", 5) in [code_key(code) for code in nested_codes(module)]
+
+
+def test_generated_code_has_no_lines_of_its_own() -> None:
+    at = parse("\n\n  \nx = 1")[0]
+    places = {(n.lineno, n.end_lineno) for n in ast.walk(generated("if a:\n b = 1", at)) if isinstance(n, (ast.stmt, ast.expr))}
+    assert places == {(4, 4)}
+
+
+def test_constants_are_replaced_at_any_depth_and_unchanged_code_is_the_same_object() -> None:
+    code = compile("def f():\n return lambda: 'mark'", "<cell>", "exec")
+    assert map_constants(code, lambda constant: constant) is code
+    changed = map_constants(code, lambda constant: 5 if constant == "mark" else constant)
+    space: dict[str, object] = {}
+    exec(changed, space)
+    assert space["f"]()() == 5  # type: ignore[operator]
+
+
+def test_a_patch_restores_the_very_object_or_its_absence() -> None:
+    class Parent:
+        inherited = 1
+
+    class Owner(Parent):
+        own = object()
+
+    before = dict(vars(Owner))
+    names: dict[str, object] = {"a": 1}
+    with patched(Owner, own=2, inherited=3), patched(names, a=2, b=3):
+        assert (Owner.own, Owner.inherited, names) == (2, 3, {"a": 2, "b": 3})
+    assert dict(vars(Owner)) == before
+    assert names == {"a": 1}
+    patch = Patch(names, "a", 2)
+    patch.apply()
+    names["a"] = 7  # somebody else's
+    patch.restore()
+    assert names == {"a": 7}
