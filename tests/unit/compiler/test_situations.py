@@ -211,7 +211,7 @@ def test_an_error_of_the_users_own_is_told_and_propagates() -> None:
     assert recording.report.error.caught
 
 
-@pytest.mark.skipif(torch.__version__.startswith("2.9"), reason="2.9 names the caller's line only; docs/torch_versions.md")
+@pytest.mark.skipif(torch.__version__.startswith("2.9"), reason="2.9 names the caller's line only; see torch_versions.md")
 def test_a_break_in_a_generator_is_told_beside_what_it_led_to() -> None:
     def f(x: torch.Tensor) -> Any:
         def turns() -> Any:
@@ -278,7 +278,7 @@ def test_a_nested_graph_break_is_the_outermost_frames() -> None:
     assert [[h.frame for h in b.hits] for b in nested.breaks] == [["f0"]]
 
 
-@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="2.9 has none, 2.11 another; docs/torch_versions.md")
+@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="2.9 has none, 2.11 another; see torch_versions.md")
 def test_a_region_without_nested_graph_breaks() -> None:
     classic = explain(calls_not_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
     shown = {f.id: f for f in classic.frames if f.status != "ignored"}
