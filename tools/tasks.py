@@ -165,7 +165,9 @@ def test(work: Work, arguments: list[str]) -> int:
         print(f"no Chromium for the browser tests: {browser.cure()}", flush=True)
     work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
     pages = ["--dynascope", "examples"] if (ROOT / "examples").is_dir() else []
-    status = pytest(work, ["tests", *pages], arguments)
+    # the long ones first: then both processes end at about the same time
+    folders = ["tests/browser", *pages, "tests/property", "tests/notebooks", "tests/unit"]
+    status = pytest(work, folders, arguments)
     return status or (1 if failed else 0)
 
 
@@ -179,7 +181,7 @@ def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
     """pytest on two processes; with arguments of the user's (ARGS="-k name") just as given."""
     # two processes share the cores: one thread each, and no pool of compile workers besides
     work.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")
-    spread = [] if "-n" in " ".join(arguments) else ["-n", "2", "--dist", "loadgroup"]
+    spread = [] if "-n" in " ".join(arguments) else ["-n", "2", "--dist", "loadscope"]
     return work.py("-m", "pytest", "-q", *what, *spread, *arguments)
 
 
