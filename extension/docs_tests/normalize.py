@@ -19,9 +19,11 @@ from dynascope.docs_tests.pages import tags_of
 VIEW = "application/vnd.jupyter.widget-view+json"
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{8,16}\b")
 _SECONDS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µs|us)\b")
-_PACKAGE = re.compile(r"[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]")
-_STANDARD = re.compile(r"[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]")
-_KERNEL_FILE = re.compile(r"[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py")
+# A path is tried from its beginning only (or where a match before it ended): from each character of a base64 image, a
+# search takes seconds.
+_PACKAGE = re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=-packages[/\\]))[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]")
+_STANDARD = re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]")
+_KERNEL_FILE = re.compile(r"(?:(?<![^\s'\"(<>])|(?<=\d\.py))[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py")
 #: of `--profile`: figures from end to end, and notes that come and go with them
 _RUN_TIME = re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _PASSING = r"(?:the profiler slows|the (?:eager )?calls took very different)"
