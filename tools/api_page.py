@@ -41,7 +41,8 @@ def dataclasses_in(cls: type) -> list[type]:
     found = [cls]
     for one in found:
         for annotation in typing.get_type_hints(one).values():
-            found += [part for part in leaves(annotation) if dataclasses.is_dataclass(part) and part not in found]
+            parts = [leaf for leaf in leaves(annotation) if isinstance(leaf, type) and dataclasses.is_dataclass(leaf)]
+            found += [part for part in parts if part not in found]
     return found
 
 

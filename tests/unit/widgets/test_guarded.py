@@ -18,13 +18,15 @@ from dynascope.widgets.render.text import to_text
 HOSTILE = "<script>alert(1)</script>\x1b[31m\nsecond line"
 #: what fails, by the module that calls it
 FAULTS = (
-    "model.Places", "model.headline", "model.split_picture", "model.details", "model.fold_details", "model.lens",
-    "model.timeline", "model.break_rows", "model.first_id", "model._chips", "details.fx_body", "details.run_part",
-    "details.break_code",
-    "details.region_name", "details.ops_text", "details.value_text", "fxpicture.packed", "fxpicture.fx_folds", "split.packed",
-    "lens.bands", "static_output._table", "static_output.svg", "static_output.short_picture", "static_output.run_words",
-    "static_output.static_body", "html.static_body", "html.json", "picture.svg", "picture._digraph", "text.Places",
-    "text.headline", "text.sorted_breaks", "text.timeline", "text.advice", "text.run_words", "text.cause_of",
+    "model.build.Places", "model.build.headline", "model.build.split_picture", "model.build.details",
+    "model.build.fold_details", "model.build.lens", "model.build.timeline", "model.build.break_rows", "model.build.first_id",
+    "model.build._chips", "model.details.fx_body", "model.details.run_part", "model.details.break_code",
+    "model.details.region_name", "model.details.ops_text", "model.details.value_text", "drawing.fx_picture.packed",
+    "drawing.fx_picture.fx_folds", "drawing.split_graph.packed", "model.lens.bands", "render.static_output._table",
+    "render.static_output.svg", "render.static_output.short_picture", "render.static_output.run_words",
+    "render.static_output.static_body", "render.page.static_body", "render.page.json", "render.picture.svg",
+    "render.picture._digraph", "render.text.Places", "render.text.headline", "render.text.sorted_breaks",
+    "render.text.timeline", "render.text.advice", "render.text.run_words", "render.text.cause_of",
 )  # fmt: skip
 
 
@@ -62,7 +64,7 @@ def fail(*arguments: Any, **more: Any) -> Any:
 
 
 def break_it(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    monkeypatch.setattr(f"dynascope.widgets.{fault}", fail if fault != "html.json" else None)
+    monkeypatch.setattr(f"dynascope.widgets.{fault}", fail if fault != "render.page.json" else None)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -79,7 +81,7 @@ def test_the_rest_is_drawn_and_a_line_says_what_is_missing(
 @pytest.mark.parametrize("fault", FAULTS)
 def test_in_tests_the_fault_is_raised(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch, fault)
-    with pytest.raises(RuntimeError if fault != "html.json" else AttributeError):
+    with pytest.raises(RuntimeError if fault != "render.page.json" else AttributeError):
         all_forms()
 
 
@@ -130,6 +132,6 @@ def test_an_interrupt_is_not_held_back(monkeypatch: pytest.MonkeyPatch, as_users
     def interrupted(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dynascope.widgets.model.lens", interrupted)
+    monkeypatch.setattr("dynascope.widgets.model.build.lens", interrupted)
     with pytest.raises(KeyboardInterrupt):
         view_model(one_break())
