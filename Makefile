@@ -1,12 +1,13 @@
 # Each of these works alone, on a fresh machine with Python 3.10 or newer: they look at the machine first, then make .venv.
 #
 #   make demo                      run the tour in a real kernel; report and executed notebook in build/demo
+#   make check                     format, lint, types, layers, front end and fast tests: before a commit
 #   make test                      everything that CI runs
 #   make lab                       open the tour in JupyterLab
 #   make bench                     measure what recording costs
 #   make docs                      execute the tutorials and build an offline site in build/docs
 #   make test-torch TORCH=2.9.1    the tests that depend on torch, under another torch (its own environment, below build/)
-#   make pins                      write requirements/constraints.txt from what is in .venv
+#   make pins                      write binder/constraints.txt from what is in .venv
 #
 # PYTHON=python3.12 chooses the Python, ARGS="-k name" goes to pytest, TORCH_INDEX=URL is where torch comes from.
 
@@ -21,11 +22,11 @@ endif
 export TORCH
 TASK = @"$(PYTHON)" -m tools.tasks
 
-.PHONY: help demo test test-torch lab bench docs pins clean
+.PHONY: help demo check test test-torch lab bench docs pins clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
-demo test test-torch lab bench docs pins:
+demo check test test-torch lab bench docs pins:
 	$(TASK) $@ $(ARGS)
 
 clean:

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from notebook_making import Maker, make_notebook
@@ -15,6 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+#: one JupyterLab and one browser; one build
+TOGETHER = ("tests/browser/", "tests/unit/packaging/")
 UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 try:
@@ -77,6 +80,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("cuda"):
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadscope`: who shares a server, a build or a kernel runs in one process, in the order of the command line.
+
+    (xdist's own groups, `--dist loadgroup`, have no effect in pytest 9.2: they rename tests, which it does not see.)
+    """
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFixture(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            if file.startswith("tests/property/"):
+                return nodeid  # long tests that share nothing
+            return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+    config.option.loadscopereorder = False
+    return ByFixture(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -31,7 +31,7 @@ class Program:
     recompiles: int = 0
     #: type of the error that the compiler raised
     error: str | None = None
-    #: torch release -> how it differs there; docs/torch_versions.md has the list
+    #: torch release -> how it differs there; examples/reference/torch_versions.md has the list
     unlike: dict[str, str] = field(default_factory=dict)
 
     def text(self, decorator: str = "# compiled by the magic") -> str:

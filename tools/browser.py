@@ -2,16 +2,12 @@
 
 The machine's own comes first; then Playwright's; then one is installed: with apt as root, else
 Playwright's own.  Standard library only; parses on Python 3.8.
-
-    python3 -m tools.browser          # find, or install
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from tools.preflight import has_apt
@@ -85,14 +81,3 @@ def cure() -> str:
 def ensure(python: str, environ: dict[str, str]) -> str | None:
     """A browser's path, installing one where there is none."""
     return find(python, environ) or install(python, environ)
-
-
-def main() -> int:
-    """Print the path, or how to get one."""
-    path = ensure(sys.executable, dict(os.environ))
-    print(path if path else f"no Chromium: {cure()}")
-    return 0 if path else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""`make demo`: execute the tour in a real kernel, print what it found, and say where the files are.
+"""`make demo`: execute the tour in a real kernel, print its reports, and say where the files are.
 
 python -m tools.demo examples/tour.ipynb build/demo
 """
@@ -14,7 +14,39 @@ from pathlib import Path
 import nbformat
 
 from dynascope.compiler.report import Report
-from tools.kept import run_and_keep
+from dynascope.docs_tests.runner import Result, run_page
+
+#: runs unseen in the kernel: after each cell that made a new report, saves it
+BEFORE = """
+def _keep_reports(place):
+    import pathlib, sys
+    seen = []
+    def keep(result):
+        try:
+            report = sys.modules["dynascope"].last()
+        except LookupError:  # not loaded yet, or nothing compiled yet
+            return
+        if any(report is s for s in seen):
+            return
+        seen.append(report)
+        for suffix in (".html", ".txt", ".json"):
+            report.save(pathlib.Path(place) / f"{result.execution_count:02d}{suffix}")
+    get_ipython().events.register("post_run_cell", keep)
+_keep_reports(%r)
+del _keep_reports
+"""
+
+
+def run_and_keep(page: Path, folder: Path) -> tuple[Result, dict[int, Path]]:
+    """Execute a page without touching it, and save its reports as .html, .txt and .json.
+
+    Returns the result, and the path of each report without a suffix, by execution count.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    # the tests compare it with what is stored; another torch or backend may differ
+    result = run_page(page, compare_stored=False, before=BEFORE % str(folder.resolve()))
+    return result, {int(p.stem): p.with_suffix("") for p in sorted(folder.glob("*.html"))}
 
 
 def main(arguments: list[str]) -> int:
@@ -36,10 +68,10 @@ def main(arguments: list[str]) -> int:
     if result.notebook is not None:
         nbformat.write(result.notebook, executed)  # type: ignore[no-untyped-call, unused-ignore]
     if found:
-        telling = max(found, key=lambda count: len(found[count].frames))
-        page = shutil.copy2(reports[telling].with_suffix(".html"), out / "report.html")
-        text = reports[telling].with_suffix(".txt").read_text(encoding="utf-8").rstrip()
-        print(f"\nThe report of In [{telling}], as a terminal shows it:\n\n{text}\n")
+        largest = max(found, key=lambda count: len(found[count].frames))
+        page = shutil.copy2(reports[largest].with_suffix(".html"), out / "report.html")
+        text = reports[largest].with_suffix(".txt").read_text(encoding="utf-8").rstrip()
+        print(f"\nThe report of In [{largest}], as a terminal shows it:\n\n{text}\n")
         print(f"stand-alone report, clickable offline:  {page}")
         print(f"the others, one for each cell:          {out / 'reports'}")
     print(f"the executed notebook:                  {executed}")

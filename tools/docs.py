@@ -1,7 +1,7 @@
 """`make docs`: execute every tutorial, and write a small site that works offline.
 
 Each report's static picture is replaced by its stand-alone page in a frame: the same view as in the
-notebook, clickable, with nothing fetched from anywhere.
+notebook, clickable, with nothing fetched from anywhere.  The pages of `reference/` and the API page follow.
 
     python -m tools.docs examples build/docs
 """
@@ -12,7 +12,7 @@ import html
 import re
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
 from dynascope.docs_tests.pages import find
-from tools.kept import run_and_keep
+from tools import api_page
+from tools.demo import run_and_keep
 
 FIRST = "tour"
 #: the questions of newcomers are headings of this form; the site's first page lists them
@@ -40,6 +41,7 @@ body { margin: 0; color: var(--ink); background: var(--ground); font: 16px/1.6 s
   display: grid; grid-template-columns: 15rem minmax(0, 64rem); gap: 0 2.5rem; padding: 0 1.5rem; }
 nav { position: sticky; top: 0; align-self: start; padding: 2rem 0; font-size: 14px; }
 nav strong { font-size: 16px; }
+nav span { display: block; margin-top: 1rem; font-weight: 600; }
 nav a { display: block; padding: .2rem 0; color: var(--quiet); text-decoration: none; }
 nav a:hover, nav a[aria-current] { color: var(--ink); }
 nav a[aria-current] { font-weight: 600; }
@@ -67,7 +69,7 @@ dt { margin-top: 1rem; font-weight: 600; } dd { margin: 0; color: var(--quiet); 
 
 @dataclass
 class Entry:
-    """One tutorial of the site."""
+    """One page of the site."""
 
     stem: str
     title: str
@@ -75,6 +77,7 @@ class Entry:
     words: str
     questions: list[str]
     notebook: Any
+    is_reference: bool = False
 
 
 def page_html(title: str, body: str, entries: list[Entry], here: str) -> str:
@@ -83,7 +86,11 @@ def page_html(title: str, body: str, entries: list[Entry], here: str) -> str:
     dark = re.sub(r"^\.highlight \{.*\n", "", dark, flags=re.MULTILINE)
     light = HtmlFormatter(style="default").get_style_defs(".highlight")
     light = re.sub(r"^\.highlight \{.*\n", "", light, flags=re.MULTILINE)
-    links = "".join(_link(e.stem, e.title, e.stem == here) for e in entries)
+    links = "".join(
+        f"<span>{group}</span>"
+        + "".join(_link(e.stem, e.title, e.stem == here) for e in entries if e.is_reference == reference)
+        for group, reference in (("Tutorials", False), ("Reference", True))
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{html.escape(title)}</title><style>{CSS}{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}</style>"
@@ -139,11 +146,17 @@ def index_html(entries: list[Entry]) -> str:
         f'<li><a href="{e.stem}.html#{html.escape(q.replace(" ", "-"))}">{html.escape(q)}</a></li>'
         for e in entries for q in e.questions if e.stem != FIRST
     ]  # fmt: skip
-    pages = [f"<dt>{_link(e.stem, e.title, False)}</dt><dd>{html.escape(e.words)}</dd>" for e in entries]
+    tutorials, reference = (
+        "".join(
+            f"<dt>{_link(e.stem, e.title, False)}</dt><dd>{html.escape(e.words)}</dd>" for e in entries if e.is_reference == r
+        )
+        for r in (False, True)
+    )
     return (
         "<h1>dynascope</h1><p>See and steer what <code>torch.compile</code> does, inside the notebook. "
-        "These are the tutorials, as they ran here; every picture is alive: click it.</p>"
-        f"<h2>Questions</h2><ul>{''.join(asked)}</ul><h2>Tutorials</h2><dl>{''.join(pages)}</dl>"
+        "The tutorials are shown as they ran here. Every picture in them is live: click it.</p>"
+        f"<h2>Questions</h2><ul>{''.join(asked)}</ul><h2>Tutorials</h2><dl>{tutorials}</dl>"
+        f"<h2>Reference</h2><dl>{reference}</dl>"
     )
 
 
@@ -166,15 +179,30 @@ def main(arguments: list[str]) -> int:
             with_live_views(result.notebook, page.stem, reports)
             without_hidden(result.notebook)
             entries.append(entry_of(result.notebook, page.stem))
+    entries += reference(source / "reference")
     if (source / "images").is_dir():
         shutil.copytree(source / "images", out / "images")
     for entry in entries:
         body, _ = exporter.from_notebook_node(entry.notebook)
-        body = re.sub(r'href="([\w./-]+)\.(?:ipynb|md)(#[^"]*)?"', r'href="\1.html\2"', body)
+        body = flat_links(body)
         (out / f"{entry.stem}.html").write_text(page_html(entry.title, body, entries, entry.stem), encoding="utf-8")
     (out / "index.html").write_text(page_html("dynascope", index_html(entries), entries, ""), encoding="utf-8")
     print(f"\n{len(entries)} pages in {out}: open {out / 'index.html'}")
     return 1 if failed or not entries else 0
+
+
+def reference(folder: Path) -> list[Entry]:
+    """The API page, and the Markdown files of the folder."""
+    texts = {"api": api_page.page()}
+    texts.update({path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))})
+    cells = {stem: nbformat.v4.new_markdown_cell(text) for stem, text in texts.items()}  # type: ignore[no-untyped-call, unused-ignore]
+    entries = [entry_of(nbformat.v4.new_notebook(cells=[cell]), stem) for stem, cell in cells.items()]  # type: ignore[no-untyped-call, unused-ignore]
+    return [replace(entry, is_reference=True, questions=[]) for entry in entries]
+
+
+def flat_links(body: str) -> str:
+    """Links between notebooks and Markdown files lead to their pages, which are all in one folder."""
+    return re.sub(r'href="(?!\w+:)(?:[\w./-]+/)?([\w-]+)\.(?:ipynb|md)(#[^"]*)?"', r'href="\1.html\2"', body)
 
 
 if __name__ == "__main__":

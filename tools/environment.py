@@ -3,13 +3,10 @@
 The stamp is written last, so an interrupted installation is resumed by the next run, and it is keyed
 on everything that decides what gets installed, so a finished one is not repeated.
 Standard library only; parses on Python 3.8.
-
-    python3 -m tools.environment [--torch 2.13.0] [--venv .venv]
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import shutil
@@ -19,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TORCH = "2.13.0"
-CONSTRAINTS = "requirements/constraints.txt"
+CONSTRAINTS = "binder/constraints.txt"
 STAMP = "dynascope-installed"
 
 #: what would let another installation's packages, kernels or settings into ours
@@ -149,17 +146,3 @@ def run(command: list[str], root: Path, environ: dict[str, str]) -> None:
 def say(text: str) -> None:
     """A line of progress."""
     print("setup: " + text, flush=True)
-
-
-def main(arguments: list[str]) -> int:
-    """Make the environment ready, from the command line."""
-    parser = argparse.ArgumentParser(description="Make .venv with pinned versions.")
-    parser.add_argument("--torch", default=TORCH)
-    parser.add_argument("--venv", default=str(ROOT / ".venv"))
-    chosen = parser.parse_args(arguments)
-    ensure(Path(chosen.venv).resolve(), chosen.torch)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -2,8 +2,6 @@
 
 Runs under the machine's own Python, whatever it is, so this file needs the standard library only and
 parses on Python 3.8.  `check(task)` returns Findings and changes nothing.
-
-    python3 -m tools.preflight [demo|test|lab|bench|docs]
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: free space for a CPU torch and all tools; a CUDA torch needs about 6 GB more
 GIGABYTES = 4.0
 #: without a C++ compiler these still work, with a backend that generates no code
-WITHOUT_COMPILER = ("demo", "lab", "docs")
+WITHOUT_COMPILER = ("check", "demo", "lab", "docs")
 
 
 class Finding:
@@ -146,20 +144,6 @@ def check(task: str, root: Path = ROOT, installed: bool = False) -> list[Finding
     if not installed:
         findings += [venv_finding(sys.executable), disk_finding(root)]
     findings.append(compiler_finding(fatal=task not in WITHOUT_COMPILER))
-    if task == "test":
+    if task in ("check", "test"):
         findings.append(node_finding(under_ci()))
     return [f for f in findings if f is not None]
-
-
-def main(arguments: list[str]) -> int:
-    """Print every finding; 1 where one of them is fatal."""
-    findings = check(arguments[0] if arguments else "test")
-    for finding in findings:
-        print(finding, flush=True)
-    if not findings:
-        print("preflight: everything is here", flush=True)
-    return 1 if any(f.fatal for f in findings) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

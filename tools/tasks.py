@@ -2,7 +2,7 @@
 
 Standard library only; parses on Python 3.8, so that a Python that is too old is told so in words.
 
-    python3 -m tools.tasks demo|test|test-torch|lab|bench|docs|pins [arguments]
+    python3 -m tools.tasks demo|check|test|test-torch|lab|bench|docs|pins [arguments]
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TORCH = os.environ.get("TORCH") or environment.TORCH
 TOUR = "examples/tour.ipynb"
+#: the tests of `make check`
+FAST = "not slow and not packaging"
 
 
 class Work:
@@ -120,7 +122,7 @@ def bench(work: Work, arguments: list[str]) -> int:
 
 def pins(work: Work, arguments: list[str]) -> int:
     """Write the constraints file."""
-    return work.py("-m", "tools.pins")
+    return work.py("-m", "tools.generated", "pins")
 
 
 def checks(work: Work) -> list[str]:
@@ -129,6 +131,7 @@ def checks(work: Work) -> list[str]:
         ("ruff check", [work.python, "-m", "ruff", "check", "--quiet", "."]),
         ("ruff format", [work.python, "-m", "ruff", "format", "--quiet", "--diff", "."]),
         ("mypy", [work.python, "-m", "tools.typecheck"]),
+        ("import-linter", [work.python, "-m", "tools.typecheck", "layers"]),
     ]
     return run_checks(work, commands) + frontend_checks(work)
 
@@ -161,6 +164,14 @@ def run_checks(work: Work, commands: list[tuple[str, list[str]]]) -> list[str]:
     return failed
 
 
+def check(work: Work, arguments: list[str]) -> int:
+    """Every check, and the unit tests that need no kernel, no generated code and no build: what to run before a commit."""
+    failed = checks(work)
+    work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
+    status = pytest(work, ["tests/unit"], ["-m", FAST, *arguments])
+    return status or (1 if failed else 0)
+
+
 def test(work: Work, arguments: list[str]) -> int:
     """Everything that CI runs.  pytest goes last, whatever the checks say: its summary is the last line."""
     failed = checks(work)
@@ -171,7 +182,9 @@ def test(work: Work, arguments: list[str]) -> int:
         print(f"no Chromium for the browser tests: {browser.cure()}", flush=True)
     work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
     pages = ["--dynascope", "examples"] if (ROOT / "examples").is_dir() else []
-    status = pytest(work, ["tests", *pages], arguments)
+    # the long ones first: then both processes end at about the same time
+    folders = ["tests/browser", *pages, "tests/property", "tests/notebooks", "tests/unit"]
+    status = pytest(work, folders, arguments)
     return status or (1 if failed else 0)
 
 
@@ -185,11 +198,14 @@ def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
     """pytest on two processes; with arguments of the user's (ARGS="-k name") just as given."""
     # two processes share the cores: one thread each, and no pool of compile workers besides
     work.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")
-    spread = [] if "-n" in " ".join(arguments) else ["-n", "2", "--dist", "loadgroup"]
+    spread = [] if "-n" in " ".join(arguments) else ["-n", "2", "--dist", "loadscope"]
     return work.py("-m", "pytest", "-q", *what, *spread, *arguments)
 
 
-TASKS = {"demo": demo, "test": test, "test-torch": test_torch, "lab": lab, "bench": bench, "docs": docs, "pins": pins}
+TASKS = {
+    "demo": demo, "check": check, "test": test, "test-torch": test_torch, "lab": lab, "bench": bench, "docs": docs,
+    "pins": pins,
+}  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:

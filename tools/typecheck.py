@@ -1,9 +1,10 @@
-"""Run mypy on `dynascope` as users get it: one package, put together from its three folders.
+"""Run mypy, or import-linter, on `dynascope` as users get it: one package, assembled from its three folders.
 
-mypy follows neither the package-dir mapping nor an editable installation, so the folders are copied to
-build/typecheck/dynascope (as pyproject.toml maps them) and its messages are turned back to the real paths.
+Neither follows the package-dir mapping or an editable installation, so the folders are copied to
+build/typecheck/dynascope (as pyproject.toml maps them), and mypy's messages get the real paths back.
 
-    python -m tools.typecheck
+    python -m tools.typecheck           # types
+    python -m tools.typecheck layers    # who may import whom: [tool.importlinter] in pyproject.toml
 """
 
 from __future__ import annotations
@@ -42,10 +43,9 @@ def assemble(root: Path, target: Path) -> dict[str, str]:
     return real
 
 
-def main() -> int:
-    """mypy's exit status."""
-    real = assemble(ROOT, COPY)
-    up = os.path.relpath(ROOT, COPY) + os.sep  # the tools are checked where they lie
+def types(real: dict[str, str]) -> int:
+    """mypy's exit status; its messages name the files where they are edited."""
+    up = os.path.relpath(ROOT, COPY) + os.sep  # the tools are checked where they are
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--config-file", str(ROOT / "pyproject.toml")]
     environ = {
         **os.environ,
@@ -66,5 +66,22 @@ def main() -> int:
     return done.returncode
 
 
+def layers() -> int:
+    """import-linter's exit status; its report is printed where a contract is broken."""
+    # its command finds the package in the working directory
+    code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    options = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", "--no-logo"]
+    done = subprocess.run([sys.executable, "-c", code, *options], cwd=str(COPY), capture_output=True, text=True)
+    if done.returncode:
+        sys.stderr.write(done.stdout + done.stderr)
+    return done.returncode
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status of the check that was asked for."""
+    real = assemble(ROOT, COPY)
+    return layers() if "layers" in arguments else types(real)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -53,7 +53,7 @@ class Report(ReportData):
     # -- saving and loading ---------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready data (schema 2, described by docs/report.schema.json).
+        """The report as JSON-ready data (schema 2, described by examples/reference/report.schema.json).
 
         Example:
             data = report.to_dict()

@@ -19,9 +19,11 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 #: in any text: what to replace, and by what
 _OF_THE_MACHINE = [
     (re.compile(r"\b0x[0-9a-fA-F]{8,16}\b"), "0x…"),
-    (re.compile(r"[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py"), "<cell>"),
-    (re.compile(r"[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]"), ""),
-    (re.compile(r"[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
+    # A path is tried from its beginning only, or where a match before it ended: a search from each character of a base64 image
+    # takes seconds.
+    (re.compile(r"(?:(?<![^\s'\"(<>])|(?<=\d\.py))[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py"), "<cell>"),
+    (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=-packages[/\\]))[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]"), ""),
+    (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
 ]
 _UNSTABLE = r"(?:the profiler slows|the (?:eager )?calls took very different)"
 #: in our own texts: what `--profile` measures, notes that come and go with it, and times, whose unit changes with them

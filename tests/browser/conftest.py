@@ -25,12 +25,8 @@ OpenLab = Callable[..., LabPage]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """One process runs them all (`--dist loadgroup`), so that they share the server.
-
-    With pytest 9.2 and xdist 3.8 groups have no effect: each process starts a server of its own, which works, too.
-    """
+    """One process runs them all (`tests/conftest.py` sees to it), so that they share the server."""
     item.add_marker("browser")
-    item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(scope="package")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cell_maker import SETUP, CellMaker
+from example_counts import examples
 from notebook import Notebook
 
 
@@ -28,7 +29,7 @@ def notebook() -> Notebook:
 
 @example(seed=1335)  # deletes, in a loop, a name that is not bound
 @example(seed=61)  # a name read in a loop before it is bound
-@settings(max_examples=80, phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None, print_blob=True)
+@settings(max_examples=examples(50), phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None, print_blob=True)
 @given(seed=st.integers(0, 2**30))
 def test_a_cell_leaves_what_it_leaves_without_the_magic(notebook: Notebook, seed: int) -> None:
     cell = CellMaker(seed).cell()

@@ -20,6 +20,7 @@ import pytest
 import torch
 from clicks import Clicks, clicks
 from control_programs import LIBRARY, Expected, Program, controlled
+from example_counts import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
@@ -30,7 +31,7 @@ from dynascope.compiler.driver import latest
 
 #: a program compiles up to some dozen frames
 FEW = settings(
-    max_examples=30, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck),
+    max_examples=examples(15), deadline=None, print_blob=True, suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
@@ -22,7 +23,7 @@ from made_programs import Function, Model, Statement, programs, text
 import dynascope
 from dynascope.compiler.torch_private.region_flag import flag_kept
 
-EXAMPLES = 150
+EXAMPLES = examples(75)
 
 
 @pytest.fixture(scope="module")

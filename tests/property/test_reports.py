@@ -12,14 +12,15 @@ import types
 from typing import Any
 
 import torch
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_programs import Function, Model, Statement, programs, text
 
 from dynascope.compiler.driver.explain import explain
 
-EXAMPLES = 500
-#: what torch 2.9 does not tell: docs/torch_versions.md
+EXAMPLES = examples(200)
+#: what torch 2.9 does not tell: examples/reference/torch_versions.md
 EARLY = torch.__version__.startswith("2.9")
 
 

@@ -63,7 +63,7 @@ NESTED = {
 }
 
 
-#: torch release -> programs that its nested graph breaks, then new, run otherwise; docs/torch_versions.md
+#: torch release -> programs that its nested graph breaks, then new, run otherwise; examples/reference/torch_versions.md
 EARLY = {
     "2.9": ("regions_nest", "an_inner_fullgraph_refuses", "a_callee_that_is_skipped"),
     "2.11": ("an_inner_fullgraph_refuses",),

@@ -9,7 +9,6 @@ import torch
 
 import dynascope
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.source.code import first_line
 
 
 def twice(x: Any) -> Any:

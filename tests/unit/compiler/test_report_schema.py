@@ -31,7 +31,7 @@ from dynascope.widgets.labels.sentences import (
 from dynascope.widgets.labels.words import Places
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.text import to_text
-from tools import report_schema
+from tools import generated
 
 SAVED = sorted((Path(__file__).parent / "saved_reports").glob("*.json"))
 TRACES = sorted((Path(__file__).parent / "profiler_traces").glob("*.json"))
@@ -41,7 +41,7 @@ OLD = [*SAVED, *(path for path in TRACES if json.loads(path.read_text(encoding="
 @pytest.fixture(scope="module")
 def schema() -> jsonschema.Draft202012Validator:
     """The committed JSON Schema."""
-    found = json.loads(report_schema.TARGET.read_text(encoding="utf-8"))
+    found = json.loads(generated.SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(found)
     return jsonschema.Draft202012Validator(found)
 
@@ -54,9 +54,7 @@ def old(path: Path) -> dict[str, Any]:
 
 
 def test_the_schema_of_the_docs_is_current() -> None:
-    assert report_schema.TARGET.read_text(encoding="utf-8") == report_schema.text(), (
-        "run: python -m tools.report_schema --write"
-    )
+    assert generated.SCHEMA.read_text(encoding="utf-8") == generated.json_schema_text(), "run: python -m tools.generated schema"
 
 
 def everything(x: Any) -> Any:

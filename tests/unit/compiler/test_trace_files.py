@@ -101,7 +101,7 @@ def callers(report: Report) -> list[Any]:
 
 @pytest.mark.skipif(
     torch.__version__.startswith(("2.9", "2.11")),
-    reason="files of torch 2.9 and 2.11 have no columns, so two breaks on one line are one; docs/torch_versions.md",
+    reason="files of torch 2.9 and 2.11 have no columns, so two breaks on one line are one; see torch_versions.md",
 )
 def test_live_and_file_agree(traced: tuple[Report, Path]) -> None:
     live, trace = traced

@@ -72,10 +72,11 @@ def test_third_party_code_by_patching(shell: Any, tmp_path: Any, monkeypatch: An
 )
 def test_bad_targets_are_one_line_before_anything_runs(shell: Any, regions: list[str], words: str) -> None:
     shell("ran = []")
-    done = shell("%%compile " + " ".join(f"--region '{r}'" for r in regions), *CELL, "ran.append(1)"[:0] or "fn(x)")
+    done = shell("%%compile " + " ".join(f"--region '{r}'" for r in regions), *CELL, "fn(ran.append(1) or x)")
     assert type(done.error).__name__ == "UsageError"
     assert words in str(done.error)
     assert "\n" not in str(done.error)
+    assert shell.ns["ran"] == []
     assert "inner" not in shell.ns
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tools import browser, environment, pins, preflight, tasks
+from tools import browser, environment, generated, preflight, tasks
 
 BEFORE_THE_ENVIRONMENT = ("preflight", "environment", "browser", "frontend", "tasks")
 
@@ -111,7 +111,7 @@ def test_nothing_of_other_installations_leaks_in(tmp_path: Path) -> None:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[str]]:
     """A project whose installation steps are recorded, not run (the environment itself is real)."""
-    (tmp_path / "requirements").mkdir()
+    (tmp_path / "binder").mkdir()
     (tmp_path / environment.CONSTRAINTS).write_text("a==1\n")
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     done: list[str] = []
@@ -198,8 +198,12 @@ def test_every_dependency_is_pinned_and_nothing_of_one_machine_is_in_the_pins(ro
     assert [n for n in lines if not shape.fullmatch(n)] == []
     pinned = {n.partition("==")[0] for n in lines}
     text = (root / "pyproject.toml").read_text()
-    asked = {pins.canonical(n) for n in re.findall(r'"([A-Za-z][\w.-]*)\s*(?:>=[\d.]+)?",?', text.partition("dependencies")[2])}
-    needed = asked & {pins.canonical(n) for n in ("ipython", "ipywidgets", "anywidget", "pytest", "ruff", "mypy", "jupyterlab")}
+    asked = {
+        generated.canonical(n) for n in re.findall(r'"([A-Za-z][\w.-]*)\s*(?:>=[\d.]+)?",?', text.partition("dependencies")[2])
+    }
+    needed = asked & {
+        generated.canonical(n) for n in ("ipython", "ipywidgets", "anywidget", "pytest", "ruff", "mypy", "jupyterlab")
+    }
     assert len(needed) == 7
     assert needed <= pinned
     assert "torch" not in pinned

@@ -1,7 +1,7 @@
 """The package list, the folders and the wheel agree, and a clean installation works.
 
 A subpackage that is missing from the list in pyproject.toml is dropped from the wheel without a word:
-the first test compares the two, and prints the mend.
+the first test compares the two, and prints the fix.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# one process builds, for all of them (two that do, where xdist's groups have no effect, are only slower)
-pytestmark = pytest.mark.xdist_group("packaging")
-
 TOP = {"dynascope": "extension", "dynascope.compiler": "compiler", "dynascope.widgets": "widgets"}
 
 
@@ -43,8 +40,8 @@ def packages(root: Path) -> dict[str, str]:
 def test_the_package_list_is_complete(root: Path) -> None:
     setuptools = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
     names = list(packages(root))
-    mend = f"pyproject.toml, [tool.setuptools]:\n\npackages = {json.dumps(names)}\n"
-    assert sorted(setuptools["packages"]) == sorted(names), f"the list and the folders differ; write\n\n{mend}"
+    fix = f"pyproject.toml, [tool.setuptools]:\n\npackages = {json.dumps(names)}\n"
+    assert sorted(setuptools["packages"]) == sorted(names), f"the list and the folders differ; write\n\n{fix}"
     assert setuptools["package-dir"] == TOP
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.options_table import with_table
+from tools.generated import with_table
 
-MEND = "python -m tools.options_table --write"
+FIX = "python -m tools.generated options"
 
 
 def test_options_are_those_of_settings(root: Path) -> None:
     readme = (root / "README.md").read_text(encoding="utf-8")
-    assert with_table(readme) == readme, f"the table of options has drifted; mend it: {MEND}"
+    assert with_table(readme) == readme, f"the table of options is out of date; fix it with: {FIX}"
 
 
 def test_it_links_every_tutorial(root: Path) -> None:

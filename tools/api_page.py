@@ -1,0 +1,93 @@
+"""The API page of `make docs`, as Markdown: signatures, docstrings and the `#:` comments of fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import typing
+from typing import Any
+
+import dynascope
+from dynascope.compiler.report import Report
+
+_SECTION = re.compile(r"^(Args|Returns|Raises|Yields):\n((?:    .*\n|\n)+)", re.MULTILINE)
+_ENTRY = re.compile(r"^(\*{0,2}[\w.]+): ", re.MULTILINE)
+_FIELD = re.compile(r"((?:^    #:.*\n)*)^    (\w+): (.*)", re.MULTILINE)
+
+
+def page() -> str:
+    """The whole page."""
+    functions = [getattr(dynascope, name) for name in dynascope.__all__ if not name.startswith("_")]
+    report, *parts = dataclasses_in(Report)
+    return "\n".join(
+        [
+            "# Python API\n\nEverything that `import dynascope` offers, and the Report with its parts.\n",
+            *(function_text(f, f"dynascope.{f.__name__}") for f in functions),
+            class_text(report, "## The Report"),
+            *(function_text(m, f"report.{n}", "###") for n, m in vars(Report).items() if is_public(n, m)),
+            *(class_text(part, "###") for part in parts),
+        ]
+    )
+
+
+def is_public(name: str, member: Any) -> bool:
+    """Whether a member of a class is a method to document."""
+    return not name.startswith("_") and callable(getattr(member, "__func__", member))
+
+
+def dataclasses_in(cls: type) -> list[type]:
+    """A dataclass and the dataclasses of its fields, each once, outermost first."""
+    found = [cls]
+    for one in found:
+        for annotation in typing.get_type_hints(one).values():
+            parts = [leaf for leaf in leaves(annotation) if isinstance(leaf, type) and dataclasses.is_dataclass(leaf)]
+            found += [part for part in parts if part not in found]
+    return found
+
+
+def leaves(annotation: Any) -> list[Any]:
+    """The types that an annotation is built from."""
+    inner = typing.get_args(annotation)
+    return [leaf for part in inner for leaf in leaves(part)] if inner else [annotation]
+
+
+def function_text(function: Any, name: str, level: str = "##") -> str:
+    """Heading, signature and docstring."""
+    function = getattr(function, "__func__", function)
+    signature = inspect.signature(function)
+    given = [p.replace(annotation=Unquoted(p.annotation)) for n, p in signature.parameters.items() if n not in ("self", "cls")]
+    shown = signature.replace(parameters=given, return_annotation=Unquoted(signature.return_annotation))
+    return f"{level} {name.rpartition('.')[2]}\n\n```python\n{name}{shown}\n```\n\n{docstring(function)}\n"
+
+
+class Unquoted(str):
+    """An annotation that a signature shows as it was written, without quotes."""
+
+    __repr__ = str.__str__
+
+
+def class_text(cls: type, level: str) -> str:
+    """Heading, docstring, and a table of the fields with their comments."""
+    heading = level if " " in level else f"{level} {cls.__name__}"
+    rows = []
+    for base in reversed(cls.__mro__):
+        if dataclasses.is_dataclass(base):
+            for comment, name, rest in _FIELD.findall(inspect.getsource(base)):
+                kind = rest.partition(" = ")[0].replace("|", "\\|")
+                words = " ".join(comment.replace("#:", "").split()).replace("|", "\\|")
+                rows += [f"| `{name}` | `{kind}` | {words} |"] if name in cls.__dataclass_fields__ else []  # type: ignore[attr-defined]
+    table = "\n".join(["| field | type | |", "| --- | --- | --- |", *rows])
+    return f"{heading}\n\n{docstring(cls)}\n\n{table}\n"
+
+
+def docstring(thing: Any) -> str:
+    """A docstring as Markdown: its sections are lists, its indented examples code."""
+    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
+
+    def section(found: re.Match[str]) -> str:
+        body = inspect.cleandoc(found.group(2))
+        entries = _ENTRY.sub(r"- `\1`: ", body) if found.group(1) in ("Args", "Raises") else body
+        return f"**{found.group(1)}**\n\n{entries}\n\n"
+
+    return _SECTION.sub(section, text).strip()

@@ -1,0 +1,119 @@
+"""Write the files that are generated and committed.
+
+python -m tools.generated options   the README's table of options
+python -m tools.generated schema    the JSON Schema of a saved report
+python -m tools.generated pins      what `make` installs (`make pins`)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler.report import Report
+from dynascope.compiler.report.serialization import json_schema
+from dynascope.compiler.settings import CHOICE, PAIRS, REPEAT, SWITCH, Settings, option_flag
+from tools.environment import CONSTRAINTS, ROOT
+
+SCHEMA = ROOT / "examples" / "reference" / "report.schema.json"
+BEGIN, END = "<!-- options: python -m tools.generated options -->", "<!-- end of options -->"
+GROUPS = {"compile": "What the compiler is told", "run": "How the cell runs", "view": "What is shown and kept"}
+OLD_PYTHON = ' ; python_version < "3.11"'
+NEW_PYTHON = ' ; python_version >= "3.11"'
+NOT_PINNED = {"dynascope", "pip", "torch"}
+PINS_HEADER = """\
+# What `make` installs: the versions that the whole test suite passed with.  torch itself is chosen by `make TORCH=...`.
+# To renew: upgrade in .venv, run `make test`, then `make pins`.
+"""
+
+
+def with_table(readme: str) -> str:
+    """The README with the table of options as `Settings` declares them."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"README.md lacks the lines {BEGIN} and {END}")
+    parts = []
+    for group, title in GROUPS.items():
+        rows = [
+            f"| {_flag(f)} | {_default(f)} | {_help(f)} |" for f in dataclasses.fields(Settings) if f.metadata["group"] == group
+        ]
+        parts += [f"**{title}**", "", "| option | default | |", "| --- | --- | --- |", *rows, ""]
+    return f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}"
+
+
+def _flag(f: dataclasses.Field[Any]) -> str:
+    meta, flag = f.metadata, option_flag(f)
+    if meta["kind"] == SWITCH:
+        return f"`--[no-]{flag[2:]}`"
+    short = f"`-{meta['short']}`, " if meta["short"] else ""
+    # a long list of choices would break the line
+    value = "MODE" if f.name == "mode" else "{" + ",".join(meta["choices"]) + "}" if meta["kind"] == CHOICE else meta["metavar"]
+    value = f"[{value}]" if meta.get("bare") is not None else value
+    return f"{short}`{flag} {value}`".replace("|", "\\|")
+
+
+def _default(f: dataclasses.Field[Any]) -> str:
+    if f.metadata["kind"] in (REPEAT, PAIRS) or f.default is None:
+        return ""
+    if f.metadata["kind"] == SWITCH:
+        return "on" if f.default else "off"
+    return f"`{f.default}`"
+
+
+def _help(f: dataclasses.Field[Any]) -> str:
+    text = f.metadata["help"]
+    if f.name == "mode":
+        text += " " + ", ".join(f"`{c}`" for c in f.metadata["choices"]) + "."
+    if f.name == "backend":
+        text += " The variable DYNASCOPE_BACKEND sets another default."
+    return str(re.sub(r"(?<![`\w])(--[a-z][\w-]*)", r"`\1`", text).replace("|", "\\|"))
+
+
+def json_schema_text(present: str = "") -> str:
+    """The JSON Schema of a saved report, from the dataclasses of `dynascope.compiler.report`."""
+    return json.dumps(json_schema(Report), indent=1) + "\n"
+
+
+def canonical(name: str) -> str:
+    """A distribution's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def with_pins(present: str) -> str:
+    """The constraints for what is installed here.
+
+    A version that Python 3.10 cannot have gets a marker.  Lines for Python 3.10 alone (written by hand, from a
+    resolution under 3.10) stay.  torch is left out: `make` chooses its version.
+    """
+    pins = [line for line in present.splitlines() if line.endswith(OLD_PYTHON)]
+    for found in metadata.distributions():
+        name = canonical(found.metadata["Name"])
+        needs = str(found.metadata.json.get("requires_python") or "")
+        marker = NEW_PYTHON if re.search(r">=?\s*3\.1[1-9]", needs) else ""
+        if name not in NOT_PINNED:
+            pins.append(f"{name}=={found.version.partition('+')[0]}{marker}")
+    return PINS_HEADER + "\n".join(sorted(set(pins))) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite the file in place."""
+    files: dict[str, tuple[Path, Callable[[str], str]]] = {
+        "options": (ROOT / "README.md", with_table),
+        "schema": (SCHEMA, json_schema_text),
+        "pins": (ROOT / CONSTRAINTS, with_pins),
+    }
+    path, renew = files[arguments[0]]
+    path.write_text(renew(path.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
