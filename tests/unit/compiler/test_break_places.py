@@ -1,0 +1,217 @@
+"""Where a break stands: line, column, callers, blocks, generators, hooks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.utils.checkpoint
+
+from dynascope.compiler.assembly.breaks import BreakTable
+from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.events.schema import Code, GraphEnd, Location
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.report import Frame, Report
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+def seen(call: Callable[[], Any]) -> Report:
+    with observe() as recording:
+        call()
+    return recording.report
+
+
+def breaking(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def calls_nested(x: torch.Tensor) -> torch.Tensor:
+    return breaking(x.sin()).cos()
+
+
+def calls_not_nested(x: torch.Tensor) -> torch.Tensor:
+    return torch._dynamo.disable_nested_graph_breaks(calls_nested)(x.tan()).tan()
+
+
+class Counter:
+    """A method that breaks, and a closure around a tensor."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def step(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        print(end="")
+        return x + self.calls
+
+
+@torch.compiler.disable
+def opaque(x: torch.Tensor, y: Any = 0) -> torch.Tensor:
+    return x + y
+
+
+EDITED = """
+import torch
+
+@torch.compile(backend="eager")
+def f(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+"""
+
+
+def test_a_disabled_function_breaks_its_caller_with_the_reason() -> None:
+    @torch.compiler.disable(reason="writes a file")
+    def log(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        log(x)
+        return x * 2
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (2, 1, 0)
+    assert report.breaks[0].gb_ids == ["GB0098"]
+    assert "writes a file" in report.breaks[0].text
+
+
+def test_a_break_in_a_module_hook_is_told_at_the_hook() -> None:
+    layer = torch.nn.Linear(2, 2)
+
+    def hook(module: Any, inputs: Any, output: Any) -> Any:
+        torch._dynamo.graph_break()
+        return output + 1
+
+    layer.register_forward_hook(hook)
+    report = explain(layer, backend="eager")(torch.ones(1, 2))
+    assert [(b.function, b.line) for b in report.breaks] == [("hook", hook.__code__.co_firstlineno + 1)]
+
+
+@pytest.mark.skipif(torch.__version__.startswith("2.9"), reason="2.9 names the caller's line only; see torch_versions.md")
+def test_a_break_in_a_generator_is_told_beside_what_it_led_to() -> None:
+    def f(x: torch.Tensor) -> Any:
+        def turns() -> Any:
+            yield x + 1
+            torch._dynamo.graph_break()
+            yield x + 2
+
+        return sum(turns())
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    first = f.__code__.co_firstlineno
+    # what going on led to is another break in 2.13
+    assert (report.breaks[0].line - first, report.breaks[0].gb_ids, report.breaks[0].outcome) == (3, ["GB0025"], "skipped")
+    assert [(b.line - first, b.gb_ids, b.outcome) for b in report.breaks[1:]] in ([], [(2, ["GB0091"], "skipped")])
+    assert [f.name for f in report.frames if f.status == "skipped"] == ["f"]
+
+
+def test_a_nested_graph_break_is_the_outermost_frames() -> None:
+    nested = explain(calls_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
+    assert [(f.name, f.graph) for f in nested.frames if f.status != "ignored"] == [
+        ("calls_nested", "g0"),
+        ("calls_nested", "g1"),
+    ]
+    assert [[h.frame for h in b.hits] for b in nested.breaks] == [["f0"]]
+
+
+@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="2.9 has none, 2.11 another; see torch_versions.md")
+def test_a_region_without_nested_graph_breaks() -> None:
+    classic = explain(calls_not_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
+    shown = {f.id: f for f in classic.frames if f.status != "ignored"}
+    assert [f.name for f in shown.values()] == [
+        "calls_not_nested", "calls_nested", "breaking", "breaking", "calls_nested", "calls_not_nested",
+    ]  # fmt: skip
+    names = {f.name: f for f in shown.values() if f.kind == "function"}
+    assert names["calls_nested"].parent == names["calls_not_nested"].id  # torch's wrapper between them is nobody's frame
+    assert names["calls_nested"].called_from == calls_not_nested.__code__.co_firstlineno + 1
+    assert [len(b.hits) for b in classic.breaks] == [3]
+
+
+def test_a_break_in_a_comprehension_skips_only_that() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        z = [torch._dynamo.graph_break() or y + i for i in range(2)]
+        return z[0] * z[1]
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    line = f.__code__.co_firstlineno + 2
+    assert {(b.line, b.outcome) for b in report.breaks} == {(line, "skipped")}
+    assert report.frames[0].name == "f"
+    assert report.summary.skipped == 1
+
+
+def test_methods_and_closures_break_where_they_stand() -> None:
+    counter, offset = Counter(), torch.ones(2)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return counter.step(x + offset) * offset
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    (found,) = report.breaks
+    assert (found.line, found.function) == (Counter.step.__code__.co_firstlineno + 2, "step")
+    assert [f.name for f in report.frames if f.kind == "resume" and f.status != "ignored"] == ["step", "f"]
+    assert counter.calls == 1
+
+
+def test_a_break_over_several_lines_ends_where_it_ends() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        a_long_name = opaque(
+            x,
+            1,
+        )
+        return a_long_name * 2
+
+    (found,) = explain(f, backend="eager")(torch.ones(2)).breaks
+    first = f.__code__.co_firstlineno
+    if found.column is not None:  # Python 3.10 keeps none
+        assert (found.line - first, found.column, (found.end_line or 0) - first, found.end_column) == (2, 22, 5, 9)
+
+
+def test_a_file_that_was_edited_since_it_was_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "edited_program.py"
+    file.write_text(EDITED)
+    monkeypatch.syspath_prepend(tmp_path)
+    program = importlib.import_module("edited_program")
+    assert seen(lambda: program.f(torch.ones(2))).notes == []
+    torch._dynamo.reset()
+    file.write_text("# one more line\n" + EDITED)
+    assert seen(lambda: program.f(torch.ones(2))).notes == [
+        "edited_program.py has changed since it was loaded: its lines are shown as they are now, not as they ran."
+    ]
+    file.write_text("# one more line\n# and another\n" + EDITED)
+    importlib.invalidate_caches()
+    program = importlib.reload(program)
+    report = seen(lambda: program.f(torch.ones(2)))
+    assert report.notes == []
+    assert [b.source.strip() for b in report.breaks] == ["torch._dynamo.graph_break()"]
+
+
+def test_a_break_whose_line_torch_keeps_to_itself_is_said_in_words(tmp_path: Path) -> None:
+    """Torch 2.9 ends the graph at the block, and writes no text, where an `if` about values stands in it."""
+    file = tmp_path / "program.py"
+    file.write_text("def f(x):\n    with manager:\n        if x.sum() > 0:\n            x = x + 1\n    return x\n")
+    code = Code("f", str(file), 1, uid=1)
+    record = CompileRecord("0/0", code=code)
+    record.graph_end = GraphEnd(
+        "step_unsupported", True, code, Location(str(file), 2, "f", 9, 2, 16), stack=[Location(str(file), 2, "f")],
+        error_on_graph_break=False, fullgraph=False,
+    )  # fmt: skip
+    table = BreakTable(lambda file: None)
+    frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file=str(file), line=1)
+    assert table.ended(record, frame) == table.breaks[0].id
+    assert (table.breaks[0].line, table.breaks[0].outcome, table.breaks[0].type) == (2, "skipped", "Graph break in a block")
+    assert "does not tell at which line" in (table.breaks[0].explanation or "")

@@ -1,0 +1,42 @@
+"""Settings given from Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.utils.checkpoint
+
+from dynascope.compiler.driver.explain import explain
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+def test_settings_from_python_are_honoured_or_refused() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    with pytest.raises(AssertionError, match="expected graphs=7, found 1"):
+        explain(f, backend="eager", expect="graphs=7")(torch.ones(2))
+    for settings, words in (({"bakend": "eager"}, "unknown setting 'bakend'"), ({"function": ["f"]}, "a setting of %%compile")):
+        with pytest.raises(TypeError, match=words):
+            explain(f, **settings)
+
+
+def test_check_from_python_tells_right_from_wrong() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    def wrong(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        return lambda *args: tuple(out + 1 for out in gm(*args))
+
+    good = explain(f, backend="eager", check=True)(torch.ones(2))
+    bad = explain(f, backend=wrong, check=True)(torch.ones(2))
+    assert good.check is not None
+    assert bad.check is not None
+    assert good.check.agrees is True
+    assert bad.check.agrees is False

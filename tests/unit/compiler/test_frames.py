@@ -1,0 +1,280 @@
+"""Which frames there are: names, kinds, callers, what continues what, and what is nobody's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.utils.checkpoint
+
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.report import Report
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+class Breaks(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1
+
+
+class Calls(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+class Skips(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Calls(), Breaks()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(1):
+            x = self.first(x)
+            torch._dynamo.graph_break()
+            x = self.second(x)
+        return x
+
+
+def line_of(method: Any, further: int) -> int:
+    return int(method.__code__.co_firstlineno) + further
+
+
+def seen(call: Callable[[], Any]) -> Report:
+    with observe() as recording:
+        call()
+    return recording.report
+
+
+@torch._dynamo.error_on_graph_break(False)
+def decorated(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+@torch.compiler.disable
+def opaque(x: torch.Tensor, y: Any = 0) -> torch.Tensor:
+    return x + y
+
+
+def recursive(x: torch.Tensor, n: int) -> torch.Tensor:
+    if n == 0:
+        torch._dynamo.graph_break()
+        return x
+    return recursive(x + n, n - 1) * 2
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x).relu()  # type: ignore[no-any-return]
+
+
+class Blocks(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class Helped(torch.nn.Module):
+    def helper(self, x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.helper(x)
+        return self.helper(x)
+
+
+class Doubling:
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+def test_a_hit_in_a_module_has_its_line() -> None:
+    report = explain(Breaks(), backend="eager")(torch.ones(2))
+    assert [h.line for h in report.breaks[0].hits] == [line_of(Breaks.forward, 1)]
+
+
+def test_the_caller_is_the_function_that_has_the_line() -> None:
+    report = explain(Skips(), backend="eager")(torch.ones(2))
+    outer = next(f for f in report.frames if f.status == "skipped")
+    inner = [f for f in report.frames if f.code_name == "forward" and f is not outer]
+    assert {f.parent for f in inner} == {outer.id}
+    assert {f.called_from for f in inner} == {line_of(Skips.forward, 2), line_of(Skips.forward, 4)}
+
+
+def test_what_the_compiler_computes_with_is_no_skipped_frame() -> None:
+    def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor | None:
+        (x @ w).sin().sum().backward()  # type: ignore[no-untyped-call]
+        return w.grad
+
+    with torch._dynamo.config.patch(compiled_autograd=True), observe() as recording:
+        torch.compile(step, backend="eager")(torch.ones(3, 3), torch.ones(3, 3, requires_grad=True))
+    report = recording.report
+    assert [f.name for f in report.frames if f.status == "skipped"] == []
+    assert "call_wrapped" not in report.compiled
+    assert [f.kind for f in report.frames if f.kind == "autograd"] == ["autograd"]
+
+
+def test_a_generator_is_skipped_with_its_reason() -> None:
+    def turns(x: torch.Tensor) -> Any:
+        for i in range(2):
+            yield x + i
+
+    report = seen(lambda: list(torch.compile(turns, backend="eager")(torch.ones(2))))
+    assert [(f.name, f.status) for f in report.frames if f.status == "skipped"] == [("turns", "skipped")]
+    assert "generator" in (report.frames[0].reason or "")
+
+
+def test_compiled_autograd_is_a_kind_of_its_own() -> None:
+    layer = torch.nn.Linear(3, 3)
+
+    def call() -> None:
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+            layer(torch.ones(2, 3)).sum().backward()
+
+    report = seen(call)
+    assert [f.kind for f in report.frames if f.graph] == ["autograd"]
+
+
+def test_torchs_own_wrappers_are_nobodys_frames() -> None:
+    report = explain(decorated, backend="eager")(torch.ones(2))
+    assert report.compiled == ["decorated"]
+    assert [f.name for f in report.frames if f.status != "ignored"] == ["decorated", "decorated"]
+    assert (report.summary.frames, report.summary.graphs, report.summary.breaks, report.summary.resumes) == (2, 2, 1, 1)
+    assert [len(b.hits) for b in report.breaks] == [1]
+
+
+def test_a_sequential_of_torchs_own_class_is_named_and_its_wrapper_is_not_counted() -> None:
+    class Breaks(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            torch._dynamo.graph_break()
+            return x + 1
+
+    report = explain(torch.nn.Sequential(Breaks(), torch.nn.ReLU()), backend="eager")(torch.ones(2))
+    assert report.compiled == ["Sequential"]
+    assert all("external_utils" not in f.file for f in report.frames if f.status != "ignored")
+
+
+def test_each_branch_has_a_break_and_a_resume_function_of_its_own() -> None:
+    def f(x: torch.Tensor, n: int) -> torch.Tensor:
+        x = x + 1
+        if n > 1:
+            torch._dynamo.graph_break()
+        else:
+            torch._dynamo.graph_break()
+        return x * 2
+
+    compiled = torch.compile(f, backend="eager")
+    report = seen(lambda: (compiled(torch.ones(2), 1), compiled(torch.ones(2), 2)))
+    first = f.__code__.co_firstlineno
+    assert [b.line - first for b in report.breaks] == [5, 3]
+    resumes = {f.id: f for f in report.frames if f.kind == "resume"}
+    assert [resumes[b.hits[0].resumes[0]].line - first for b in report.breaks] == [5, 3]
+    assert (report.summary.graphs, report.summary.recompiles) == (4, 1)
+
+
+def test_what_dynamo_has_not_looked_at_yet_is_left_alone() -> None:
+    def f(x: torch.Tensor, sparse: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        return torch.sparse.mm(sparse, x).sum()  # wrapping the sparse tensor is what breaks
+
+    report = seen(lambda: torch.compile(f, backend="eager")(torch.ones(2, 2), torch.eye(2).to_sparse()))
+    assert all(took is True for took in report.hooks.values()), report.hooks
+    assert [(b.gb_ids, b.error_on_graph_break) for b in report.breaks] == [(["GB0015"], False)]
+
+
+def test_where_a_resume_function_goes_on_after_a_check_for_none() -> None:
+    def f(x: torch.Tensor, n: int | None = None) -> torch.Tensor:
+        if n is None:  # Dynamo writes this jump as more instructions than Python has
+            n = 2
+        x = x + n; opaque(x); return x * 2  # fmt: skip  # noqa: E702
+
+    resumes = [f.resume for f in explain(f, backend="eager")(torch.ones(2)).frames if f.resume]
+    first = f.__code__.co_firstlineno
+    assert [(r.line - first, r.column) for r in resumes] in ([(3, 19)], [(3, None)])
+
+
+def test_branches_that_join_continue_the_frame_they_come_from() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0 and x.max() > 3:
+            return x + 1
+        return x - 1
+
+    compiled = torch.compile(f, backend="eager")
+    report = seen(lambda: (compiled(torch.full((2,), 5.0)), compiled(torch.full((2,), -5.0))))
+    # the second call leaves at the first condition, into the resume function that both conditions share
+    assert [(f.continues, f.break_) for f in report.frames] == [(None, None), ("f0", "b0"), ("f1", "b1"), ("f0", "b0")]
+    assert [[h.resumes for h in b.hits] for b in report.breaks] == [[["f1", "f3"]], [["f2"]]]
+
+
+def test_of_a_function_that_calls_itself_the_frame_at_that_line_is_meant() -> None:
+    report = seen(lambda: torch.compile(recursive, backend="eager")(torch.ones(2), 2))
+    callers = [(f.kind, f.parent, f.continues) for f in report.frames]
+    assert callers[1:3] == [("function", "f0", None), ("function", "f1", None)]
+    assert callers[-1] == ("resume", "f1", "f1")
+
+
+def test_blocks_that_are_compiled_each_for_itself_do_not_call_each_other() -> None:
+    model = Blocks()
+    for block in model.blocks:
+        block.compile(backend="eager")
+    report = seen(lambda: model(torch.ones(2, 2)))
+    assert [(f.name, f.parent, f.called_from) for f in report.frames] == [("Block", None, None)] * 2
+
+
+def test_a_module_and_its_resume_functions_have_its_name_and_their_lines() -> None:
+    report = explain(Helped(), backend="eager")(torch.ones(2))
+    assert {f.name for f in report.frames if "forward" in f.code_name} == {"Helped"}
+    first = Helped.forward.__code__.co_firstlineno
+    hits = [h.line for h in report.breaks[0].hits if "forward" in report.frame(h.frame).code_name]
+    assert hits == [first + 1, first + 2]
+
+
+def test_the_call_of_an_object_that_is_no_module() -> None:
+    report = seen(lambda: torch.compile(Doubling().__call__, backend="eager")(torch.ones(2)))
+    assert report.compiled == ["Doubling"]
+    assert all(took is True for took in report.hooks.values()), report.hooks
+
+
+def test_a_resume_function_bears_the_name_of_what_it_continues() -> None:
+    def twice(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        @functools.wraps(function)
+        def wrapper(x: torch.Tensor) -> torch.Tensor:
+            x = function(x)
+            torch._dynamo.graph_break()
+            return x * 2
+
+        return wrapper
+
+    @twice
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    report = explain(f, backend="eager")(torch.ones(2))
+    # what the garbage collector calls meanwhile is ignored
+    seen = [(f.name, f.kind) for f in report.frames if f.status != "ignored"]
+    assert seen == [("f", "function"), ("f", "resume")]
+
+
+def test_what_export_traces_is_named() -> None:
+    report = seen(lambda: torch.export.export(Blocks(), (torch.ones(2, 2),), strict=True))
+    assert "?" not in {f.name for f in report.frames}

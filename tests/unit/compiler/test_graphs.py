@@ -1,0 +1,112 @@
+"""What is in a graph: inner compiles, checkpoint and cond, allow_in_graph, backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.utils.checkpoint
+
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.report import Report
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+def grows(x: torch.Tensor) -> torch.Tensor:
+    return (x @ x).sin().sum()
+
+
+def seen(call: Callable[[], Any]) -> Report:
+    with observe() as recording:
+        call()
+    return recording.report
+
+
+@torch.compiler.disable
+def opaque(x: torch.Tensor, y: Any = 0) -> torch.Tensor:
+    return x + y
+
+
+def test_a_backward_after_a_reset_is_another_graphs() -> None:
+    def first(x: torch.Tensor) -> torch.Tensor:
+        return (x.sin() * x).sum()
+
+    def second(x: torch.Tensor) -> torch.Tensor:
+        return (x.cos() * x * x).sum()
+
+    report = explain(first, cache=False)(torch.ones(3, requires_grad=True))
+    assert report.graphs[0].backward == "pending"
+    code = report.graphs[0].backend_code
+    torch._dynamo.reset()
+    loss = torch.compile(second)(torch.ones(5, requires_grad=True))
+    with observe():
+        loss.backward()
+    assert report.graphs[0].backward == "pending"
+    assert report.graphs[0].backend_code == code
+
+
+def test_a_backward_is_pending_until_it_is_compiled() -> None:
+    compiled = torch.compile(grows, backend="aot_eager")
+    with observe() as first:
+        loss = compiled(torch.ones(3, 3, requires_grad=True))
+    assert [g.backward for g in first.report.graphs] == ["pending"]
+    with observe() as second:
+        loss.backward()
+    assert [g.backward for g in first.report.graphs] == ["compiled"]
+    assert "of an earlier report" in second.report.notes[0]
+
+
+def test_an_inner_compile_is_part_of_the_outer_graph() -> None:
+    @torch.compile(backend="eager")
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    report = explain(lambda x: inner(x) + 1, backend="eager")(torch.ones(2))
+    assert [g.ops for g in report.graphs] == [2]
+
+
+def test_checkpoint_and_cond_are_nodes_of_one_graph() -> None:
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x.sin().cos()
+
+    def f(x: torch.Tensor) -> Any:
+        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False).sum()
+
+    report = seen(lambda: torch.compile(f, backend="aot_eager")(torch.ones(3, requires_grad=True)).backward())
+    assert [g.backward for g in report.graphs] == ["compiled"]
+    assert any("checkpoint" in n.target for n in report.graphs[0].nodes)
+
+    def choose(x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    report = explain(choose, backend="eager")(torch.ones(3))
+    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+    assert any(n.target.endswith("cond") for n in report.graphs[0].nodes)
+
+
+def test_a_stance_that_forces_eager_compiles_nothing() -> None:
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+
+    def call() -> None:
+        with torch.compiler.set_stance("force_eager"):
+            compiled(torch.ones(2))
+
+    assert seen(call).summary.graphs == 0
+
+
+def test_allow_in_graph_is_one_node() -> None:
+    @torch._dynamo.allow_in_graph
+    def opaque(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()  # not looked into
+        return x + 1
+
+    report = explain(lambda x: opaque(x) * 2, backend="eager")(torch.ones(2))
+    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+    assert [n.op for n in report.graphs[0].nodes if n.op.startswith("call")] == ["call_function"] * 2

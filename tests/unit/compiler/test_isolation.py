@@ -1,0 +1,127 @@
+"""A recording leaves nothing behind: interrupts, threads, marks."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+import torch
+import torch.utils.checkpoint
+
+from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.torch_private import hook_points, hooks
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+def grows(x: torch.Tensor) -> torch.Tensor:
+    return (x @ x).sin().sum()
+
+
+def test_an_interrupt_while_hooks_are_installed_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._dynamo import convert_frame
+
+    before = convert_frame.CatchErrorsWrapper.__call__.__code__
+
+    def interrupted(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setitem(hook_points.POINTS, "entries", interrupted)
+        with pytest.raises(KeyboardInterrupt), observe():
+            pass
+    assert convert_frame.CatchErrorsWrapper.__call__.__code__ is before
+    assert hooks.HOOKS.sinks == []
+
+
+def test_an_interrupt_at_the_end_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = observe()
+
+    def interrupted() -> Any:
+        raise KeyboardInterrupt
+
+    recording.__enter__()
+    monkeypatch.setattr(recording, "_cached", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        recording.__exit__(None, None, None)
+    assert hooks.HOOKS.sinks == []
+
+
+def test_threads_that_explain_one_function_leave_its_code() -> None:
+    def shared(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    original = shared.__code__
+    meet = threading.Barrier(2, timeout=60)
+
+    def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        return gm
+
+    def work(size: int) -> None:
+        from dynascope.compiler.driver.retrace import retracing
+
+        with retracing() as trace_anew:
+            trace_anew(shared)
+            meet.wait()
+            if size == 2:
+                meet.wait()
+        if size == 3:
+            meet.wait()  # ends first
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shared.__code__ is original
+
+
+def test_explaining_a_module_leaves_no_mark_on_it() -> None:
+    module = torch.nn.Linear(2, 2)
+    before = set(vars(module))
+    explain(module, backend="eager")(torch.ones(1, 2))
+    assert set(vars(module)) == before
+
+
+def test_a_recording_knows_that_another_threads_measuring_left_it_blind() -> None:
+    entered, done = threading.Event(), threading.Event()
+
+    def measure() -> None:
+        with hooks.HOOKS.paused():
+            entered.set()
+            done.wait(20)
+
+    thread = threading.Thread(target=measure)
+    with observe() as before:
+        thread.start()
+        entered.wait(20)
+        with observe() as during:
+            torch.compile(grows, backend="eager")(torch.ones(3, 3))
+        with hooks.HOOKS.paused():  # another one; the hooks come back after the last
+            pass
+        assert not hooks.HOOKS._undo
+        done.set()
+        thread.join()
+        torch.compile(lambda x: grows(x) + 1, backend="eager")(torch.ones(3, 3))
+    assert [g.ops for g in before.report.graphs] == [4]
+    for recording in (before, during):
+        assert any("another thread timed calls meanwhile" in note for note in recording.report.notes)
+    with observe() as after:
+        pass
+    assert after.report.notes == []
+
+
+def test_compiles_of_other_threads_are_named() -> None:
+    def other() -> None:
+        torch.compile(grows, backend="eager")(torch.ones(3, 3))
+
+    with observe() as recording:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert recording.report.notes == ["compiled by other threads meanwhile, and counted here: grows"]

@@ -1,0 +1,94 @@
+"""Recompiles: their reasons, their limit, and what is none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.utils.checkpoint
+
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.report import Report
+from dynascope.widgets.labels.sentences import recompile_words
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+def seen(call: Callable[[], Any]) -> Report:
+    with observe() as recording:
+        call()
+    return recording.report
+
+
+def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:
+    class Scale:
+        def __init__(self, by: float) -> None:
+            self.by = by
+
+    def f(x: torch.Tensor, scale: Scale) -> torch.Tensor:
+        return x * scale.by
+
+    def call() -> None:
+        compiled = torch.compile(f, backend="eager", dynamic=False)
+        for i in range(5):
+            compiled(torch.ones(2), Scale(i + 0.5))
+
+    with torch._dynamo.config.patch(recompile_limit=3):
+        report = seen(call)
+    assert (report.summary.graphs, report.summary.recompiles, report.summary.skipped) == (3, 2, 1)
+    assert "recompile limit" in (report.frames[-1].reason or "").lower().replace("_", " ")
+    assert recompile_words(report.recompiles[0]) == ["scale.by was 0.5 when it was compiled, and is not now"]
+
+
+@pytest.mark.parametrize("config", [{}, {"fail_on_recompile_limit_hit": True}])
+def test_what_the_recompile_limit_refuses_is_no_recompile(config: dict[str, bool]) -> None:
+    def call() -> None:
+        compiled = torch.compile(lambda x: x * 2, backend="eager", dynamic=False, fullgraph=bool(not config))
+        for n in range(2, 6):
+            compiled(torch.ones(n))
+
+    with torch._dynamo.config.patch(recompile_limit=2, **config), observe() as recording, contextlib.suppress(Exception):
+        call()
+    report = recording.report
+    assert (report.summary.graphs, report.summary.recompiles, report.summary.failed) == (2, 1, 1)
+    assert report.frames[-1].recompile_of is None
+
+
+def test_a_recompile_that_ends_in_a_skip_is_one_with_its_reasons() -> None:
+    def f(x: torch.Tensor, often: bool) -> torch.Tensor:
+        if often:
+            for _ in range(2):
+                x = x + 1
+                torch._dynamo.graph_break()
+        return x * 2
+
+    compiled = torch.compile(f, backend="eager")
+    report = seen(lambda: (compiled(torch.ones(2), False), compiled(torch.ones(2), True)))
+    assert [(f.status, f.recompile_of) for f in report.frames] == [("compiled", None), ("skipped", "f0")]
+    assert [recompile_words(r) for r in report.recompiles] == [["often was False when it was compiled, and is not now"]]
+
+
+def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
+    space: dict[str, Any] = {"torch": torch, "factor": 2}
+    exec("def f(x):\n    return x * factor\n", space)
+    compiled = torch.compile(space["f"], backend="eager", dynamic=False)
+
+    def call() -> None:
+        compiled(torch.ones(2))
+        space["factor"] = 3
+        compiled(torch.ones(2))
+        compiled(torch.ones(2, dtype=torch.float64))
+
+    report = seen(call)
+    words = [recompile_words(r) for r in report.recompiles]
+    assert words[0] == ["factor was 2 when it was compiled, and is not now"]
+    # 2.9 and 2.11 name the argument by its number
+    assert {"x had another dtype: Float before, Double now", "args[0] had another dtype: Float before, Double now"} & {
+        *words[1]
+    }
