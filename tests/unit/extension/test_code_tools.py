@@ -7,8 +7,8 @@ import textwrap
 
 from dynascope.cell.ast_tools import bound_names, generated, is_generator, own_statements
 from dynascope.cell.code_objects import code_key, map_constants, nested_codes
+from dynascope.compiler.patching import Patch, patched
 from dynascope.compiler.source.code import first_line
-from dynascope.regions.patching import Patch, patched
 
 
 def parse(text: str) -> list[ast.stmt]:
@@ -76,7 +76,7 @@ def test_a_patch_restores_the_very_object_or_its_absence() -> None:
 
     before = dict(vars(Owner))
     names: dict[str, object] = {"a": 1}
-    with patched(Owner, own=2, inherited=3), patched(names, a=2, b=3):
+    with patched(Owner, {"own": 2, "inherited": 3}), patched(names, {"a": 2, "b": 3}):
         assert (Owner.own, Owner.inherited, names) == (2, 3, {"a": 2, "b": 3})
     assert dict(vars(Owner)) == before
     assert names == {"a": 1}
