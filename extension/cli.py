@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     chosen = parser.parse_args(argv)
     if chosen.command is None:
-        parser.print_usage(sys.stderr)
+        parser.print_help(sys.stderr)
         return USAGE
     try:
         status: int = chosen.execute(chosen)

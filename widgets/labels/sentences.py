@@ -88,6 +88,19 @@ def name(report: Report) -> str:
     return ", ".join(report.compiled) or "nothing compiled"
 
 
+def record_notes(report: Report) -> list[str]:
+    """Which of the compiler's records, and which hooks, gave nothing: facts may be missing; one sentence each."""
+    notes = []
+    unread = sum(report.unread.values())
+    if unread:
+        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items())[:5])
+        notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
+    unfit = [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]
+    if unfit:
+        notes.append("some facts may be missing, these hooks do not fit this torch: " + "; ".join(unfit[:5]))
+    return notes
+
+
 # -- recompiles -------------------------------------------------------------------------------------
 
 

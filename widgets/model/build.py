@@ -7,13 +7,13 @@ cannot be drawn is left empty, and a note says so.
 
 from __future__ import annotations
 
-from dynascope.compiler.report import Break, Report, plural
+from dynascope.compiler.report import Break, Report
 from dynascope.widgets.drawing.shapes import break_code
 from dynascope.widgets.drawing.sizes import SIZES
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.guarded import Parts, guarded
 from dynascope.widgets.labels.advice import outcome_words
-from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words
+from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.details import break_target, details, not_drawn
 from dynascope.widgets.model.fold_details import fold_details
@@ -46,7 +46,7 @@ def _model(report: Report) -> ViewModel:
         "lens": parts.draw("The source", lambda: lens(report, places), []), "details": told,
         "breaks": parts.draw("The list of breaks", lambda: break_rows(report, places), []),
         "time": parts.draw("The run time", lambda: timeline(report, places), None),
-        "notes": [printable(n, 2000) for n in _notes(report)],
+        "notes": [printable(n, 2000) for n in [*report.notes, *record_notes(report)]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,
     }  # fmt: skip
@@ -157,16 +157,3 @@ def _chips(report: Report, places: Places) -> list[Chip]:
                 }
             )
     return chips
-
-
-def _notes(report: Report) -> list[str]:
-    """The report's notes, and what of the compiler's records could not be used."""
-    notes = list(report.notes)
-    unread = sum(report.unread.values())
-    if unread:
-        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items())[:5])
-        notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
-    broken = [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]
-    if broken:
-        notes.append("some facts may be missing, these hooks do not fit this torch: " + "; ".join(broken[:5]))
-    return notes

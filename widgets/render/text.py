@@ -25,6 +25,7 @@ from dynascope.widgets.labels.sentences import (
     input_words,
     inputs_summary,
     recompile_words,
+    record_notes,
 )
 from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
 from dynascope.widgets.model.build import sorted_breaks
@@ -110,7 +111,8 @@ class _Terminal:
         return out
 
     def notes(self) -> list[str]:
-        lines = [line for note in self.report.notes[:8] for line in self.wrap("note: " + note, "", 3)]
+        notes = [*self.report.notes[:8], *record_notes(self.report)]
+        lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
         return ["", *lines] if lines else []
 
     def run_time(self) -> list[str]:

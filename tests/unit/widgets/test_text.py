@@ -67,3 +67,14 @@ def test_a_short_sentence_does_not_stand_for_a_long_one_that_says_more() -> None
         "  `torch.serialization` is on the list of those that are …",
     ]
     assert terminal.wrap(f"{long} And more of it, for those who want to know all.", "")[-1].endswith("never traced. …")
+
+
+def test_records_and_hooks_that_gave_nothing_are_in_the_text_however_many_notes_there_are() -> None:
+    report = one_break()
+    report.notes = [f"note {n}" for n in range(20)]
+    report.unread = {"payload damaged": 2}
+    report.hooks = {"frames": True, "stops": "AttributeError: no run"}
+    text = to_text(report, width=200)
+    assert "note: 2 records of the compiler could not be used (payload damaged 2)" in text
+    assert "these hooks do not fit this torch: stops: AttributeError: no run" in text
+    assert "note 19" not in text
