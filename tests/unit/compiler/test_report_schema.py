@@ -254,6 +254,6 @@ def test_the_command_and_the_terminal_display_are_coloured(monkeypatch: pytest.M
     assert main(["report", str(path)]) == 0
     assert "\x1b[" in shown.getvalue()
     display = Display(None, "text")
-    assert "\x1b[" in display._bundle(Report.from_dict(old(path)))["text/plain"]
+    assert "\x1b[" in display._mimebundle(Report.from_dict(old(path)))["text/plain"]
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[" not in display._bundle(Report.from_dict(old(path)))["text/plain"]
+    assert "\x1b[" not in display._mimebundle(Report.from_dict(old(path)))["text/plain"]

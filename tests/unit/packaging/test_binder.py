@@ -47,4 +47,4 @@ def test_post_build_installs_the_project(root: Path, tmp_path: Path) -> None:
     environ["PIP_IGNORE_INSTALLED"] = "1"
     done = subprocess.run([str(copy / "binder" / "postBuild")], cwd=copy, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (site / "dynascope" / "compiler" / "report.py").exists()
+    assert (site / "dynascope" / "compiler" / "report" / "schema.py").exists()
