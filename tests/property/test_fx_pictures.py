@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.compiler.assembly import graph_text
-from dynascope.compiler.report import Excerpt, Frame, Graph, GraphRun, Node, Report, Source, Summary
+from dynascope.compiler.report import Excerpt, Frame, Graph, GraphRun, Node, OpTime, Report, Source, Summary
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.page import to_html
 from dynascope.widgets.render.picture import to_svg
@@ -127,7 +127,7 @@ def test_any_few_nodes(nodes: list[Node]) -> None:
 @given(large_graphs(), st.booleans())
 @settings(max_examples=15)
 def test_any_many_nodes(nodes: list[Node], measured: bool) -> None:
-    ops = [{"node": n.name, "seconds": 1e-6 * (i % 7)} for i, n in enumerate(nodes) if n.op.startswith("call_")]
+    ops = [OpTime(node=n.name, seconds=1e-6 * (i % 7)) for i, n in enumerate(nodes) if n.op.startswith("call_")]
     run = GraphRun(device="cpu", device_name="CPU", backend="inductor", calls=3, eager_seconds=0.1, ops=ops)
     check(report_of(nodes, run=run if measured else None))
 
