@@ -1,8 +1,8 @@
 # ruff: noqa: RUF009
 """Every option of dynascope, declared once.
 
-The magics' flags, `%config DynascopeMagics`, the Python API, the help text and the documentation
-are all made from the fields of `Settings`: an option added here appears everywhere.
+The magics' flags, `%config DynascopeMagics`, the Python API, the help text and the documentation are all generated from the
+fields of `Settings`: an option added here appears everywhere.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def _option(
 ) -> Any:
     """A field of Settings.
 
-    `group`: "compile" (given to the compiler), "run" (how the cell runs) or "view" (what is shown).
-    `flag`: its name on the command line where it is not the field's own.  `config`: whether a default
-    for all later cells makes sense.  `bare`: its value where the flag stands without one.
+    `group`: "compile" (passed to the compiler), "run" (how the cell runs) or "view" (what is shown).
+    `flag`: its name on the command line, if other than the field's.  `config`: whether a default for all
+    later cells makes sense.  `bare`: the value of a flag given without one.
     """
     metadata = {
         "help": help, "kind": kind, "group": group, "choices": choices, "metavar": metavar,
@@ -49,7 +49,7 @@ def _option(
     return field(default=default, metadata=metadata)
 
 
-#: settings that belong to a cell of a notebook; calls from Python do not take them
+#: settings that apply to a notebook cell only; the Python functions do not take them
 CELL_SETTINGS = ("function", "region", "keep", "output", "view")
 
 
@@ -115,7 +115,7 @@ class Settings:
         NUMBER, group="run", metavar="N", bare=10,
     )  # fmt: skip
     inputs: Any = _option(
-        None, "With --profile: give each element of this list to what was compiled, too, and tell which ones make the "
+        None, "With --profile: also call what was compiled with each element of this list, and show which ones make the "
         "compiler work again and what that costs. An element is one argument, a tuple of them or a dict by their names.",
         group="run", metavar="NAME", config=False,
     )  # fmt: skip
@@ -155,7 +155,7 @@ class Settings:
         return data
 
     def conflicts(self) -> str | None:
-        """The one line that says which value cannot be, or which settings exclude each other; None where all is well."""
+        """One line that names an invalid value or settings that exclude each other; None if there are none."""
         for f in dataclasses.fields(self):
             value, kind, choices = getattr(self, f.name), f.metadata["kind"], f.metadata["choices"]
             if value is None and f.default is None:
@@ -179,6 +179,6 @@ def option_flag(f: dataclasses.Field[Any]) -> str:
 
 
 def closest_name(name: str, candidates: Iterable[Any]) -> str | None:
-    """The public name that was probably meant; None where no candidate is close."""
+    """The public name that was probably meant; None if no candidate is close."""
     names = [c for c in candidates if isinstance(c, str) and not c.startswith("_")]
     return next(iter(difflib.get_close_matches(name, names, n=1)), None)

@@ -1,7 +1,7 @@
-"""Parts of a view that cannot be drawn: the rest is drawn, and one line says what is missing, and why.
+"""Error handling for views: if one part cannot be drawn, the rest is drawn, and one line says what is missing and why.
 
-Promises: an error of drawing reaches neither the user's cell nor their script; an interrupt does.  A guard must not hide
-faults from tests: where the variable `DYNASCOPE_DRAWING_ERRORS` is "raise", as in this project's own, they are raised.
+Promises: a drawing error never reaches the user's cell or script; an interrupt does.  Tests must see such errors: if the
+environment variable `DYNASCOPE_DRAWING_ERRORS` is "raise", as in this project's tests, they are raised.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def guarded(what: str, make: Callable[[], T], instead: Callable[[str], T]) -> T:
-    """What `make` returns; where it raises, what `instead` makes of the line that says so."""
+    """Return `make()`; if it raises, return `instead(line)`, with one line that says what could not be drawn."""
     try:
         return make()
     except Exception as error:
@@ -39,7 +39,7 @@ class Parts:
         self.missing: list[str] = []
 
     def draw(self, what: str, make: Callable[[], T], instead: T) -> T:
-        """What `make` returns; `instead` where it raises."""
+        """Return `make()`, or `instead` if it raises."""
 
         def empty(why: str) -> T:
             self.missing.append(why)

@@ -103,7 +103,7 @@ class View(anywidget.AnyWidget):
         """Call `callback` with each request of the user's.
 
         `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" | "allow"}]}`,
-        `{"kind": "run_graph", "graph": id, "device": name or None}` or `{"kind": "stop"}`.  Saving is not asked for: the
+        `{"kind": "run_graph", "graph": id, "device": name or None}` or `{"kind": "stop"}`.  Saving needs no message: the
         view does it.
         """
         if remove:
@@ -157,7 +157,7 @@ class View(anywidget.AnyWidget):
         bundle = super()._repr_mimebundle_(**kwargs)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         if data is not None:
-            # shown where the view is not; below an empty slot that will tell it all, a second text is noise
+            # shown only without the view; below an empty output that will be filled later, a second text is noise
             data["text/plain"] = repr(self) if self.content else ""
         return bundle
 

@@ -47,7 +47,7 @@ class Shape(TypedDict):
     """A box or a group of the split graph, placed.
 
     `region`: "error" or "allow", where another `error_on_graph_break` is in force than the run's; a break's `lines`
-    then name the region.  `holds`: the ids that a fold stands for; `inside`: what it holds, laid out on its own.
+    then name the region.  `holds`: the ids of what a fold replaces; `inside`: the layout of its contents.
     """
 
     id: str
@@ -180,7 +180,7 @@ class Part(TypedDict):
 
 
 class Detail(TypedDict):
-    """What is told of one selected thing."""
+    """The detail of one selected break, frame, graph or fold."""
 
     kind: str
     title: str

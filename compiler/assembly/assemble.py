@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from dynascope.compiler.assembly import graph_text, guard_text, skip_reasons, stages, summary
-from dynascope.compiler.assembly.annotate import annotate
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.frame_links import Links
+from dynascope.compiler.assembly.notes import annotate
 from dynascope.compiler.events.schema import CacheHit, Code, Event
 from dynascope.compiler.report import (
     Excerpt,

@@ -1,8 +1,8 @@
 """Parses the Python text that torch prints for an FX graph.
 
-A live run and a TORCH_TRACE file share this text and nothing else, so both give the same nodes.  `parse` returns the
-statements of a graph with their arguments, from which `graph_benchmark.rebuild` builds an FX graph; `read` returns the
-report's nodes alone.  Pure functions; torch is not needed.
+A live run and a TORCH_TRACE file have this text in common, so both give the same nodes.  `parse` returns the statements of a
+graph with their arguments, from which `graph_benchmark.rebuild` builds an FX graph; `read` returns the report's nodes alone.
+Pure functions; torch is not needed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DTYPES = {
 
 @dataclass
 class Statement:
-    """One node of the report, and the arguments of its call as expressions."""
+    """One node of the graph, and the arguments of its call as expressions."""
 
     node: Node
     args: list[ast.expr] = field(default_factory=list)
@@ -43,27 +43,27 @@ class Statement:
 
 @dataclass
 class ParsedGraph:
-    """One printed class: the statements of its `forward`, and the classes printed inside it (the branches of a `cond`)."""
+    """One printed class: the statements of its `forward`, and its nested classes (the branches of a `cond`)."""
 
     statements: list[Statement]
-    #: names that it returns
+    #: names of the nodes that it returns
     outputs: list[str]
     inner: dict[str, ast.ClassDef]
 
 
 def read(text: str) -> tuple[list[Node], list[str]]:
-    """The nodes of the outermost `forward` in order, and the names that it returns.
+    """The nodes of the outermost `forward` in order, and the names of those that it returns.
 
-    Raises ValueError where the text is no FX graph.
+    Raises ValueError if the text is not an FX graph.
     """
     graph = parse(text)
     return [s.node for s in graph.statements], graph.outputs
 
 
 def parse(text: str | ast.ClassDef) -> ParsedGraph:
-    """The outermost graph of a printed text, or one of the `inner` graphs of another.
+    """Parse the outermost graph of a printed text, or one of another graph's `inner` graphs.
 
-    Raises ValueError where the text is no FX graph.
+    Raises ValueError if the text is not an FX graph.
     """
     lines: list[str] = []
     scopes: list[ast.ClassDef | ast.Module]
@@ -83,12 +83,12 @@ def parse(text: str | ast.ClassDef) -> ParsedGraph:
 
 
 def ops(nodes: list[Node]) -> int:
-    """Number of operations: everything but inputs, attributes and the output."""
+    """Number of operations: all nodes except inputs, attributes and the output."""
     return sum(n.op.startswith("call_") for n in nodes)
 
 
 def _places(lines: list[str], forward: ast.FunctionDef) -> dict[int, tuple[str, int]]:
-    """For each line of the text, the user's line that the last comment above it names."""
+    """Map each line of the text to the user's line that the nearest comment above it names."""
     places: dict[int, tuple[str, int]] = {}
     place: tuple[str, int] | None = None
     for number, line in enumerate(lines[forward.lineno - 1 : forward.end_lineno], forward.lineno):
@@ -122,7 +122,7 @@ class _Reader:
                 output = Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=code)
                 self.add(Statement(output, [statement.value or ast.Constant(None)]), None)
             elif isinstance(statement, ast.AugAssign) or _is_store(statement):
-                pending = statement  # torch prints `y += 1` and `y[0] = 1` before the node's own name
+                pending = statement  # torch prints `y += 1` and `y[0] = 1` on a line before the node's name
             else:
                 self.assignment(statement, pending)
                 pending = None
@@ -135,7 +135,7 @@ class _Reader:
         elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target, value = statement.targets[0], statement.value  # type: ignore[assignment]
         else:
-            return  # `a = b = None` frees names; it is no node
+            return  # `a = b = None` frees names; it is not a node
         if not isinstance(target, ast.Name) or value is None:
             return
         if isinstance(value, ast.Constant) and value.value is None and target.id in self.nodes:
@@ -149,7 +149,7 @@ class _Reader:
         self.add(Statement(node, args, kwargs), annotation)
 
     def rename(self, name: str, placeholder: str) -> bool:
-        """`l_x_ = L_x_`: the placeholder's node has another name than its argument."""
+        """Rename a placeholder for `l_x_ = L_x_`, where node and argument have different names; False for other statements."""
         node = self.nodes.get(placeholder)
         if node is None or node.op != "placeholder":
             return False
@@ -158,7 +158,7 @@ class _Reader:
         return True
 
     def free(self, name: str) -> str:
-        """`name`, or `name_1` where a node has it: torch prints no name for the output, and gives it the next free number."""
+        """A free name for the output, which torch does not print: `name`, or with the next free number, `name_1`."""
         if name not in self.nodes:
             return name
         numbers = [int(n[len(name) + 1 :]) for n in self.nodes if re.fullmatch(rf"{name}_[1-9]\d*", n)]
@@ -177,13 +177,13 @@ class _Reader:
         self.nodes[node.name] = node
 
     def names(self, value: ast.AST | None) -> list[str]:
-        """The nodes that an expression reads, in order, each once."""
+        """Names of the nodes that an expression reads, in order, each once."""
         read = (n.id for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes)
         return list(dict.fromkeys(self.nodes[name].name for name in read))
 
 
 def _is_store(statement: ast.stmt) -> bool:
-    """Whether it is `x[0] = v`."""
+    """Whether the statement is of the form `x[0] = v`."""
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
 
 
@@ -195,7 +195,7 @@ def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
     if isinstance(value, ast.Call):
         return _written_call(value, known)
     if isinstance(value, ast.AugAssign):
-        value.target.ctx = ast.Load()  # an argument that is read
+        value.target.ctx = ast.Load()  # it becomes an argument, which is read
         return _operator("i" + _name_of(value.op).rstrip("_"), value.target, value.value)
     if isinstance(value, ast.Assign) and isinstance(place := value.targets[0], ast.Subscript):
         return _operator("setitem", place.value, place.slice, value.value)

@@ -12,7 +12,7 @@ from dynascope.compiler.assembly import break_text
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.events.schema import Error, Location
 
-#: exceptions that are graph breaks; others are faults of a backend, of Dynamo's own or of the user's code
+#: exceptions that are graph breaks; all others are errors of a backend, of Dynamo or of the user's code
 _BREAKS = ("", "Unsupported", "SkipFrame", "UserError", "UncapturedHigherOrderOpError", "ObservedException")
 #: beginnings of the names of exceptions that Dynamo swallows
 _SWALLOWED = ("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed")
@@ -20,7 +20,7 @@ _NOTHING = ("no content in function call", "No ops traced for the FX graph")
 
 
 def error_of(record: CompileRecord) -> Error:
-    """The exception that stopped the frame; of a trace file, as the metrics name it."""
+    """The exception that stopped the frame; from a trace file, as its metrics name it."""
     end = record.frame_end
     if end is not None and end.error is not None:
         return end.error
@@ -37,7 +37,7 @@ def error_message(record: CompileRecord) -> str:
 
 
 def was_raised(record: CompileRecord) -> bool:
-    """Whether the exception of a compile that has metrics, but no guards, reached the user's code: Dynamo swallows some."""
+    """Whether the exception that ended a compile reached the user's code; Dynamo swallows some of them."""
     kind = error_of(record).type
     return kind != "" and not kind.startswith(_SWALLOWED)
 
@@ -47,13 +47,13 @@ def interrupted(record: CompileRecord) -> bool:
     kind, metrics = error_of(record).type, record.metrics
     if kind or record.frame_end is not None:
         return kind == "KeyboardInterrupt"
-    # metrics name no interrupt: the backend had the graph, and guards are missing
+    # metrics do not record an interrupt; it shows as a graph that reached the backend and never got guards
     captured = record.graph_text is not None and not record.break_texts
     return captured and bool(metrics) and metrics.get("guard_count") is None and record.guard_text is None
 
 
 def is_break(record: CompileRecord) -> bool:
-    """Whether a graph break stopped the frame, and not a fault of another kind."""
+    """Whether a graph break stopped the frame, rather than another kind of error."""
     error = error_of(record)
     if nothing_to_compile(record):
         return False
@@ -67,7 +67,7 @@ def nothing_to_compile(record: CompileRecord) -> bool:
 
 
 def text_of(record: CompileRecord) -> break_text.BreakText:
-    """The compiler's text about what stopped the frame."""
+    """The compiler's text about what stopped the frame, parsed."""
     text = break_text.read(record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message)
     if not text.stack and record.error_text:
         text.stack = break_text.stack_of(record.error_text)
@@ -75,7 +75,7 @@ def text_of(record: CompileRecord) -> break_text.BreakText:
 
 
 def reason_of(record: CompileRecord) -> str | None:
-    """One sentence: the last break of the text, which names the frame's own trouble."""
+    """One sentence about the last break in the text, which is the one that stopped this frame."""
     parts = text_of(record).parts
     if not parts:
         return None
@@ -86,13 +86,13 @@ def reason_of(record: CompileRecord) -> str | None:
 
 
 def stack_of(record: CompileRecord) -> list[Location]:
-    """The user's stack where the frame was stopped, outermost first, as far as the exception or the translators have it."""
+    """The user's stack where tracing stopped, outermost first, as far as the exception or Dynamo's translators know it."""
     stack = list(error_of(record).stack)
     stopped = [s.location for s in record.frame_end.stopped] if record.frame_end is not None else []
     if len(stack) < len(stopped):
         return stopped[::-1]
     if stack and stopped and stack[-1].column is None and same_line(stack[-1], stopped[0]):
-        # 2.9 and 2.11 give no columns; the instruction's are known
+        # torch 2.9 and 2.11 give no columns, so those of the instruction are used
         stack[-1] = replace(stopped[0], function=stack[-1].function)
     return stack
 

@@ -1,4 +1,4 @@
-"""What is counted in a report: its summary, and lines that a graph holds many times over."""
+"""The counts of a report: its summary, and source lines that occur in one graph many times."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dynascope.compiler.report import Node, Report, Summary, label
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 
-#: a line that is in a graph so often was, in all likelihood, in a loop; the note gives the count, which is a fact
+#: a line that occurs this often in a graph was most likely in a loop; the note gives the count, which is a fact
 _OFTEN = 8
 
 
 def summarise(report: Report) -> Summary:
-    """The counts of a report; `ignored` frames are in none of them."""
+    """The counts of a report; frames with status `ignored` are not counted."""
     frames = [f for f in report.frames if f.status != "ignored"]
     return Summary(
         frames=len(frames),
@@ -33,7 +33,7 @@ def summarise(report: Report) -> Summary:
 
 
 def unrolled(nodes: list[Node], cell_of: CellResolver) -> list[str]:
-    """One sentence for each line of the user's that stands in a graph many times: Dynamo traces a loop turn by turn."""
+    """One sentence for each of the user's lines that occurs in a graph many times, because Dynamo unrolls loops."""
     times = Counter((n.file, n.line, n.target) for n in nodes if n.file and n.line and n.op.startswith("call_"))
     most: dict[tuple[str, int], int] = {}
     for (file, line, _), count in times.items():

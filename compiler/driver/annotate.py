@@ -1,7 +1,7 @@
 """What a run adds to the assembled Report: a short ordered list of `Report -> Report` annotators.
 
-`assemble` makes the Report from events alone.  What a run measured or set up besides is added here, in this order and nowhere
-else; each annotator changes only its own part of the Report that it is given, and returns it.
+`assemble` makes the Report, with its notes on the compile, from events alone.  Whatever else a run measured or set up is added
+here, in this order and nowhere else; each annotator changes only its own part of the given Report, and returns it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynascope.compiler.report import Check, Report
 
 @dataclass
 class RunFacts:
-    """What a run knows that no event tells."""
+    """What a run knows beyond its events."""
 
     #: sentences for the user
     notes: list[str] = field(default_factory=list)
@@ -28,35 +28,35 @@ class RunFacts:
 
 
 def annotate(report: Report, facts: RunFacts) -> Report:
-    """The Report with everything that the run adds."""
+    """Apply all annotators to the Report."""
     for annotator in ANNOTATORS:
         report = annotator(report, facts)
     return report
 
 
 def annotate_regions(report: Report, facts: RunFacts) -> Report:
-    """Names the `--region` options as the user wrote them, and says which had no effect."""
+    """Name the `--region` options as the user wrote them, and note which had no effect."""
     if facts.regions is not None:
         facts.regions.annotate(report)
     return report
 
 
 def annotate_inputs(report: Report, facts: RunFacts) -> Report:
-    """`report.inputs`: what each input made the compiler do."""
+    """Set `report.inputs`: what the compiler did for each input."""
     if facts.tried is not None:
         inputs.annotate_inputs(report, facts.tried)
     return report
 
 
 def annotate_profile(report: Report, facts: RunFacts) -> Report:
-    """`report.profile`: where the time of a call goes."""
+    """Set `report.profile`: where the time of a call goes."""
     if facts.measured is not None:
         measure.annotate_profile(report, facts.measured)
     return report
 
 
 def annotate_check(report: Report, facts: RunFacts) -> Report:
-    """`report.check`: compiled against eager."""
+    """Set `report.check`: compiled against eager."""
     if facts.checked is not None:
         report.check = facts.checked
         facts.notes.append(check.words(facts.checked))
@@ -64,7 +64,7 @@ def annotate_check(report: Report, facts: RunFacts) -> Report:
 
 
 def annotate_notes(report: Report, facts: RunFacts) -> Report:
-    """The run's own notes come first, each once."""
+    """Put the run's own notes before the others, each once."""
     report.notes = list(dict.fromkeys([*facts.notes, *report.notes]))
     return report
 

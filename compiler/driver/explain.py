@@ -1,4 +1,4 @@
-"""`explain()`: compile and call a function, and report."""
+"""`explain()`: compile a function, call it, and return the report."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def explain(
     on_progress: Progress | None = None,
     **settings: Unpack[ExplainSettings],
 ) -> Callable[..., Report]:
-    """Compile and call `function`, and report: `report = explain(f, backend="eager")(x)`.
+    """Compile `function`, call it, and return the report: `report = explain(f, backend="eager")(x)`.
 
-    Takes every setting of `%%compile` except those about a cell (function, region, keep, output, view).  What the compiler
-    refuses (fullgraph, error_on_graph_break) is in `report.error`; an error of the user's own code propagates.
+    Takes every setting of `%%compile` except those about a cell (function, region, keep, output, view).  If the compiler
+    refuses the code (fullgraph, error_on_graph_break), `report.error` says why; an error in the user's code propagates.
     """
     chosen = settings_from_keywords(dict(settings))
     check_settings(chosen)
@@ -60,5 +60,5 @@ def explain(
 
 
 def _warn(sentence: str) -> None:
-    """Say, before a call is repeated, what repeating it cannot undo."""
+    """Warn about what repeating a call cannot undo."""
     warnings.warn(f"profile: {sentence}", stacklevel=5)

@@ -1,9 +1,9 @@
-"""One run, from settings to a finished Report: the one way through dynascope.
+"""One run, from settings to a finished Report.
 
 `explain`, `%%compile`, `%%observe`, `dynascope.observe`, `dynascope run`, the pytest fixture and Run again differ in what they
-run and what they show.  All of them do it inside a `Run`:
+run and what they show.  All of them run it inside a `Run`:
 
-    with Run(settings) as run:                # records, sets torch up as the settings say, traces anew
+    with Run(settings) as run:                # records, applies the settings to torch, forces retracing
         run.entry_point(f)(x)                 # the real torch.compile
         run.repeat_last_call()                # --check, --profile, --inputs
     run.report                                # events -> assemble -> annotate
@@ -29,7 +29,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.validate import settings_notes
 
-#: enters what holds back displays while calls are repeated
+#: makes a context manager that suppresses displays while calls are repeated
 Quiet = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
@@ -39,12 +39,12 @@ class Run:
     Args:
         settings: how to compile, already checked (`validate.check_settings`); None: observe what runs, compile nothing.
         compiled: names of what is compiled; more may be appended to `run.compiled` while it runs.
-        cells: gives the execution count of a notebook cell by its file name.
-        on_progress: called with {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
-        retraces: whether functions that Dynamo knows are traced anew; the user's compiled code is a cache hit again afterwards.
+        cells: returns the execution count of a notebook cell, given its file name.
+        on_progress: called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works.
+        retraces: whether to retrace functions that Dynamo has compiled before; their earlier compiled code is used again later.
         regions: the `--region` options in force.
-        warn: called, before a call that will be repeated, with what repeating cannot undo.
-        quiet: entered while calls are repeated.
+        warn: called before a call is repeated, with a sentence about what repeating it cannot undo.
+        quiet: context manager entered while calls are repeated.
         user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
     """
 
@@ -79,7 +79,7 @@ class Run:
 
     @property
     def report(self) -> Report:
-        """The Report once the run is over; while it runs, what is known so far."""
+        """The finished Report once the run is over; before that, the report so far."""
         return self._report if self._report is not None else self.recording.snapshot()
 
     # -- around the code --------------------------------------------------------------------------------
@@ -108,15 +108,15 @@ class Run:
     # -- inside -----------------------------------------------------------------------------------------
 
     def retrace(self, target: Any) -> None:
-        """Have one more function, method or module traced anew."""
+        """Have one more function, method or module retraced."""
         self._retrace(target)
 
     def entry_point(
         self, target: Any, namespace: dict[str, Any] | None = None, *, name: str | None = None
     ) -> Callable[..., Any]:
-        """The compiled `target`; its last call can be repeated.
+        """Compile `target`; the last call of the result can be repeated.
 
-        `namespace`: of a cell's statements, the names that each repeated call shall find as the first one did.
+        `namespace`: for a cell's statements, the names that are restored before each repeated call.
         `name`: what the report calls the target; None: its own name.
         """
         assert self.settings is not None
@@ -132,9 +132,9 @@ class Run:
         return made
 
     def repeat_last_call(self, given: Any = None) -> None:
-        """`--check`, `--profile` and `--inputs`: run the last call again, without leaving anything of it behind.
+        """Run the last call again for `--check`, `--profile` and `--inputs`, undoing its changes.
 
-        `given`: the list of inputs, checked by `inputs.wrong_with`; None: none were asked for.
+        `given`: the list of inputs, checked by `inputs.wrong_with`; None without `--inputs`.
         """
         assert self.settings is not None
         calls = self.settings.profile

@@ -1,7 +1,7 @@
-"""Every event of a recording, typed.
+"""The types of all events in a recording.
 
-A live recording makes them in torch's own call sites, a TORCH_TRACE file gives `Trace` events alone; `assembly` reads both.
-They hold plain data: no code object, exception or graph of the user's.
+The hooks of a live recording emit them; a TORCH_TRACE file yields `Trace` events only.  `assembly` reads both.  Events hold
+plain data: none of the user's code objects, exceptions or graphs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Outcome = Literal["compiled", "skipped", "raised"]
 
 
 class Position(NamedTuple):
-    """Where an instruction stands in its file; columns in bytes.  None is unknown (Python 3.10 keeps lines only)."""
+    """Position of an instruction in its file; columns in bytes.  None is unknown (Python 3.10 keeps lines only)."""
 
     line: int | None = None
     column: int | None = None
@@ -31,7 +31,7 @@ class Location:
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
-    #: columns that a printed traceback marks below the line, which it prints without its indent; the end None: unknown
+    #: columns that a printed traceback marks with carets, counted without the line's indentation; the end may be None: unknown
     carets: tuple[int, int | None] | None = None
 
     @classmethod
@@ -41,7 +41,7 @@ class Location:
 
 @dataclass(slots=True)
 class Code:
-    """A code object.  `uid` tells objects apart; a trace file has none, nor a last line."""
+    """A code object.  `uid` identifies it; events from a trace file have neither a `uid` nor an `end_line`."""
 
     name: str
     file: str
@@ -52,7 +52,7 @@ class Code:
 
 @dataclass(slots=True)
 class Error:
-    """An exception that Dynamo swallowed or raised, and the user's stack that it bears, outermost first."""
+    """An exception that Dynamo swallowed or raised, with the user's stack that is attached to it, outermost first."""
 
     type: str
     message: str
@@ -63,8 +63,8 @@ class Error:
 class Region:
     """A `with error_on_graph_break(flag)` that is in force.
 
-    `line` is the user's only where the region stands in traced code: not for the decorator (a `with` in a wrapper of torch's),
-    nor where a resume function enters the region again.
+    `line` is in the user's code only if the `with` itself is traced: a decorator's `with` is in one of torch's wrappers, and a
+    resume function that enters the region again has no line for it.
     """
 
     flag: bool
@@ -74,7 +74,7 @@ class Region:
 
 @dataclass(slots=True)
 class TracedCall:
-    """A function that Dynamo is tracing, the frame's own or one inlined into it, and the regions in it, outermost first."""
+    """A function being traced (the frame's own or an inlined one), with its active regions, outermost first."""
 
     function: str
     uid: int
@@ -83,31 +83,31 @@ class TracedCall:
 
 @dataclass(slots=True)
 class Stop:
-    """A function that an exception left while it was traced.  A chain of them is innermost first."""
+    """One function that an exception passed through during tracing; a chain of them is ordered innermost first."""
 
     type: str
     message: str
     location: Location
     error_on_graph_break: bool | None
     call: TracedCall
-    #: id of the exception, to tell the chain of one from that of another
+    #: id of the exception: all stops of one chain have the same
     error: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class _Event:
-    #: the compile that it belongs to, as torch prints it (`3/0`); None: of no compile
+    #: the compile that the event belongs to, as torch prints it (`3/0`); None: it belongs to none
     compile_id: str | None = None
     thread: int | None = None
-    #: of several trace files: which one
+    #: index of the trace file, if there are several
     process: int | None = None
 
 
 @dataclass(slots=True)
 class Trace(_Event):
-    """A record of torch's structured trace: `metadata` is torch's own, `payload` its text.
+    """A record of torch's structured trace, with its metadata and payload unchanged.
 
-    `callers`: at the start of a compile of a live run, the whole Python stack around it, outermost first.
+    `callers`: the whole Python stack around a compile, outermost first; only at the start of a compile in a live run.
     """
 
     metadata: dict[str, Any]
@@ -117,7 +117,7 @@ class Trace(_Event):
 
 @dataclass(slots=True)
 class FrameEnd(_Event):
-    """Dynamo is done with a frame.  `stopped`: where tracing stopped last, if an exception stopped it."""
+    """Dynamo has finished with a frame.  `stopped`: where the last exception stopped tracing, if one did."""
 
     code: Code
     outcome: Outcome
@@ -132,13 +132,13 @@ class FrameEnd(_Event):
 class GraphEnd(_Event):
     """Dynamo ends a graph: why, at which instruction, with which flags in force.
 
-    `stack` is torch's own, outermost first; `around` are the calls that are being traced, innermost first; `stopped` is the
-    chain of an inlined call whose tracing was given up just before.
+    `stack` is torch's user stack, outermost first; `around` are the calls being traced, innermost first; `stopped` is the chain
+    of stops in an inlined call that Dynamo failed to trace just before.
     """
 
     reason: str
     graph_break: bool
-    #: of the frame itself
+    #: the frame's own; `location` may be in an inlined function
     code: Code
     location: Location
     stack: list[Location] = field(default_factory=list)
@@ -152,7 +152,7 @@ class GraphEnd(_Event):
 class GraphCaptured(_Event):
     """A graph goes to the backend.
 
-    `modules`: node name -> path of the nn.Module that it ran in; `sizes`: symbol -> its value in this call.
+    `modules`: node name -> path of the nn.Module that the node ran in; `sizes`: symbol -> its value in this call.
     """
 
     modules: dict[str, str]
@@ -161,10 +161,10 @@ class GraphCaptured(_Event):
 
 @dataclass(slots=True)
 class ResumeMade(_Event):
-    """Dynamo continues `code` in the function `resume`, from `position` on.
+    """Dynamo makes the function `resume`, which continues `code` from `position` on.
 
-    `original` is the user's code object at the root of the chain; `receives` names the arguments, `stack` counts the values
-    that come from Python's stack.
+    `original` is the user's code object at the root of a chain of resume functions; `receives` has the names of the arguments,
+    `stack` is the number of values passed from Python's stack.
     """
 
     code: Code
@@ -177,9 +177,9 @@ class ResumeMade(_Event):
 
 @dataclass(slots=True)
 class CompiledCall(_Event):
-    """A compiled function is called, for the first time in this recording; `name` is the user's for it.
+    """The first call of a compiled function in this recording.
 
-    `target` is the id of the function or object that was compiled.
+    `name` is the user's name for the function; `target` is the id of the function or object that was compiled.
     """
 
     code: Code
@@ -189,10 +189,10 @@ class CompiledCall(_Event):
 
 @dataclass(slots=True)
 class CacheHit(_Event):
-    """A function ran without being compiled: from code compiled before the recording, or eagerly.
+    """A function ran without a compile in this recording: from code compiled earlier, or eagerly.
 
-    `compile_id` is that of the compiled version, None where there is none; `continues` is the uid of the code whose resume
-    function this is; `graphs` counts the graphs that the version calls.
+    `compile_id` is that of the compiled version, None if there is none; `continues` is the uid of the code that this resume
+    function continues; `graphs` is the number of graphs that the version calls.
     """
 
     code: Code
@@ -202,10 +202,10 @@ class CacheHit(_Event):
 
 @dataclass(slots=True)
 class Paused(_Event):
-    """The hooks are off for a while (calls are being timed): what compiles meanwhile is missed."""
+    """The hooks were off for a while, to time calls: compiles in that time are not recorded."""
 
 
 Event = Trace | FrameEnd | GraphEnd | GraphCaptured | ResumeMade | CompiledCall | CacheHit | Paused
 
-#: (file, first line, name) of a code object -> inputs whose sizes Dynamo has noted, and whether they are dynamic now
+#: (file, first line, name) of a code object -> {input whose sizes Dynamo has recorded: whether they are dynamic now}
 Sizes = dict[tuple[str, int, str], dict[str, bool]]

@@ -1,10 +1,10 @@
 """Runs one captured graph again on its own: eager against compiled, operation by operation, with its memory peak.
 
-The report keeps no tensor and no module, so the graph is built from its text (`rebuild`) and its inputs from their
-descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is what the
-backend makes of it, without Dynamo's guards.  Both get the same data, in turns, without gradients and without the caller's
-own settings (`surroundings`).  All that stays behind are the backend's caches, torch's counters of compiles, and the side
-effects of operators from outside torch, which the notes name.  GPU paths have not yet run on a GPU.
+The report keeps neither tensors nor modules, so the graph is built from its text (`rebuild`) and its inputs from their
+descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
+result, without Dynamo's guards.  Both run alternately on the same data, without gradients and without the caller's torch
+settings (`surroundings`).  A run leaves behind only entries in the backend's caches, torch's counters of compiles, and the side
+effects of operators from outside torch, which the notes list.  GPU paths have not yet run on a GPU.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     import torch.fx
 
 CALLS = 10
-#: calls before the first that counts
+#: calls before the first one that is timed
 WARM_UP = 2
 #: seconds for all timed calls of one kind; at least `FEWEST` are made
 BUDGET = 10.0
 FEWEST = 3
 _BRANCHES = frozenset({"cond", "while_loop"})
-#: operations that check the numbers they get, on a GPU by ending the process
+#: operations that check the values of their inputs; on a GPU a failed check ends the process
 _CHECKED = frozenset({"bernoulli", "binary_cross_entropy", "multinomial", "poisson"})
 
 
@@ -47,13 +47,13 @@ class SyntheticInputError(NotRunnable):
 
 
 def default_backend(settings: Mapping[str, Any]) -> str:
-    """The backend of the recorded run, or Inductor where that one only traces."""
+    """The backend of the recorded run, or Inductor if that backend runs graphs eagerly."""
     name = settings.get("backend")
     return name if isinstance(name, str) and name in config.backends() and "eager" not in name else "inductor"
 
 
 def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS) -> GraphRun:
-    """Run a graph that was recorded in this process; raises ValueError, in one sentence, where that is impossible."""
+    """Run a graph that was recorded in this process; raises ValueError with one sentence if that is impossible."""
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
         raise ValueError(f"calls is a whole number of at least 1, not {calls!r}")
     check_settings(Settings(backend=backend, device=device))
@@ -85,14 +85,14 @@ def run_in_report(report: Report, id: str, *, device: str | None, backend: str |
 def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_conditioned: bool) -> GraphRun:
     import torch
 
-    # once for each attempt: a graph that fails may leave modes entered; derivatives of derivatives (torch.func) need gradients
+    # isolate each attempt: a graph that fails may leave modes entered.  torch.func's derivatives need gradients enabled.
     with _isolated(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
         return _Case(graph, device, well_conditioned).run(backend, calls)
 
 
 @contextlib.contextmanager
 def _isolated() -> Iterator[None]:
-    """Run without the caller's settings, and restore all that the graph changes beside its inputs."""
+    """Run without the caller's settings, and restore the global state that the graph changes."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(hooks.HOOKS.paused())
         stack.enter_context(surroundings.neutral())
@@ -147,7 +147,7 @@ class _Case:
         return result
 
     def check(self) -> None:
-        """Call the graph once: do synthetic inputs work, and which of them does it change?"""
+        """Call the graph once, to see whether synthetic inputs work and which tensors it changes in place."""
         import torch
 
         if self.device != "cpu" and (_has_integers(self.inputs) or _calls(self.graph, _CHECKED)):
@@ -158,17 +158,17 @@ class _Case:
             self.wait()
         except Exception as error:
             raise SyntheticInputError(f"on made-up data it raised {_one_line(error)}") from None
-        # the version shows most changes, and the numbers show all others: running statistics
+        # the version counter shows most changes; comparing values shows the others, such as running statistics
         self.changed = [(t, copy) for t, version, copy in before if t._version != version or not torch.equal(t, copy)]
 
     def prepared(self, kind: Callable[..., Any]) -> Callable[[], Any]:
-        """A call on the inputs as they were at first."""
+        """Restore the inputs, and return a function that calls `kind` with them."""
         for tensor, copy in self.changed:
             tensor.copy_(copy)
         return functools.partial(kind, *self.inputs)
 
     def compile(self, backend: str) -> Callable[..., Any] | None:
-        """What the backend makes of the graph; None, with a note, where it cannot."""
+        """Compile the graph with the backend; None, with a note, if that fails."""
         try:
             compiled = surroundings.compiled_graph(backend, self.rebuild(), self.inputs)
             self.prepared(compiled)()
@@ -190,7 +190,7 @@ class _Case:
             result.compiled_seconds = statistics.median(compiled_times)
             result.compiled_spread = timing.quartiles(compiled_times)
             result.speed_up = result.eager_seconds / result.compiled_seconds
-            # a CUDA graph keeps its memory between the calls, in a pool of its own
+            # a CUDA graph keeps its memory between calls, in its own pool
             result.compiled_peak_bytes = self.peak(compiled) if backend != "cudagraphs" else None
         return result
 
@@ -204,7 +204,7 @@ class _Case:
         calls = min(calls, max(FEWEST, int(BUDGET / max(slowest, 1e-9))))
         for count in timing.turns(calls):
             eager_times += self.timed_calls(self.module, count)
-            if compiled is not None:  # the processor's caches are full of the other kind's data
+            if compiled is not None:  # one warm-up call: the CPU caches hold the eager call's data
                 compiled_times += self.timed_calls(compiled, count, warm_up=1)
             for _ in range(count):
                 for name, seconds in self.prepared(_OperationTimer(self.module, self.wait))():
@@ -215,14 +215,14 @@ class _Case:
         return timing.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
-        if profiling.profiler_is_on():  # a second one would end it
+        if profiling.profiler_is_on():  # starting a second profiler would end it
             note = "the memory peak is unknown: a profiler of the program's own is on"
             self.notes += [note] * (note not in self.notes)
             return None
         return timing.peak_bytes(self.prepared(kind), self.device)
 
     def caveats(self) -> Iterator[str]:
-        """What the reader has to know to trust the figures."""
+        """Sentences on how far the figures can be trusted."""
         devices = sorted({n.device for n in self.graph.nodes if n.device})
         if self.moved_to is not None and set(devices) - {self.moved_to}:
             yield f"recorded on {', '.join(devices)}, run on {self.moved_to}"
@@ -268,10 +268,10 @@ class _OperationTimer:
         return self.seconds
 
 
-def _device(graph: Graph, asked: str | None) -> str:
-    """The device to run on: the one asked for, or the recorded one; raises NotRunnable where it is not here."""
+def _device(graph: Graph, requested: str | None) -> str:
+    """The device to run on: the requested one, or else the recorded one; raises NotRunnable if it is not available."""
     recorded = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
-    device = asked or next(iter(recorded), "cpu")
+    device = requested or next(iter(recorded), "cpu")
     if device == "meta":
         raise NotRunnable("on the device meta there is nothing to time")
     try:
@@ -282,7 +282,7 @@ def _device(graph: Graph, asked: str | None) -> str:
 
 
 def _dry_run(graph: Graph, well_conditioned: bool = False) -> None:
-    """Run the graph on the CPU; raises SyntheticInputError where a GPU would end the process: a bad index or probability."""
+    """Run the graph on the CPU; raises SyntheticInputError for a bad index or probability, which on a GPU ends the process."""
     try:
         _Case(graph, "cpu", well_conditioned).check()
     except SyntheticInputError as error:
@@ -291,7 +291,7 @@ def _dry_run(graph: Graph, well_conditioned: bool = False) -> None:
 
 
 def _default_dtype(graph: torch.fx.Graph, recorded: Mapping[str, Node]) -> torch.dtype:
-    """The default dtype of the recorded program: that of a tensor which it made without naming a dtype."""
+    """The default dtype of the recorded program, inferred from a tensor that it created without a dtype."""
     import torch
 
     for node in graph.nodes:
@@ -312,7 +312,7 @@ def _has_integers(values: list[Any]) -> bool:
 
 
 def _calls(graph: Graph, names: frozenset[str]) -> bool:
-    """Whether one of these operations is among the graph's: a function, a method, or torch's operator."""
+    """Whether the graph calls one of these operations, as a function, a method or one of torch's operators."""
     return any(part.strip("_") in names for n in graph.nodes if n.op.startswith("call_") for part in str(n.target).split("."))
 
 

@@ -1,7 +1,7 @@
-"""Builds an FX graph that runs again from the text that a report keeps of it.
+"""Rebuilds a runnable FX graph from its text in a report.
 
-The text names every node, its function and its arguments, so each becomes a node of a new `torch.fx.Graph`, under its own
-name.  Functions are looked up by these names, so the text must be one that torch printed in this process.
+The text has the name, function and arguments of every node, so each becomes a node of a new `torch.fx.Graph` with the same
+name.  Functions are looked up by name, so the text must have been printed by torch in this process.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class NotRunnable(ValueError):
     """Why a graph cannot be run again, in one sentence."""
 
 
-#: in a node's `meta`: the name that the report has for it
+#: key in a node's `meta` for its name in the report
 RECORDED = "recorded"
-#: calls a kernel of the program's own, by its number in this process
+#: an operator that calls one of the program's own kernels, by its number in this process
 _KERNELS = "triton_kernel_wrapper"
-#: Dynamo's wrappers of NumPy's functions, operators and methods: `wrapped_sum` may be `numpy.sum` or a method of an array
+#: Dynamo's wrappers of NumPy functions, operators and methods: `wrapped_sum` may be `numpy.sum` or an array's method
 _NUMPY = "torch__dynamo_utils_"
 #: operators that wait for other processes
 _DISTRIBUTED = re.compile(r"c10d|\bfsdp\b|symm_mem|\.distributed\.")
@@ -42,14 +42,14 @@ class _Key:
 
 
 def rebuild(text: str, attribute: Callable[[str], Any] | None = None, device: str | None = None) -> torch.fx.GraphModule:
-    """The graph of a report's text (`Graph.code`), ready to be called.
+    """Build a callable module from the text of a graph in a report (`Graph.code`).
 
     Args:
         text: what torch printed in this process.
-        attribute: makes the tensor that the graph keeps under a name.
-        device: where the graph makes its own tensors, in place of the recorded device.
+        attribute: makes the tensor that the graph has as an attribute, given its name.
+        device: the device on which the graph creates tensors, in place of the recorded one.
 
-    Raises NotRunnable, in one sentence, where the graph cannot be built.
+    Raises NotRunnable, with one sentence, if the graph cannot be built.
     """
     try:
         return _Builder(parse(text), attribute, device).module()
@@ -61,7 +61,7 @@ def rebuild(text: str, attribute: Callable[[str], Any] | None = None, device: st
 
 
 class _Builder:
-    """One graph of the text, with the graphs inside it, as one GraphModule."""
+    """Builds one GraphModule from a parsed graph and its inner graphs."""
 
     def __init__(self, parsed: ParsedGraph, attribute: Callable[[str], Any] | None, device: str | None) -> None:
         import torch.fx
@@ -69,7 +69,7 @@ class _Builder:
         self.parsed, self.attribute, self.device = parsed, attribute, device
         self.graph = torch.fx.Graph()
         self.attributes: dict[str, Any] = {}
-        #: what an argument may name: FX's own constants, and the nodes so far
+        #: names that arguments may use: FX's constants, and the nodes so far
         self.names: dict[str, Any] = {
             "torch": torch, "inf": math.inf, "nan": math.nan, "NoneType": type(None), "Ellipsis": ..., "slice": slice,
             "device": torch.device if device is None else lambda *_, **__: torch.device(device), "_key": _Key(),
@@ -85,7 +85,7 @@ class _Builder:
             made = self.graph.create_node(op, target, args, kwargs, name=None if op == "output" else node.name)
             made.meta[RECORDED] = node.name
             self.names[node.name] = made
-            if op == "placeholder":  # `l_x_ = L_x_`: the argument's name and the node's
+            if op == "placeholder":  # `l_x_ = L_x_`: the text uses the argument's name as well as the node's
                 self.names[node.target] = made
         return torch.fx.GraphModule(self.attributes, self.graph)
 
@@ -101,7 +101,7 @@ class _Builder:
         return op, function(target) if op == "call_function" else target, args, kwargs
 
     def kept(self, op: str, name: str) -> str:
-        """What the graph keeps under a name: a graph of its own, or a tensor; returns the name in the module."""
+        """Make the attribute with this name, an inner graph or a tensor, and return the name."""
         if name in self.attributes:
             return name
         if name in self.parsed.inner:
@@ -115,8 +115,8 @@ class _Builder:
         return name
 
     def value(self, expression: ast.expr) -> Any:
-        """An argument: nodes, constants, and tuples, lists, dicts and slices of them."""
-        # as a key, because a slice is an expression only there
+        """Evaluate an argument: nodes, constants, and tuples, lists, dicts and slices of them."""
+        # evaluated inside `_key[...]`, the only place where the syntax allows a slice
         key = ast.Expression(ast.Subscript(ast.Name("_key", ast.Load()), expression, ast.Load()))
         try:
             return eval(compile(ast.fix_missing_locations(key), "<graph>", "eval"), self.names)
@@ -127,7 +127,7 @@ class _Builder:
 
 
 def function(name: str) -> Callable[..., Any]:
-    """The function that torch prints by this name; raises NotRunnable where there is none to call."""
+    """The function that torch prints under this name; raises NotRunnable if it cannot be called."""
     last = name.rpartition(".")[2]
     if _DISTRIBUTED.search(name):
         raise NotRunnable(f"it calls {name}, which waits for other processes")
@@ -137,20 +137,20 @@ def function(name: str) -> Callable[..., Any]:
         raise NotRunnable(f"it calls NumPy ({last.removeprefix(_NUMPY)}), and its text does not say which of NumPy's functions")
     import torch
 
-    found: Any = torch
+    target: Any = torch
     if name.startswith("torch."):
         for part in name.split(".")[1:]:
-            found = getattr(found, part, None)
+            target = getattr(target, part, None)
     else:
         prefix, module = next((p, m) for p, m in _PREFIXES.items() if name.startswith(p))
-        found = getattr(module, name.removeprefix(prefix), None)
-    if not callable(found):
+        target = getattr(module, name.removeprefix(prefix), None)
+    if not callable(target):
         raise NotRunnable(f"it calls {name}, which cannot be found by this name")
-    return found  # type: ignore[no-any-return]
+    return target  # type: ignore[no-any-return]
 
 
 def is_from_outside_torch(name: str) -> bool:
-    """Whether a name is that of an operator that the program, or another library, has registered."""
+    """Whether the name belongs to an operator that the program or another library has registered."""
     parts = name.split(".")
     return parts[:2] == ["torch", "ops"] and len(parts) > 3 and parts[2] not in ("aten", "prims", "higher_order")
 
@@ -158,7 +158,7 @@ def is_from_outside_torch(name: str) -> bool:
 def _moved(
     op: str, target: str, args: tuple[Any, ...], kwargs: dict[str, Any], device: str
 ) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """A call that names a device, with another device in its place."""
+    """The target and arguments of a call, with `device` in place of any device that they name."""
     if op == "call_function" and target.endswith("._enter_autocast"):
         return target, (device.partition(":")[0], *args[1:]), kwargs
     if op == "call_method" and target == "cuda":

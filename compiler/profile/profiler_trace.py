@@ -1,12 +1,12 @@
-"""A profiler's trace, read into plain events, and the stretches of the calls in it.
+"""Reads a profiler's trace into plain events, and nests them.
 
-`plain_events()` takes what `torch.profiler` exports (the public Chrome trace, the same on every torch and every
-device) and gives dicts: {"name", "kind", "start", "duration", "thread", "device", "correlation", "sequence"}.  Times are
-whole nanoseconds, so that sums are exact.  `kind` is "cpu" (an op, or a mark of ours), "runtime" (a call of the device's
-runtime), "kernel" or "copy" (on the device).  `correlation` is what a runtime call and the work that it put on the device
-share, `sequence` what a differentiable op and its backward share.
+`plain_events()` takes what `torch.profiler` exports (the public Chrome trace, the same on every torch and every device) and
+returns dicts: {"name", "kind", "start", "duration", "thread", "device", "correlation", "sequence"}.  Times are whole
+nanoseconds, so that sums are exact.  `kind` is "cpu" (an op, or one of our own marks), "runtime" (a call of the device's
+runtime), "kernel" or "copy" (on the device).  A runtime call and the device work that it launched have the same `correlation`;
+a differentiable op and its backward have the same `sequence`.
 
-`trees()` nests the events of a thread as they nest in time.
+`trees()` nests the events of each thread as they nest in time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 Event = dict[str, Any]
 
-#: what profiling puts around each call, around each captured graph, and around waiting for the device at the end
+#: names of the marks that profiling puts around each call, each captured graph, and the final wait for the device
 CALL, GRAPH, DRAIN = "dynascope call", "dynascope graph", "dynascope wait"
-#: names that torch gives
+#: names that torch uses
 GUARD_CHECK = "TorchDynamo Cache Lookup"
 REGION = "Torch-Compiled Region: "
 PREGRAPH = "Pregraph bytecode"
@@ -28,12 +28,12 @@ WRAPPER = "AOTDispatcher Runtime Wrapper Prologue"
 BACKEND = "## Call CompiledFxGraph "
 #: a graph that AOTAutograd compiled with its backward, and that backward
 FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
-#: what autograd's engine runs, for a device in a thread of its own
+#: autograd's engine; it has a thread of its own for each device
 ENGINE = "autograd::engine::evaluate_function"
 
-#: calls that return when the device is done; `cudaMemcpyAsync` and its like are followed by a wait of their own
+#: calls that block until the device is done; `cudaMemcpyAsync` and its like are followed by a separate wait
 _BLOCKING = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream", "urEventWait", "urQueueFinish")
-#: characters of a name that are kept: templates have names of thousands
+#: characters kept of a name: C++ templates can have names of thousands
 _LONGEST = 200
 _KINDS = {
     "cpu_op": "cpu", "user_annotation": "cpu", "cuda_runtime": "runtime", "cuda_driver": "runtime", "xpu_runtime": "runtime",
@@ -44,7 +44,7 @@ _KINDS = {
 
 @dataclass
 class Span:
-    """One event with what ran inside it."""
+    """One event, with the events nested in it."""
 
     name: str
     kind: str
@@ -60,19 +60,19 @@ class Span:
 
     @property
     def region(self) -> str | None:
-        """The compile id, of a compiled region."""
+        """The compile id if this is a compiled region, else None."""
         return self.name.removeprefix(REGION).split(" ", 1)[0] if self.name.startswith(REGION) else None
 
     @property
     def is_wait(self) -> bool:
-        """Whether the processor does nothing here but wait for the device."""
+        """Whether the CPU only waits for the device here."""
         if self.name == DRAIN:
             return True
         return self.kind == "runtime" and ("Synchronize" in self.name or self.name in _BLOCKING)
 
 
 def plain_events(trace: dict[str, Any]) -> list[Event]:
-    """The events of an exported trace that say where time goes, by their start; others are passed over."""
+    """The events of an exported trace that show where time goes, sorted by start; others are ignored."""
     events = []
     for record in trace.get("traceEvents", ()):
         kind = _KINDS.get(str(record.get("cat", "")).lower())
@@ -96,7 +96,7 @@ def _nanoseconds(microseconds: float | str) -> int:
 
 
 def trees(events: Iterable[Event]) -> dict[Any, list[Span]]:
-    """The spans of each thread of the processor, nested; those of the outermost level by thread."""
+    """The outermost spans of each CPU thread, with the other spans nested in them."""
     roots: dict[Any, list[Span]] = defaultdict(list)
     stacks: dict[Any, list[Span]] = defaultdict(list)
     for event in sorted(events, key=lambda e: (e["start"], -e["duration"])):
@@ -117,7 +117,10 @@ def trees(events: Iterable[Event]) -> dict[Any, list[Span]]:
 
 
 def adopt(root: Span, span: Span) -> None:
-    """Put what ran in another thread, while this one waited for it, where this one waited; nowhere where it worked itself."""
+    """Insert a span of another thread at the place under `root` where this thread waited for it.
+
+    A span that overlaps work of this thread is not inserted.
+    """
     host: Span | None = root
     while host is not None:
         meanwhile = [s for s in host.inside if s.start < span.end and span.start < s.end]

@@ -25,7 +25,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
-from dynascope.compiler.torch_private import caches, guards, hook_points, hooks, marks
+from dynascope.compiler.torch_private import availability, caches, hook_points, hooks, marks
 
 _MISSED = "another thread timed calls meanwhile, and nothing was recorded until it had done: this report can lack compiles"
 
@@ -175,7 +175,7 @@ class Recording:
             no_end="the recording ended before this compile did" if self._ended else "still compiling",
             compiled=self.compiled or self.called,
             notes=self.notes,
-            hooks={**self.hooks, **guards.missing},
+            hooks={**self.hooks, **availability.missing},
             versions=versions(),
             sizes_before=sizes_before,
             sizes_after=caches.known_sizes(),

@@ -1,8 +1,8 @@
-"""Clones of the tensors among a call's arguments: the call gets them, so that the tensors' autograd history stays as it is.
+"""Clones the tensors among a call's arguments, so that a replay does not change the originals' autograd history.
 
-A clone has the values, device, dtype, strides, offset, `requires_grad` and `is_leaf` of its original; tensors that share
-memory share memory in the clones, too; a tensor that occurs twice is one tensor in the clones.  Parameters are not cloned:
-compiled code is bound to them, and their state is restored.  Neither are tensors that do something when they go (`__del__`).
+A clone has the values, device, dtype, strides, offset, `requires_grad` and `is_leaf` of its original.  Tensors that share
+memory also share it in the clones; a tensor that occurs twice is one tensor in the clones.  Parameters are not cloned, because
+compiled code is bound to them: their state is restored.  Tensors with a `__del__` method are not cloned, either.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ class NotRepeatable(Exception):
 
 
 class Clones:
-    """Clones tensors, and makes the tuples that hold them anew; every other object is given back as it is."""
+    """Clones tensors, and rebuilds the tuples that hold them; every other object is returned unchanged."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Any]] = {}  # id -> (original, kept alive; clone)
         self._storages: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any) -> Any:
-        """Raises NotRepeatable for a tensor of which torch makes no clone."""
+        """Clone one argument; raises NotRepeatable for a tensor that torch cannot clone."""
         import torch
 
         if isinstance(value, (tuple, frozenset)):
@@ -52,14 +52,14 @@ class Clones:
             made = self._strided(value) if _is_plain(value) else value.detach().clone()
         if type(made) is not type(value):
             raise NotRepeatable(f"one of its arguments is a {type(value).__name__}, of which torch makes no copy")
-        # mark_dynamic and the like; what the clone of a tensor subclass has of itself are its own inner tensors
+        # attributes set by mark_dynamic and the like; a cloned tensor subclass keeps its own inner tensors
         vars(made).update({name: inner for name, inner in vars(value).items() if name not in vars(made)})
         if value.requires_grad and not value.is_leaf:
             return _computed(made)
         return made.requires_grad_(value.requires_grad)
 
     def _strided(self, value: Any) -> Any:
-        """The same view of a cloned storage."""
+        """The same view on a clone of the storage."""
         import torch
 
         storage = value.untyped_storage()
@@ -71,7 +71,7 @@ class Clones:
 
 
 def _computed(tensor: Any) -> Any:
-    """The same tensor as the result of an operation: only such a one can ask for a gradient and be changed in place."""
+    """The tensor as the result of an operation, because a leaf that requires a gradient cannot be changed in place."""
     import torch
 
     class Computed(torch.autograd.Function):

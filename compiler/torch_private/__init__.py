@@ -1,5 +1,6 @@
-"""The one place where private parts of torch are used, each guarded: what does not fit is named in the report (`guards`).
+"""The only code that uses private parts of torch.  Each use is guarded; what is missing is in the report (`availability`).
 
-To observe: `hook_points` are the call sites in torch, `hooks` installs and removes them, `translators` reads Dynamo's objects.
+To observe: `hook_points` has one function for each observed call site in torch (a new hook goes there), `hooks` installs and
+removes them, `inside` is how they observe a function, `translators` reads Dynamo's objects.
 To steer: `config`, `exceptions`, `region_flag`, `marks`, `caches`, `profiling`, `surroundings`, `custom_operators`.
 """

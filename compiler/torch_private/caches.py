@@ -11,7 +11,7 @@ from typing import Any
 
 from dynascope.compiler.events.schema import Sizes
 from dynascope.compiler.source.origin import in_torch
-from dynascope.compiler.torch_private.guards import guarded, note_missing
+from dynascope.compiler.torch_private.availability import guarded, note_missing
 
 
 def known_codes() -> list[CodeType]:

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.torch_private.guards import guarded
+from dynascope.compiler.torch_private.availability import guarded
 
 
 def backends() -> list[str]:

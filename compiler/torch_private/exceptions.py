@@ -6,8 +6,8 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
+from dynascope.compiler.torch_private.availability import note_missing
 from dynascope.compiler.torch_private.config import dynamo_config
-from dynascope.compiler.torch_private.guards import note_missing
 
 
 def refusals() -> tuple[type[BaseException], ...]:

@@ -1,8 +1,8 @@
-"""Every private torch API that dynascope touches to *observe*: one function for each hook.
+"""Every private torch API that dynascope uses to *observe*: one function for each hook.
 
-A point installs one hook and returns what undoes it; it may raise where it does not fit the installed torch,
-and is then left out and named in `report.hooks`.  Functions of torch are watched from `inside`: no frame of ours is on the
-stack while torch, a backend or the user's code runs.
+Each function installs one hook and returns a function that removes it.  If it raises because it does not fit the installed
+torch, the hook is left out and named in `report.hooks`.  torch's functions are observed from `inside`: no frame of ours is on
+the stack while torch, a backend or the user's code runs.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from dynascope.compiler.torch_private.translators import (
 
 
 def _observer(hooks: Hooks, **handlers: Callable[..., None]) -> SimpleNamespace:
-    """What watched code calls: each handler by its name; an error in one never reaches torch."""
+    """The object that watched code calls, with each handler as an attribute; a handler's errors never reach torch."""
     return SimpleNamespace(**{name: functools.partial(hooks.safely, handler) for name, handler in handlers.items()})
 
 
 def _passing(hooks: Hooks, handler: Callable[..., None]) -> Callable[..., Any]:
-    """The handler as a function of a result, and more, that returns the result."""
+    """Wrap a handler whose first argument is a result, so that it returns that result."""
 
     def passes(result: Any, *args: Any) -> Any:
         hooks.safely(handler, result, *args)
@@ -52,7 +52,7 @@ def _passing(hooks: Hooks, handler: Callable[..., None]) -> Callable[..., Any]:
 
 
 def _structured_trace(hooks: Hooks) -> Undo:
-    """All facts and texts: the same records that TORCH_TRACE writes to files."""
+    """Observe the structured trace: the same records that TORCH_TRACE writes to files."""
     from torch._logging import _internal
 
     class Handler(logging.Handler):
@@ -60,7 +60,7 @@ def _structured_trace(hooks: Hooks) -> Undo:
             hooks.safely(trace_record, record)
 
         def handleError(self, record: logging.LogRecord) -> None:
-            """Never torch's or the user's trouble; `safely` names what went wrong."""
+            """Print nothing: `safely` has recorded the error."""
 
     def trace_record(record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None)
@@ -79,20 +79,20 @@ def _structured_trace(hooks: Hooks) -> Undo:
 
 
 def _quiet_trace(hooks: Hooks) -> Undo:
-    """Do not even make the trace's records that nobody reads: they are most of what recording would cost.
+    """Keep torch from making trace records that nobody reads; making them would be most of the cost of a recording.
 
-    torch's modules hold the function itself, so its code is what changes; a log that the user asked for gets all.
+    torch's modules import the function by name, so its code is changed.  If the user writes a TORCH_TRACE log, nothing changes.
     """
     from torch._logging import _internal
 
     others = [h for h in _internal.trace_log.handlers if h is not hooks.trace_handler]
     if any(getattr(h, "root_dir", "") is not None for h in others):
-        return lambda: None  # a log that the user asked for stays as it is, to the letter
+        return lambda: None  # the user's own trace log must stay complete
 
     Make = Callable[[], Any]
 
     def sift(name: str, metadata_fn: Make, payload_fn: Make) -> tuple[Make | None, Make]:
-        """What makes the record; None for one that nobody reads."""
+        """The functions that make the record's metadata and payload; None in place of the first if nobody reads the record."""
         if _internal.trace_log.handlers != [hooks.trace_handler]:
             return metadata_fn, payload_fn
         if name in QUIET:
@@ -115,7 +115,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
 
 
 def _frames(hooks: Hooks) -> Undo:
-    """The outcome of every frame that Dynamo is asked about."""
+    """Observe the outcome of every frame that Dynamo is called for."""
     from torch._dynamo import convert_frame
 
     def begin(frame: Any) -> None:
@@ -131,12 +131,12 @@ def _frames(hooks: Hooks) -> Undo:
     def end(frame: Any, result: Any, error: BaseException | None) -> None:
         attempts = hooks.attempts()
         if not any(attempt.frame is frame for attempt in attempts):
-            return  # its beginning was not observed; or it has ended, and an interrupt came after
+            return  # its start was not observed, or an interrupt came after its end
         while (attempt := attempts.pop()).frame is not frame:
-            pass  # an interrupt kept the end of this one away
+            pass  # an interrupt prevented the end of this one from being observed
         compiled = getattr(result, "guarded_code", None) is not None
         if attempt.compile_id is None and not compiled and error is None and in_torch(attempt.code.file):
-            return  # torch's own plumbing, met on the way and never traced
+            return  # an internal frame of torch's, which is never traced
         cause = error if error is not None else attempt.error
         hooks.emit(schema.FrameEnd(
             attempt.code,
@@ -158,7 +158,7 @@ def _frames(hooks: Hooks) -> Undo:
 
 
 def _swallowed_errors(hooks: Hooks) -> Undo:
-    """The exception that a skip swallows, and the frame's fullgraph."""
+    """Observe the exception that Dynamo swallows when it skips a frame, and the frame's fullgraph flag."""
     from torch._dynamo import convert_frame
 
     def began(converter: Any) -> None:
@@ -179,7 +179,7 @@ def _swallowed_errors(hooks: Hooks) -> Undo:
 
 
 def _stops(hooks: Hooks) -> Undo:
-    """Where tracing stopped by an exception: innermost line and column, then the calls around it."""
+    """Observe where an exception stops tracing: the innermost line and column, then the calls around it."""
     from torch._dynamo import symbolic_convert
 
     restarts = (
@@ -212,7 +212,7 @@ def _stops(hooks: Hooks) -> Undo:
 
 
 def _graph_ends(hooks: Hooks) -> Undo:
-    """The end of each graph: why, at which instruction, and the flag in force there."""
+    """Observe the end of each graph: why, at which instruction, and with which flag in force."""
     from torch._dynamo import output_graph
 
     def ended(translator: Any, reason: Any) -> None:
@@ -237,7 +237,7 @@ def _graph_ends(hooks: Hooks) -> Undo:
 
 
 def _resumes(hooks: Hooks) -> Undo:
-    """Which resume function continues which code object, where, and what it receives."""
+    """Observe which resume function continues which code object, from where, and what it receives."""
     import inspect
 
     from torch._dynamo import resume_execution
@@ -266,7 +266,7 @@ def _resumes(hooks: Hooks) -> Undo:
 
 
 def _node_modules(hooks: Hooks) -> Undo:
-    """What the trace does not hold of a captured graph: the nn.Module that each node ran in, and the values of its symbols."""
+    """Observe what the trace lacks of a captured graph: the nn.Module that each node ran in, and the values of its symbols."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
@@ -279,12 +279,12 @@ def _node_modules(hooks: Hooks) -> Undo:
 
 
 def _entries(hooks: Hooks) -> Undo:
-    """Which compiled functions are called: a cache hit leaves no other trace."""
+    """Observe which compiled functions are called; nothing else shows a cache hit."""
     from torch._dynamo import eval_frame
 
     def called(callback: Any) -> None:
         if type(callback).__name__ != "CatchErrorsWrapper":
-            return  # torch.compiler.disable comes this way, too
+            return  # torch.compiler.disable uses this function, too
         caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
         function, name, target = entered_function(caller.f_locals.get("fn"))
         code = getattr(function, "__code__", None)

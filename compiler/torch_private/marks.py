@@ -10,7 +10,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from dynascope.compiler.patching import own, patched, put
-from dynascope.compiler.torch_private.guards import note_missing
+from dynascope.compiler.torch_private.availability import note_missing
 
 #: where a compiled function keeps what it was made from
 ORIGINAL = "_torchdynamo_orig_callable"

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from dynascope.compiler.torch_private.guards import guarded
+from dynascope.compiler.torch_private.availability import guarded
 
 
 def _fast_mark() -> Callable[[str], contextlib.AbstractContextManager[Any]]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.torch_private.guards import note_missing
+from dynascope.compiler.torch_private.availability import note_missing
 
 
 def error_on_graph_break() -> Any:

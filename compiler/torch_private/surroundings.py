@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler.torch_private.guards import guarded
+from dynascope.compiler.torch_private.availability import guarded
 
 Undo = Callable[[], None]
 

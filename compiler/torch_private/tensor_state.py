@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler.torch_private.guards import missing
+from dynascope.compiler.torch_private.availability import missing
 
 
 def version_of(tensor: Any) -> int | None:

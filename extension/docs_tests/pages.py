@@ -32,14 +32,14 @@ class Page:
 
     path: Path
     notebook: Any
-    #: of each cell: the line of the file on which its source starts; None in an .ipynb
+    #: for each cell, the line of the file on which its source starts; None in an .ipynb
     first_lines: list[int | None]
-    #: sentences for the reader of the result
+    #: notes for the test's result, one sentence each
     notes: list[str] = field(default_factory=list)
 
     @property
     def stores_outputs(self) -> bool:
-        """Whether the file keeps outputs, and has some: then they are compared."""
+        """Whether the file contains outputs, which are then compared."""
         return self.path.suffix == ".ipynb" and any(
             cell.get("outputs") or cell.get("execution_count") for _, cell in self.code_cells()
         )
@@ -59,7 +59,7 @@ class Page:
         return _option(self.notebook.metadata, name)
 
     def skip_reason(self) -> str | None:
-        """Why the whole page is not to be run, or None."""
+        """Why the whole page is skipped, or None."""
         if "skip-execution" in tags_of(self.notebook) or self.option("execution_mode") == "off":
             return "the page says that it is not to be run"
         metadata = self.notebook.metadata
@@ -69,7 +69,7 @@ class Page:
         return None
 
     def timeout(self, cell: Any, default: float = DEFAULT_TIMEOUT) -> float | None:
-        """Seconds that a cell may take: its own limit, else the page's, else `default`; None or, as in MyST-NB, 0: no limit."""
+        """Time limit of a cell in seconds: its own, else the page's, else `default`; None: no limit (0 in a page)."""
         for given in (_option(cell.metadata, "execution_timeout"), self.option("execution_timeout"), default):
             if given is not None:
                 try:
@@ -80,7 +80,7 @@ class Page:
         return None
 
     def write(self) -> None:
-        """Write an .ipynb back."""
+        """Write the notebook to its .ipynb file."""
         import nbformat
 
         text: str = nbformat.writes(self.notebook)  # type: ignore[no-untyped-call, unused-ignore]
@@ -106,7 +106,7 @@ def _option(metadata: Any, name: str) -> Any:
 
 
 def read(path: Path) -> Page:
-    """The page at `path`.  Raises PageError, in one line, if it is none."""
+    """Read the page at `path`; raises PageError, with a one-line message, if it cannot be read as a page."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -122,7 +122,7 @@ def _read_ipynb(path: Path, text: str) -> Page:
 
 
 def _parse(parse: Callable[[], Any], what: str) -> Any:
-    """A parsed notebook; raises PageError, in one line."""
+    """Call `parse`; raises PageError, with a one-line message that starts with `what`, if that fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # missing cell ids are added; nothing that is tested depends on them
         try:
@@ -145,8 +145,8 @@ def _read_myst(path: Path, text: str) -> Page:
             front = yaml.safe_load(matter[1]) or {}
         except yaml.YAMLError as error:
             raise PageError(f"{path}: front matter: {' '.join(str(error).split())}") from None
-        # Jupytext checks a front matter against the notebook format, which MyST-NB does not (it accepts a `kernelspec` without
-        # a display name).  So it is added afterwards; empty lines keep the numbers of the others.
+        # Jupytext validates the front matter against the notebook format; MyST-NB does not (it accepts a `kernelspec` without a
+        # display name).  So the front matter is added afterwards, and empty lines in its place keep the line numbers.
         text = "\n" * matter[0].count("\n") + text[matter.end() :]
     notebook = _parse(lambda: jupytext.reads(text, fmt="md:myst"), f"{path}: not a MyST page")
     for name, value in front.items() if isinstance(front, dict) else ():
@@ -163,7 +163,7 @@ def _read_myst(path: Path, text: str) -> Page:
 
 
 def _first_lines(notebook: Any, lines: list[str]) -> list[int | None]:
-    """The line on which each cell's source starts: cells come in the file's order, so one pass is enough."""
+    """The line on which each cell's source starts; cells are in the order of the file, so one pass is enough."""
     lines = [line.strip() for line in lines]
     first_lines: list[int | None] = []
     start = 0
@@ -177,9 +177,9 @@ def _first_lines(notebook: Any, lines: list[str]) -> list[int | None]:
 
 
 def is_page(path: Path, explicit: bool = False) -> bool:
-    """Whether docs tests run the file.
+    """Whether the file is a page for docs tests.
 
-    The front matter of a Markdown file must say so; for one named explicitly, a code cell in it is enough.
+    The front matter of a Markdown file must declare it as MyST; if the file is named explicitly, a code cell is enough.
     """
     if path.suffix == ".ipynb":
         return True
@@ -196,7 +196,7 @@ def is_page(path: Path, explicit: bool = False) -> bool:
 
 
 def find(paths: Iterable[str | Path]) -> list[Path]:
-    """Every page in these files and folders, in order, each once.  Raises PageError for a file that is no page."""
+    """Every page in these files and folders, in order, each once.  Raises PageError for a file that is not a page."""
     pages: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():
@@ -212,6 +212,6 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def _is_excluded(path: Path, root: Path) -> bool:
-    """Whether the file is in a folder that holds no sources: .ipynb_checkpoints, .git, a build."""
+    """Whether the file is in a folder that holds no sources, such as .ipynb_checkpoints, .git or a build folder."""
     folders = path.relative_to(root).parts[:-1]
     return any(part.startswith(".") or part in ("build", "_build", "node_modules", "__pycache__") for part in folders)

@@ -1,9 +1,9 @@
-"""Where a report is shown, and when.
+"""Where and when a report is shown.
 
 In a kernel two outputs are made before the code runs and filled at the end: an empty one for the static picture, and the live
-view.  The static picture remains in the saved notebook, where no kernel is.  In a terminal and under `%%capture` there is one
-display, at the end, because an update would print again there.  If a report cannot be shown, one line says so: the cell ends as
-it would without a view.
+view.  The static picture is what a saved notebook shows without a kernel.  In a terminal and under `%%capture` the report is
+displayed once, at the end, because an update would print it again.  If a report cannot be shown, one line says so, and the cell
+ends as it would without a view.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynascope.widgets.guarded import guarded
 
 #: seconds between two progress messages to the browser
 _PROGRESS_EVERY = 0.1
-#: seconds between two drawings of the growing report, and the share of the run's time that drawing may take
+#: seconds between two drawings of the report so far, and the share of the run's time that drawing may take
 _DRAW_EVERY, _DRAW_SHARE = 0.7, 0.05
 
 #: the live views of each cell, by its id, with the request that made them: the next request closes them
@@ -38,11 +38,11 @@ class Display:
         self._static: Any = None
         self._last_progress = 0.0
         self._next_drawing = 0.0
-        #: returns the report so far; set by whoever records
+        #: returns the report so far; set by the code that records the run
         self.so_far: Callable[[], Report] | None = None
 
     def start(self) -> None:
-        """Before the code runs: make the outputs that `finish` fills; a rerun has them already."""
+        """Make the outputs that `finish` fills, before the code runs; a rerun has them already."""
         is_rerun = self.view is not None
         if not is_rerun and is_live(self.shell) and self.kind not in ("none", "text"):
             self._make_outputs()
@@ -62,7 +62,7 @@ class Display:
 
         from dynascope.widgets.render.static_output import empty_html
 
-        # without a widget beside it, the empty output needs no rules that hide it
+        # without a widget, the empty output needs no CSS rules that hide it
         html = empty_html() if self.kind == "widget" else ""
         self._static = display({"text/html": html, "text/plain": ""}, raw=True, display_id=True)
         if self.kind == "widget":
@@ -71,7 +71,7 @@ class Display:
             self.view = View(busy=True)
 
     def progress(self, state: dict[str, Any]) -> None:
-        """What is being compiled; passed on to the browser, not too often."""
+        """Send the progress of the compiler to the browser, not too often."""
         now = time.monotonic()
         if self.view is None or now - self._last_progress < _PROGRESS_EVERY:
             return
@@ -86,7 +86,7 @@ class Display:
         self.view.show(so_far())
 
     def _stop_drawing(self, why: str) -> None:
-        """A report that cannot be drawn half-way is shown at the end, or what is wrong with it."""
+        """Stop drawing the report so far after an error; `finish` shows the whole report, or the error."""
         self.so_far = None
 
     def finish(self, report: Report) -> None:
@@ -103,7 +103,7 @@ class Display:
         self._publish(self._mimebundle(report))
 
     def _show_failure(self, why: str) -> None:
-        """One line in place of the report."""
+        """Show one line in place of the report."""
         text = f"{why}; it is kept: dynascope.last()"
         if self.view is not None:
             self.view.busy = False
@@ -131,7 +131,7 @@ class Display:
 
 
 def _close_earlier_views(shell: Any, view: Any) -> None:
-    """Close the views of this cell's earlier runs: no front end shows them any more, but the kernel would keep them."""
+    """Close the views of this cell's earlier runs: no front end shows them any more, but the kernel would keep them alive."""
     request, cell = request_id(shell), cell_id(shell)
     if cell is None:
         return
@@ -144,7 +144,7 @@ def _close_earlier_views(shell: Any, view: Any) -> None:
 
 
 def _kind(shell: Any, view: str) -> str:
-    """What is shown, where "auto" or a widget was asked for but may be impossible."""
+    """The kind of view to show: "auto" and "widget" depend on what the shell can display."""
     if view not in ("auto", "widget"):
         return view
     if is_live(shell):

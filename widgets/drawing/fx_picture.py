@@ -1,8 +1,8 @@
-"""Where the nodes of an FX graph stand; of a large one its folds, each with what it holds.
+"""The layout of an FX graph: its nodes, or for a large graph its folds, each with the layout of its contents.
 
-Promises: up to `DRAWN` nodes are drawn as they are; more are drawn folded, fold in fold where that is needed, and come
-along laid out, so that a fold opens where no kernel is.  Every read is an arrow, but of inputs that many folds read one
-is drawn, and the others are counted.  Linear in the number of nodes.
+Promises: up to `DRAWN` nodes are drawn one by one; larger graphs are drawn as folds, nested if necessary.  The contents of each
+fold are laid out in advance, so that it opens without a kernel.  Every read is an arrow; but if many folds read the same
+inputs, one arrow is drawn and the readers are counted.  Linear in the number of nodes.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from dynascope.widgets.wire import FxFold, FxNode, FxPicture
 
 DRAWN = 300
 HEIGHT = 28.0
-#: with a second line in the box: the time of an operation, the nodes of a fold
+#: of boxes with a second line: an operation with its time, a fold with its number of nodes
 TALLER = 40.0
 NARROWEST, WIDEST = 60.0, 190.0
 FOLD_NARROWEST, FOLD_WIDEST = 90.0, 260.0
-#: more folds that read one fold of inputs are counted: parameters go everywhere, and their arrows would hide all others
+#: if more folds than this read a fold of inputs, they are counted: the arrows of parameters would hide all others
 READERS = 4
-#: pixels: what is higher stands in columns, as many as this is wide
+#: pixels: a drawing higher than `TALL` is cut into columns, as many as fit into the width `ROOM`
 TALL, ROOM = 420.0, 740.0
 
-#: what comes before the own name of an input: the path of its module
+#: prefix of an input's name: the path of its module
 _INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
 
 
 @dataclass(frozen=True)
 class FxDrawing:
-    """All nodes of one graph, which read nodes above them only.
+    """All nodes of one graph, in order: each reads only nodes before it.
 
-    `modules` and `seconds` (0 where it was not run) are those of each node.
+    `modules` and `seconds` have one entry for each node; seconds are 0 for a node that was not timed.
     """
 
     nodes: list[FxNode]
@@ -52,7 +52,7 @@ class FxDrawing:
         return self._unfolded(run) if run.count <= DRAWN else self._folded(run)
 
     def _unfolded(self, run: FxRun) -> FxPicture:
-        """Node by node; the value that an edge carries is written right below the box that it comes from."""
+        """The layout of single nodes; a value that is read is written right below the box of its node."""
         nodes = self.nodes[run.first : run.end]
         read = {source for node in nodes for source in node["reads"]}
         devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
@@ -71,14 +71,14 @@ class FxDrawing:
         return _placed(run, boxes, [pair for pair in inner if pair[0] >= 0], titles, notes)
 
     def _folded(self, run: FxRun) -> FxPicture:
-        """Its folds; a line where a node of one reads a node of another."""
+        """The layout of folds; an edge wherever a node in one fold reads a node in another."""
         nodes = self.nodes[run.first : run.end]
         runs = fx_folds(self.modules[run.first : run.end], nodes, run.first)
         fold_of = [i for i, r in enumerate(runs) for _ in range(r.count)]
         reads = ((source - run.first, i) for i, node in enumerate(nodes) for source in node["reads"])
         joined = {(fold_of[source], fold_of[i]) for source, i in reads if source >= 0 and fold_of[source] != fold_of[i]}
         readers = [sorted(b for a, b in joined if a == i) if self._holds_inputs(r) else [] for i, r in enumerate(runs)]
-        joined -= {(i, b) for i, found in enumerate(readers) if len(found) > READERS for b in found[1:]}
+        joined -= {(i, b) for i, folds_read in enumerate(readers) if len(folds_read) > READERS for b in folds_read[1:]}
         taken = [sum(self.seconds[r.first : r.end]) for r in runs]
         folds: list[FxFold] = []
         titles, notes, boxes = [], [], []

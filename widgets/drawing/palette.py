@@ -1,14 +1,14 @@
-"""The colours, once: told apart by the colour-blind, readable on light and on dark ground.
+"""All colours of the views: distinguishable with colour blindness, and readable on light and dark backgrounds.
 
-Promises: literal colours for static pictures (which know no host variables), and the very same values for
-the style sheet (`css_rules`).  A hue is never the only sign: graphs bear numbers, states bear words.
+Promises: static pictures, which cannot use the host's variables, and the style sheet (`css_rules`) use the same values.  Colour
+is never the only sign: graphs are also numbered, and states are also named.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: (line, tint) of graph 0, 1, 2, ...; after the last the first comes again
+#: (line, tint) of graph 0, 1, 2, ...; repeated after the last
 GRAPHS_LIGHT: Final = (
     ("#0067a8", "#e2eff9"), ("#00755a", "#dff3ec"), ("#8250b0", "#f0e8f7"),
     ("#8a6400", "#f8efd6"), ("#a8326e", "#fae6f0"), ("#33658a", "#e6edf3"),
@@ -32,11 +32,11 @@ DARK: Final = {
 
 
 def graph_tone(number: int) -> int:
-    """Which of the colours graph `number` gets."""
+    """Index of the colours for graph `number`."""
     return number % len(GRAPHS_LIGHT)
 
 
-#: variables of JupyterLab, VS Code and Colab that ground and ink follow
+#: CSS variables of JupyterLab, VS Code and Colab that override background and text colour
 _HOSTS: Final = {
     "bg": ("--jp-layout-color0", "--vscode-editor-background", "--colab-primary-surface-color"),
     "ink": ("--jp-content-font-color1", "--vscode-editor-foreground", "--colab-primary-text-color"),
@@ -44,14 +44,14 @@ _HOSTS: Final = {
 
 
 def _hosted(name: str, value: str) -> str:
-    """The host's variable where it has one, else our own value."""
+    """A CSS value: the host's variable if it is defined, else our own colour."""
     for variable in reversed(_HOSTS.get(name, ())):
         value = f"var({variable}, {value})"
     return value
 
 
 def css_rules() -> str:
-    """The colours as CSS variables of the view, for both themes; paper is white, whatever the theme."""
+    """The colours as CSS variables of the view, for both themes; print always uses the light one."""
     light, dark = _variables(dark=False), _variables(dark=True)
     return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n'
 

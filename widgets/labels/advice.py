@@ -42,7 +42,7 @@ _PLAIN = frozenset(
 
 
 def advice(b: Break) -> list[str]:
-    """What can be done, the most promising first."""
+    """What the user can do about a break, the most promising first."""
     hints = [said(h, 1000) for h in b.hints if h.strip()]
     steps = [h for h in hints if not h.startswith(_GENERAL)]
     if b.outcome == "skipped":
@@ -67,14 +67,14 @@ def advice(b: Break) -> list[str]:
 
 
 def reasons(b: Break) -> list[str]:
-    """Why a graph breaks, in the compiler's words: its title, its reason, its explanation, as far as each says more."""
+    """The compiler's title, reason and explanation for a graph break, without repetitions."""
     texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
     kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
     return [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
 
 
 def _says(text: str, title: str) -> bool:
-    """Whether `text` repeats `title`: it has most of its words."""
+    """Whether `text` repeats `title`: it contains most of its words."""
     words = set(_words(title)) - _PLAIN
     return title in text or (len(words) > 1 and len(words & set(_words(text))) >= 0.7 * len(words))
 
@@ -84,10 +84,10 @@ def _words(text: str) -> list[str]:
 
 
 def cause_of(report: Report, frame: Frame) -> Break | None:
-    """The break because of which this frame was skipped or failed.
+    """The break that made Dynamo skip this frame or fail in it.
 
-    A resume function's `break_` is the break that it follows; what stopped the function itself is among the breaks that it
-    ran into.
+    A resume function's `break_` is the break that it continues after; the break that stopped the function itself is one of
+    those that have a hit in it.
     """
     if frame.kind != "resume":
         return next((b for b in report.breaks if b.id == frame.break_), None)
@@ -99,18 +99,18 @@ def eager_because_of(report: Report, b: Break) -> list[Frame]:
     """The frames that run eagerly as a whole because of a break."""
     if b.outcome != "skipped":
         return []
-    met = {h.frame for h in b.hits}
-    near = (f for f in report.frames if f.status == "skipped" and (f.id in met or f.break_ == b.id))
-    return [f for f in near if cause_of(report, f) is b]
+    hit_frames = {h.frame for h in b.hits}
+    candidates = (f for f in report.frames if f.status == "skipped" and (f.id in hit_frames or f.break_ == b.id))
+    return [f for f in candidates if cause_of(report, f) is b]
 
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:
-    """Whether a break skips only the rest of its frames: what comes before it is compiled, what comes after runs eagerly."""
+    """Whether a break skips only the rest of its frames: the code before it is compiled, the code after it runs eagerly."""
     if b.outcome != "skipped":
         return False
-    met = {h.frame for h in b.hits if h.outcome == "skipped"}
-    found = [f.status for f in report.frames if f.id in met]
-    return bool(found) and all(status == "compiled" for status in found)
+    hit_frames = {h.frame for h in b.hits if h.outcome == "skipped"}
+    states = [f.status for f in report.frames if f.id in hit_frames]
+    return bool(states) and all(status == "compiled" for status in states)
 
 
 def outcome_words(report: Report, b: Break) -> str:
@@ -121,7 +121,7 @@ def outcome_words(report: Report, b: Break) -> str:
 
 
 def said(text: str, limit: int) -> str:
-    """A text of the compiler's without addresses of objects, which differ from run to run, and without empty phrases."""
+    """A text of the compiler, without empty phrases and objects' addresses, which differ from run to run."""
     return printable(_EMPTY.sub("", text[: 2 * limit + 1000]), limit)
 
 

@@ -45,32 +45,32 @@ def _name(origin: FlagOrigin, flag: bool | None, places: Places) -> str:
         value = "" if flag is None else "=error" if flag else "=allow"
         return printable(f"--region {origin.name}{value}", 200)
     if origin.kind == "with" and origin.file is not None:
-        found = _with(places, origin.file, origin.line) if origin.line is not None else None
-        return places.at(origin.file, found[0] if found else origin.line, origin.cell)
+        extent = _with(places, origin.file, origin.line) if origin.line is not None else None
+        return places.at(origin.file, extent[0] if extent else origin.line, origin.cell)
     return printable(origin.name or "", 200) if origin.kind == "decorator" else ""
 
 
 def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
     """The innermost band of each line (file, line) that is in one."""
-    found = [band for b in report.breaks if (band := _of_break(places, b))]
+    all_bands = [band for b in report.breaks if (band := _of_break(places, b))]
     for source in report.sources:
         for lines in source.regions:
             flag = lines.error_on_graph_break
-            found.append(Band(source.file, lines.first, lines.last, flag, f"set by {_name(lines.set_by, flag, places)}"))
+            all_bands.append(Band(source.file, lines.first, lines.last, flag, f"set by {_name(lines.set_by, flag, places)}"))
     usual = bool(report.settings.get("error_on_graph_break"))
     for f in report.frames:
         if f.kind == "function" and f.error_on_graph_break not in (None, usual):
             who = f"in force when {f.name} was traced"
-            found.append(Band(f.file, f.line, places.end_of(f), bool(f.error_on_graph_break), who))
+            all_bands.append(Band(f.file, f.line, places.end_of(f), bool(f.error_on_graph_break), who))
     innermost: dict[tuple[str, int], Band] = {}
-    for band in sorted(dict.fromkeys(found), key=lambda band: (band.last - band.first, band.who.startswith("in force"))):
+    for band in sorted(dict.fromkeys(all_bands), key=lambda band: (band.last - band.first, band.who.startswith("in force"))):
         for line in range(band.first, band.last + 1):
             innermost.setdefault((band.file, line), band)
     return innermost
 
 
 def _of_break(places: Places, b: Break) -> Band | None:
-    """The region that a break stands in."""
+    """The band of the region around a break."""
     origin, file = b.region, b.file
     if not origin.is_region or b.error_on_graph_break is None:
         return None
@@ -87,17 +87,17 @@ def _of_break(places: Places, b: Break) -> Band | None:
 
 
 def _function(places: Places, file: str, name: str, *, decorated: bool = False) -> tuple[int, int] | None:
-    """First and last line of the one function of this name; `decorated`: of the one with a region on it."""
-    found = [n for n in statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
+    """First and last line of the function with this name, if it is the only one; `decorated`: only with a region decorator."""
+    functions = [n for n in statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
     if decorated:
-        found = [n for n in found if any(_is_region(d) for d in n.decorator_list)]
-    if len(found) != 1:
+        functions = [n for n in functions if any(_is_region(d) for d in n.decorator_list)]
+    if len(functions) != 1:
         return None
-    return first_line(found[0]), found[0].end_lineno or found[0].lineno
+    return first_line(functions[0]), functions[0].end_lineno or functions[0].lineno
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the innermost `with` around a line that sets a region."""
+    """First and last line of the innermost `with` around a line that sets the flag."""
     around = [
         n for n in statements(places.lines(file))
         if isinstance(n, WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)

@@ -105,7 +105,7 @@ def record_notes(report: Report) -> list[str]:
 
 
 def guard_words(guard: FailedGuard) -> str:
-    """Why compiled code could not be used again, for a reader who knows no guards."""
+    """Why compiled code could not be used again, in words for readers who do not know guards."""
     if guard.kind == "requires_grad":
         wanted = "required a gradient" if guard.before == "True" else "required no gradient"
         return f"{guard.source} {wanted} before, and does{' not' if guard.before == 'True' else ''} now"
@@ -115,7 +115,7 @@ def guard_words(guard: FailedGuard) -> str:
 
 
 def recompile_words(recompile: Recompile) -> list[str]:
-    """One sentence for each guard that failed; the compiler's own reasons where these are not understood."""
+    """One sentence for each guard that failed; the compiler's own words for reasons that are not understood."""
     return list(dict.fromkeys(map(guard_words, recompile.failed_guards))) or recompile.reasons
 
 
@@ -123,7 +123,7 @@ def recompile_words(recompile: Recompile) -> list[str]:
 
 
 def cost_words(cost: BreakCost) -> str:
-    """`costs 1.2 ms a call, 34 %`; what is unknown is said to be."""
+    """`costs 1.2 ms a call, 34 %`; unknown parts are called unknown."""
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f} %" if cost.share is not None else ""
@@ -131,7 +131,7 @@ def cost_words(cost: BreakCost) -> str:
 
 
 def cost_method(cost: BreakCost) -> str:
-    """How that was computed, and what it leaves out."""
+    """How the cost of a break was computed, and what it leaves out."""
     if cost.method == "eager frame":
         return _EAGER_FRAME.format(time=time_text(cost.eager_seconds or 0))
     words = (_DEVICE_IDLE if cost.method == "device idle" else _GAP).format(calls=cost.calls)
@@ -139,7 +139,7 @@ def cost_method(cost: BreakCost) -> str:
 
 
 def first_to_fix(profile: Profile, report: Report) -> str:
-    """The break whose removal gains most, as far as that is known; empty where there is none."""
+    """A sentence on the break whose removal gains most, as far as is known; empty if there is none."""
     at = {b.id: place(b) + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
     known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
     unknown = [c for c in profile.breaks if c.seconds is None and c.eager_seconds]
@@ -158,7 +158,7 @@ def first_to_fix(profile: Profile, report: Report) -> str:
 
 
 def verdict_words(profile: Profile) -> str:
-    """Eager against compiled, and when compiling has paid for itself; empty where either was not timed."""
+    """Eager against compiled, and when compiling has paid for itself; empty unless both were timed."""
     v = profile.verdict
     if v.eager_seconds is None or v.compiled_seconds is None:
         return ""

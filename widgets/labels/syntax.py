@@ -1,4 +1,4 @@
-"""Functions, classes and `with` blocks of the recorded source; none where it is not valid Python.
+"""Functions, classes and `with` blocks of the recorded source; none if it is not valid Python.
 
 Promises: nothing but the text of the excerpts is read; each excerpt is parsed once, however many reports show it.
 """
@@ -68,7 +68,7 @@ def _is_expression(text: str) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _parsed(text: str, first: int) -> list[ast.stmt]:
-    """Those of one excerpt.  A magic is no Python, but takes a line; an excerpt may begin deep inside."""
+    """The statements of one excerpt.  A magic is replaced by an empty line; an excerpt may start at any indentation."""
     text = re.sub(r"(?m)^[ \t]*[%!?].*$", "", text)
     indent = min((len(row) - len(row.lstrip()) for row in text.splitlines() if row.strip()), default=0)
     text = "\n".join(row[indent:] for row in text.splitlines())

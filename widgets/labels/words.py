@@ -1,7 +1,7 @@
 """Text that is safe and fits: printable characters, names cut in the middle, places.
 
 Promises: `printable` keeps the number of characters, so columns stay right, and what it returns is
-legal in XML and cannot turn the reading direction; `cut` never returns a text wider than asked for.
+legal in XML and cannot turn the reading direction; `cut` never returns a text wider than the given width.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = False) -> float:
-    """How wide `text` is drawn, in pixels; a careful estimate, no font is asked."""
+    """Width of `text` in pixels: a cautious estimate, made without the font."""
     return sum(map((_MONO if mono else _BOLD if bold else _ADVANCES).__getitem__, text)) * size / 100
 
 
@@ -161,22 +161,22 @@ class Places:
         return text
 
     def span(self, b: Break) -> tuple[str, int, int, bool]:
-        """The line of a break, where in it the break stands, and whether that is known or stands for the whole line."""
+        """(text of a break's line, first column, last column, whether the columns are known; else they span the line)."""
         text = self.lines(b.file).get(b.line)
         if text is None:  # the break's own text of its line has lost its indentation
             return b.source, 0, len(b.source), False
         below = b.end_line not in (None, b.line)
-        found = span(text, b.column, len(text.rstrip()) if below else b.end_column)
-        start, end = found or (indent_of(text), len(text.rstrip()))
-        return text, start, max(start, end), found is not None
+        columns = span(text, b.column, len(text.rstrip()) if below else b.end_column)
+        start, end = columns or (indent_of(text), len(text.rstrip()))
+        return text, start, max(start, end), columns is not None
 
     def of_break(self, b: Break) -> str:
-        """`In[3]:4:5`; without a column where that does not fit the source."""
+        """`In[3]:4:5`; without the column if that does not fit the source."""
         unfit = b.line in self.lines(b.file) and not self.span(b)[3]
         return self.at(b.file, b.line, b.cell, None if unfit else b.column)
 
     def named(self, text: str) -> str:
-        """`text` with the files of cells, which are no names that a user knows, under the cells' names."""
+        """`text` with the file names of cells replaced by the cells' names."""
         for file, source in self._sources.items():
             if source.cell is not None and len(file) > 3:
                 text = text.replace(file, self.label(file))
@@ -210,7 +210,7 @@ class Places:
         return self._lines[file]
 
     def end_of(self, frame: Frame) -> int:
-        """The last line of a frame's code; where the report does not know it, as the indentation shows."""
+        """The last line of a frame's code; if the report does not know it, derived from the indentation."""
         if frame.end_line is not None:
             return max(frame.line, frame.end_line)
         lines = self.lines(frame.file)

@@ -1,8 +1,8 @@
 """`view_model(report)`: the one JSON-ready model that picture, widget and page are made from.
 
-Promises: pure data (no object of the report is shared), every text safe to show, the same for the same
-report; graphs are numbered 0, 1, 2, ... in the order in which they were captured; breaks come first; a part that
-cannot be drawn is left empty, and a note says so.
+Promises: plain data that shares no object with the report; every text is safe to show; the same report gives the same model.
+Graphs are numbered 0, 1, 2, ... in the order of capture; breaks come first; a part that cannot be drawn is left empty, and a
+note says so.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Detail, Picture, Row, ViewModel
 
-#: of this model; the browser's side refuses another one
+#: version of the model; the front end refuses any other
 MODEL_SCHEMA = 1
 _RANK = {"raised": 0, "skipped": 1, "resumed": 2}
 
 
 def view_model(report: Report) -> ViewModel:
-    """All that a view shows of `report`, with positions."""
+    """Everything that a view shows of `report`, with positions."""
     return guarded("This report", lambda: _model(report), _undrawn)
 
 
@@ -35,15 +35,15 @@ def _model(report: Report) -> ViewModel:
     places, parts = Places(report), Parts()
     head = parts.draw("The headline", lambda: headline(report), name(report))
     split = parts.draw("The split graph", lambda: split_picture(report, places), _no_picture())
-    told = guarded("The details", lambda: details(report, places), _only)
+    all_details = guarded("The details", lambda: details(report, places), _only)
     folds: dict[str, Detail] = {}
-    told |= parts.draw("The details of what is folded", lambda: fold_details(report, places, split), folds)
+    all_details |= parts.draw("The details of the folds", lambda: fold_details(report, places, split), folds)
     model: ViewModel = {
         "schema": MODEL_SCHEMA, "headline": printable(head, 2000), "name": printable(name(report), 2000),
         "counts": _counts(report, printable(head)),
         "chips": parts.draw("The facts beside the headline", lambda: _chips(report, places), []),
         "first": parts.draw("What matters most", lambda: first_id(report), ""), "split": split, "drawing": SIZES.copy(),
-        "lens": parts.draw("The source", lambda: lens(report, places), []), "details": told,
+        "lens": parts.draw("The source", lambda: lens(report, places), []), "details": all_details,
         "breaks": parts.draw("The list of breaks", lambda: break_rows(report, places), []),
         "time": parts.draw("The run time", lambda: timeline(report, places), None),
         "notes": [printable(n, 2000) for n in [*report.notes, *record_notes(report)]],
@@ -69,18 +69,18 @@ def _no_picture() -> Picture:
 
 
 def _only(why: str) -> dict[str, Detail]:
-    """The one detail where there is none of anything else."""
+    """The only detail, if no other could be made."""
     return {"view0": not_drawn("view", "Not drawn", why)}
 
 
 def sorted_breaks(report: Report) -> list[Break]:
-    """What matters most first: what stopped, what skips a frame, what goes on (the dearest first); allowed ones last."""
+    """Breaks by importance: those that raised, skipped a frame, resumed (most expensive first); allowed ones last."""
     costs = {c.break_: c.seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
     return sorted(report.breaks, key=lambda b: (bool(b.allowed), _RANK[b.outcome], -costs.get(b.id, 0.0)))
 
 
 def first_id(report: Report) -> str:
-    """The id of what a user should look at first; empty where there is nothing."""
+    """The id of what the user should look at first; empty if there is nothing."""
     if report.error is not None and (report.error.break_ or report.error.frame):
         return report.error.break_ or report.error.frame or ""
     breaks = sorted_breaks(report)
@@ -95,7 +95,7 @@ def first_id(report: Report) -> str:
 
 
 def break_rows(report: Report, places: Places) -> list[Row]:
-    """The list of breaks."""
+    """The rows of the list of breaks."""
     costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
     rows: list[Row] = [{
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
@@ -110,13 +110,13 @@ def break_rows(report: Report, places: Places) -> list[Row]:
 
 
 def _counts(report: Report, line: str) -> list[list[str]]:
-    """The headline after the name, as [number, words] pairs; what is no count has an empty number."""
+    """The headline after the name, as [number, words] pairs; the number is empty if a part is not a count."""
     parts = line[len(printable(name(report))) :].removeprefix(": ").split(" · ")
     return [part.split(" ", 1) if part[:1].isdigit() else ["", part] for part in parts if part]
 
 
 def _chips(report: Report, places: Places) -> list[Chip]:
-    """Short facts beside the headline: error, partial, skipped frames, recompiles."""
+    """Short facts beside the headline: the error, an interrupted run, skipped and unfinished frames, recompiles."""
     chips: list[Chip] = []
     if report.error is not None:
         e = report.error

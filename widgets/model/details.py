@@ -68,15 +68,15 @@ class _Details:
                 self.called[f.parent].append(f)
 
     def all(self) -> dict[str, Detail]:
-        found: dict[str, Detail] = {}
+        by_id: dict[str, Detail] = {}
         for b in self.report.breaks:
-            found[b.id] = _one("break", "Graph break", partial(self._break, b))
+            by_id[b.id] = _one("break", "Graph break", partial(self._break, b))
         for f in self.report.frames:
             if f.status != "ignored":
-                found[f.id] = _one(f.kind, "Frame", partial(self._frame, f))
+                by_id[f.id] = _one(f.kind, "Frame", partial(self._frame, f))
         for number, g in enumerate(self.report.graphs):
-            found[g.id] = _one("graph", f"Graph {number}", partial(self._graph, number, g))
-        return found
+            by_id[g.id] = _one("graph", f"Graph {number}", partial(self._graph, number, g))
+        return by_id
 
     # -- breaks -----------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class _Details:
     def _break_facts(self, b: Break) -> list[list[str]]:
         facts = [["outcome", self._outcome(b), ""]]
         resumes = dict.fromkeys(r for h in b.hits for r in h.resumes if r in self.frames)
-        facts += [["goes on in", self._frame_words(self.frames[r]), r] for r in list(resumes)[:6]]
+        facts += [["continues in", self._frame_words(self.frames[r]), r] for r in list(resumes)[:6]]
         facts += [["runs eagerly", self._frame_words(f), f.id] for f in eager_because_of(self.report, b)[:6]]
         facts.append(["seen from", plural(len(b.hits), "frame"), ""])
         flag = flag_words(b, region_name(b, self.places))
@@ -123,7 +123,7 @@ class _Details:
         return facts + [["ends", f"graph {n}", g.id] for n, g in self.ended[b.id][:4]]
 
     def _outcome(self, b: Break) -> str:
-        """What came of a break; the worst of its hits, and of how many of them."""
+        """The outcome of a break: the worst among its hits, and how many of them had it."""
         if only_rest_is_eager(self.report, b):
             return "the rest of the frame runs eagerly"
         of = sum(h.outcome == b.outcome for h in b.hits)
@@ -150,11 +150,11 @@ class _Details:
     # -- frames -----------------------------------------------------------------------------------
 
     def _before(self, f: Frame) -> Break | None:
-        """The break that a resume function follows."""
+        """The break that a resume function continues after."""
         return self.breaks.get(f.break_ or "") if f.kind == "resume" else None
 
     def _cause(self, f: Frame) -> Break | None:
-        """The break because of which a frame was skipped or failed."""
+        """The break that made Dynamo skip a frame or fail in it."""
         return cause_of(self.report, f) if f.status in ("skipped", "failed") else None
 
     def _frame_words(self, frame: Frame) -> str:
@@ -233,12 +233,12 @@ class _Details:
         return parts
 
     def _frame_story(self, f: Frame) -> tuple[list[str], list[str]]:
-        """What happened to a frame, in sentences, and what can be done."""
+        """Sentences on what happened to a frame, and advice on it."""
         text: list[str] = []
         reason = said(self.places.named((f.reason or "").strip()), 5000)
         inside = [c for c in self.called.get(f.id, []) if c.status == "compiled"]
         if f.status == "skipped":
-            text.append("Dynamo gave this frame up: all of it runs eagerly, as plain Python.")
+            text.append("Dynamo skipped this frame: all of it runs eagerly, as plain Python.")
             text.append(reason or "The reason is not known.")
             if inside:
                 names = ", ".join(shorten(self.places.name(c), 60) for c in inside[:6])
@@ -250,7 +250,7 @@ class _Details:
         elif f.status == "cached":
             text.append(BEFORE)
         elif f.status == "unfinished":
-            text += ["The end of this compile is not known: what it would have given is not, either.", reason]
+            text += ["The end of this compile was not recorded, so its result is unknown.", reason]
         elif f.kind == "resume":
             before = self._before(f)
             where = f" after `{shorten(break_code(before, self.places), 80)}`" if before else ""
@@ -263,15 +263,15 @@ class _Details:
         return [t for t in text if t], advice(cause) if cause else []
 
     def _source(self, f: Frame) -> Part | None:
-        """The original source of a frame; of a resume function from the line where it goes on."""
+        """The original source of a frame; for a resume function, from the line where it continues."""
         lines = self.places.lines(f.file)
         start = f.resume.line if f.resume else f.line
         numbers = range(start, min(self.places.end_of(f), start + 1999) + 1)
-        first, last = (next((n for n in found if n in lines), None) for found in (numbers, reversed(numbers)))
+        first, last = (next((n for n in order if n in lines), None) for order in (numbers, reversed(numbers)))
         if first is None:
             return None
         name = f"Source from line {start}" if f.kind == "resume" else "Source"
-        # the lines themselves are in the lens: a copy for each resume function would grow with the square of their number
+        # the lines themselves are in the lens: copies for each resume function would grow quadratically
         body = {"file": printable(f.file, 1000), "start": first, "end": last}
         return {"key": "source", "name": name, "kind": "source", "body": body}
 
@@ -336,17 +336,17 @@ class _Details:
 
 
 def break_target(b: Break) -> str:
-    """What a region for this break names: a line of the cell, or elsewhere its function and line."""
+    """The target of a `--region` for this break: its line in the cell, or outside the cell its function and line."""
     return str(b.line) if b.cell is not None else f"{printable(b.function, 1000)}:{b.line}"
 
 
 def frame_target(f: Frame) -> str:
-    """The same for a function: its name, with the line where that is in a library, which may have many of the name."""
+    """The target of a `--region` for a function: its name; in a library also its line, as names may occur many times."""
     return printable(f.name, 1000) if f.cell is not None else f"{printable(f.name, 1000)}:{f.line}"
 
 
 def not_drawn(kind: str, title: str, why: str) -> Detail:
-    """A detail that says why there is no other."""
+    """A detail that says why something could not be drawn."""
     return {
         "kind": kind, "title": title, "code": "", "place": "", "copy": "", "facts": [],
         "parts": [_prose("about", "What is known", [why], [])],
@@ -358,7 +358,7 @@ def _one(kind: str, title: str, make: Callable[[], Detail]) -> Detail:
 
 
 def _part(key: str, name: str, make: Callable[[], Part]) -> Part:
-    """One tab; where it cannot be made, it says so."""
+    """One tab; if it cannot be made, the tab says so."""
     return guarded("This part", make, lambda why: _prose(key, name, [why], []))
 
 

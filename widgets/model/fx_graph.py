@@ -24,12 +24,12 @@ _KINDS = (
 
 
 def fx_body(graph: Graph, places: Places) -> FxBody:
-    """The nodes of a graph, and where they stand."""
-    told = heat(graph.run)
+    """The nodes of a graph, and their layout."""
+    heats = heat(graph.run)
     nodes = [_node(n, reads, places) for n, reads in zip(graph.nodes, _reads(graph.nodes), strict=True)]
     for node, row in zip(graph.nodes, nodes, strict=True):
-        if node.name in told:
-            row["heat"], row["time"] = told[node.name]
+        if node.name in heats:
+            row["heat"], row["time"] = heats[node.name]
             row["full"] += f"  ·  alone, eager: {row['time']}"
     taken = {op.node: op.seconds for op in graph.run.ops} if graph.run else {}
     drawing = FxDrawing(nodes, [n.module for n in graph.nodes], [taken.get(n.name, 0.0) for n in graph.nodes])
@@ -37,17 +37,17 @@ def fx_body(graph: Graph, places: Places) -> FxBody:
 
 
 def _reads(nodes: list[Node]) -> list[list[int]]:
-    """For each node the positions of those that it reads: a name means the latest node above that bears it."""
+    """For each node, the indices of the nodes that it reads; a name refers to the latest earlier node with that name."""
     latest: dict[str, int] = {}
-    found: list[list[int]] = []
+    reads: list[list[int]] = []
     for i, node in enumerate(nodes):
-        found.append([latest[name] for name in dict.fromkeys(node.inputs) if name in latest])
+        reads.append([latest[name] for name in dict.fromkeys(node.inputs) if name in latest])
         latest[node.name] = i
-    return found
+    return reads
 
 
 def value_text(node: Node) -> str:
-    """`f32[8, 16] cpu`; empty where the node is no tensor or it is not known."""
+    """`f32[8, 16] cpu`; empty if the node is not a tensor or its type is unknown."""
     if node.dtype is None and node.shape is None:
         return ""
     dtype = _dtype(node.dtype or "")

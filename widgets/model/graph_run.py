@@ -1,6 +1,6 @@
 """A graph that was run on its own: its figures as bars, sentences, and heat for the drawing of the graph.
 
-Promises: heat is an operation's time in per cent of the slowest one's, and never stands without the time in words;
+Promises: heat is an operation's time in per cent of the slowest one's, and always comes with the time in words;
 what was not measured is left out or said to be unknown.
 """
 
@@ -77,17 +77,17 @@ def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
             "bars": [_bar(name, "unknown" if n is None else bytes_text(n), (n or 0) / largest) for name, n in peaks],
         },
     ]  # fmt: skip
-    told, targets = heat(run), {n.name: n.target for n in graph.nodes}
-    slowest = sorted(told, key=lambda name: -told[name][0])[:SLOWEST]
+    heats, targets = heat(run), {n.name: n.target for n in graph.nodes}
+    slowest = sorted(heats, key=lambda name: -heats[name][0])[:SLOWEST]
     if slowest:
-        title = "Operations, eager" if len(told) <= SLOWEST else f"The {len(slowest)} slowest operations, eager"
-        bars = [_bar(_label(name, targets.get(name, "")), told[name][1], told[name][0] / 100) for name in slowest]
+        title = "Operations, eager" if len(heats) <= SLOWEST else f"The {len(slowest)} slowest operations, eager"
+        bars = [_bar(_label(name, targets.get(name, "")), heats[name][1], heats[name][0] / 100) for name in slowest]
         groups.append({"title": title, "bars": bars})
     return groups
 
 
 def _label(name: str, target: str) -> str:
-    """`y_1 (linear)`; only `linear_1` where the name tells what it is."""
+    """`y_1 (linear)`; only `linear_1` if the name already says what the node is."""
     parts = target.removesuffix(".default").removesuffix(".Tensor").split(".")
     return name if name.startswith(parts[-1]) else f"{name} ({parts[-1]})"
 

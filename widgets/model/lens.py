@@ -1,7 +1,7 @@
 """The source lens: every line of every excerpt, and what the compiler made of it.
 
-Promises: each line bears the numbers of all graphs that captured an op on it, the breaks on it with their
-columns, the region it stands in, and one state ("graph", "break", "skipped", "failed", "unfinished", "empty" or "")
+Promises: each line has the numbers of all graphs that captured an op on it, the breaks on it with their
+columns, the region that it is in, and one state ("graph", "break", "skipped", "failed", "unfinished", "empty" or "")
 with the reason in words; the text keeps its length, so columns are right.
 """
 
@@ -74,12 +74,12 @@ def _marks(report: Report) -> dict[tuple[str, int], list[Break]]:
 
 
 def _mark(b: Break, places: Places) -> LensMark:
-    """The columns of a break on its line; the whole text of the line where they are not known."""
+    """The columns of a break on its line; if they are unknown, those of the line's whole text."""
     _, start, end, _ = places.span(b)
     return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 
 
-#: states of frames; of several frames on a line the highest one is shown
+#: rank of each frame state; if a line has several frames, the highest is shown
 _RANK = {"empty": 0, "unfinished": 1, "failed": 2, "skipped": 3}
 WORDS = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
 
@@ -87,7 +87,7 @@ WORDS = {"resumed": "graph break", "skipped": "break · skips frame", "raised": 
 def _states(
     report: Report, places: Places, graphs: dict[tuple[str, int], set[int]], marks: dict[tuple[str, int], list[Break]]
 ) -> dict[tuple[str, int], tuple[str, str, str]]:
-    """State, reason and id to select, for each line that has one."""
+    """State, reason and id to select, for each line with a frame."""
     states: dict[tuple[str, int], tuple[str, str, str]] = {}
     for frame in report.frames:
         word = frame.status if frame.status in _RANK else None

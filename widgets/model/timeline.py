@@ -1,8 +1,8 @@
 """The run-time part of the model: the time line of one call, to scale, the shares, and what each break costs.
 
-Promises: a segment's `id` is a thing that the view can select (graph, break or frame), or empty; at most `MOST` segments on
-a lane; everything is a text or a number of the report's own.  Of more segments, those too short to be seen are gathered
-by what they are, a hundredth of the call at a time: widths stay true, the order inside a hundredth does not, and they say so.
+Promises: a segment's `id` names something that the view can select (graph, break or frame), or is empty; a lane has at most
+`MOST` segments; all texts and numbers come from the report.  If there are more segments, those too short to be seen are merged
+by kind within each hundredth of the call: widths stay true, but not the order inside a hundredth, and their labels say so.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 
 MOST = 1500
-#: where there are more: parts of the call that a segment takes to be drawn as it is, and that are gathered at a time; and
-#: kinds that are told apart in such a part (200 + 4 * (100 + 200 + 1) are fewer than `MOST`)
+#: for longer lanes: the fraction of the call above which a segment is drawn as it is, the fraction over which shorter ones are
+#: merged, and how many kinds are kept apart in it (200 + 4 * (100 + 200 + 1) are fewer than `MOST`)
 _LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
 #: what each share means
 _SHARES = {
@@ -31,13 +31,13 @@ _SHARES = {
         "entering and leaving compiled code: bytecode around the graph, the backend's wrappers",
     ),
     "waiting": ("waiting", "wait", "the processor waits for the device"),
-    "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler tells what this time is"),
+    "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler explains this time"),
     "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
 }
 
 
 def timeline(report: Report, places: Places) -> TimeLine | None:
-    """The time line; None where nothing was profiled."""
+    """The time line; None if nothing was profiled."""
     profile = report.profile
     if profile is None:
         return None
@@ -65,10 +65,10 @@ def _inputs(report: Report) -> list[InputRow]:
 
 
 def cost_facts(cost: BreakCost) -> list[list[str]]:
-    """What the detail of a break tells of its cost."""
+    """The facts about a break's cost, for its detail."""
     facts = [["run time", cost_words(cost), ""]]
     if cost.times > 1:
-        facts.append(["met", f"{cost.times:g} times a call", ""])
+        facts.append(["reached", f"{cost.times:g} times a call", ""])
     for name, value in vars(cost.parts).items() if cost.parts else ():
         if value > 0:
             facts.append([f"  {name}", time_text(value), ""])
@@ -80,16 +80,16 @@ def cost_facts(cost: BreakCost) -> list[list[str]]:
 def _segments(profile: Profile, drawn: float, report: Report) -> list[TimeSegment]:
     lanes = {lane: number for number, lane in enumerate(profile.lanes)}
     graphs = {g.id: number for number, g in enumerate(report.graphs)}
-    found: list[TimeSegment] = []
+    segments: list[TimeSegment] = []
     for lane in profile.lanes:
         on_lane = [s for s in profile.segments if s.lane == lane]
         for run in _runs(on_lane, drawn) if len(on_lane) > MOST else [[s] for s in on_lane]:
-            found += [_segment(s, told, drawn, lanes, graphs) for s, told in _gathered(run)]
-    return found
+            segments += [_segment(s, label, drawn, lanes, graphs) for s, label in _merged(run)]
+    return segments
 
 
 def _runs(segments: list[Segment], drawn: float) -> Iterator[list[Segment]]:
-    """Neighbours that are gathered; a long segment is a run of its own."""
+    """Runs of neighbouring segments to merge; a long segment is a run by itself."""
     run: list[Segment] = []
     for segment in segments:
         is_long = segment.duration >= _LONG * drawn
@@ -104,8 +104,8 @@ def _runs(segments: list[Segment], drawn: float) -> Iterator[list[Segment]]:
         yield run
 
 
-def _gathered(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
-    """One segment for each kind in a run, the longest of its kind made as wide as all; and what is told of it."""
+def _merged(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
+    """(segment, label) for each kind in a run: its longest segment, made as wide as all of them; label "": its own."""
     kinds: dict[str, list[Segment]] = {}
     for segment in run:
         kinds.setdefault(segment.kind, []).append(segment)
@@ -117,25 +117,25 @@ def _gathered(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
         if len(part) == 1:
             yield dataclasses.replace(longest, start=at), ""
         else:
-            told = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
+            label = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
             taken = sum(s.duration for s in part)
-            yield dataclasses.replace(longest, start=at, duration=taken, median=None, ops=[]), told
+            yield dataclasses.replace(longest, start=at, duration=taken, median=None, ops=[]), label
         at += sum(s.duration for s in part)
 
 
-def _segment(s: Segment, told: str, drawn: float, lanes: dict[str, int], graphs: dict[str, int]) -> TimeSegment:
-    full = f"{told or s.label}: {time_text(s.duration)}"
+def _segment(s: Segment, label: str, drawn: float, lanes: dict[str, int], graphs: dict[str, int]) -> TimeSegment:
+    full = f"{label or s.label}: {time_text(s.duration)}"
     if s.median is not None and s.spread:
         full += f" (median {time_text(s.median)}, half of the calls {' to '.join(time_text(v) for v in s.spread)})"
     if s.ops:
         full += "; ops: " + ", ".join(f"{o.name} {time_text(o.seconds)}" for o in s.ops[:5])
-    found: TimeSegment = {
+    segment: TimeSegment = {
         "kind": s.kind, "lane": lanes[s.lane], "x": _part(s.start, drawn), "w": _part(s.duration, drawn),
         "label": shorten(s.label, 60), "full": printable(full, 600), "id": s.graph or s.break_ or s.frame or "",
     }  # fmt: skip
     if s.graph in graphs:
-        found["tone"] = graph_tone(graphs[s.graph])
-    return found
+        segment["tone"] = graph_tone(graphs[s.graph])
+    return segment
 
 
 def _shares(profile: Profile) -> list[Share]:

@@ -1,4 +1,4 @@
-"""The built front end, as it is put into widgets and pages: one ES module and one style sheet.
+"""The built front end for widgets and pages: one ES module and one style sheet.
 
 `npm run build` in `widgets/frontend` writes both files to `widgets/static`; they are committed, so that installing
 needs no node.  The colours are added here, because `palette.py` is their only source.

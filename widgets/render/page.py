@@ -1,8 +1,8 @@
-"""The stand-alone page: one file, clickable without a network, readable without JavaScript.
+"""The stand-alone page: one file, interactive without a network, readable without JavaScript.
 
-Promises: nothing is loaded from anywhere (a strict Content-Security-Policy with hashes of our own script and
-style says so); data stands in the page as JSON in which `<` is escaped, and is compressed where it is large;
-the same ES module as in the notebook draws it.  A page that cannot be made is one that says so.
+Promises: the page loads nothing; a strict Content-Security-Policy with hashes of our own script and style enforces it.  The
+data is JSON inside the page, with `<` escaped, and compressed if it is large.  The same ES module as in the notebook draws it.
+If the page cannot be made, the result is a page that says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.front_end import es_module, style_sheet
 from dynascope.widgets.render.static_output import static_body
 
-#: larger data is compressed
+#: characters of JSON above which the data is compressed
 PACK_ABOVE = 150_000
 PAGE_CSS = (
     "html{color-scheme:light dark}body{margin:0;padding:16px;font:13px/1.5 system-ui,sans-serif;background:#fff;color:#1b1f24}"

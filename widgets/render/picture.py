@@ -24,7 +24,7 @@ SMALLEST = 420.0
 
 
 def to_svg(report: Report) -> str:
-    """The split graph of `report` as one SVG document; where it cannot be drawn, a line in one that says so."""
+    """The split graph of `report` as one SVG document; if it cannot be drawn, the document says so in one line."""
     return guarded("The split graph", lambda: svg(view_model(report)), _sentence)
 
 
@@ -34,9 +34,9 @@ def _sentence(why: str) -> str:
 
 
 def svg(model: ViewModel, picture: Picture | None = None, *, titled: bool = True) -> str:
-    """The same, from a model that is already there, or another picture of the same report.
+    """The SVG document from an existing model, or from another picture of the same report.
 
-    `titled`: with the headline above it; without it where the headline stands beside the picture.
+    `titled`: whether the headline is above the picture; not needed if it is shown beside it.
     """
     picture = picture or model["split"]
     width = max(picture["width"], SMALLEST if titled or picture["folded"] else 0.0)

@@ -1,8 +1,8 @@
 """The static twin: what a saved notebook, nbconvert, GitHub and an untrusted page show.
 
 Promises: no script, no `id`, no inline SVG, no outside reference (all that survives sanitisers); the picture is
-an `<img>` with a data URI; every text escaped; it hides itself while the live view stands below it, and hides
-the dead view's error line otherwise; what of it cannot be made is said in a line, and the rest stands.
+an `<img>` with a data URI; every text escaped; it hides itself while the live view is shown below it, and otherwise hides
+the dead view's error line; if a part cannot be made, one line says so and the rest is shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROWS = 40
 TALL = 1400
 #: readable on light and on dark ground, whichever the page has
 ERROR = "#d4313a"
-#: hidden while the live view stands below; then: hides what a dead view leaves behind, and says before it is known dead
+#: hides the static output while the live view is shown below it, and hides what a dead view leaves behind
 HIDE_CSS = (
     ".jp-OutputArea-child:has(.dyn-static):has(+ .jp-OutputArea-child .dyn-widget){display:none}"
     ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(.jupyter-widgets):not(:has(.jupyter-widgets *))"
@@ -37,7 +37,7 @@ HIDE_CSS = (
 
 
 def to_mimebundle(report: Report, model: ViewModel | None = None) -> dict[str, str]:
-    """`text/html` (the static twin) and `text/plain` of a report; `model`: that of the report, where it is there already."""
+    """`text/html` (the static twin) and `text/plain` of a report; `model`: the report's model, if it has been made already."""
     return {"text/html": static_html(report, model), "text/plain": to_text(report, colour=False, width=100)}
 
 
@@ -49,7 +49,7 @@ def static_html(report: Report, model: ViewModel | None = None) -> str:
 
 
 def empty_html() -> str:
-    """The same slot before there is a report: nothing to see, but the rules are in force."""
+    """The static twin before there is a report: nothing to see, but with the style rules."""
     return f'<style>{HIDE_CSS}</style><div class="dyn-static"></div>'
 
 
@@ -71,7 +71,7 @@ def _note(text: str) -> str:
 
 
 def _image(report: Report, model: ViewModel) -> str:
-    """The split graph as a picture; a short one in place of one that is too high."""
+    """The split graph as a picture; if it is too high, a shorter version of it."""
     tall = model["split"]["height"] > TALL
     picture = short_picture(report, Places(report)) if tall else model["split"]
     data = base64.b64encode(svg(model, picture, titled=False).encode("utf-8", "replace")).decode("ascii")
@@ -94,15 +94,15 @@ def _table(model: ViewModel) -> str:
     cell = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0"'
     head = "".join(f"<th {cell}>{name}</th>" for name in ("place", "graph break", "outcome", "why"))
     rows = []
-    told = set()
+    given_steps = set()
     for row in model["breaks"][:ROWS]:
         outcome = row["told"] + (" (allowed)" if row["allowed"] else "")
         if row["hits"] > 1:
             outcome += f", {row['hits']} hits"
         why, step = escape(row["type"]), _first_step(model, row["id"])
-        if step and step not in told:  # once: many breaks are mended in the same way
+        if step and step not in given_steps:  # once: many breaks have the same fix
             why += f"<br>→ {escape(step)}"
-            told.add(step)
+            given_steps.add(step)
         rows.append(
             f"<tr><td {cell}><code>{escape(row['place'])}</code></td><td {cell}><code>{escape(row['code'])}</code></td>"
             f"<td {cell}>{escape(outcome)}</td><td {cell}>{why}</td></tr>"
@@ -113,6 +113,6 @@ def _table(model: ViewModel) -> str:
 
 
 def _first_step(model: ViewModel, id: str) -> str:
-    """What to do about a break first, in a line or two."""
+    """The first thing to do about a break, in a line or two."""
     steps = [step for part in model["details"][id]["parts"] if part["key"] == "reason" for step in part["body"]["todo"]]
     return shorten(next(iter(steps), "").replace("`", ""), 200)

@@ -1,7 +1,7 @@
 """The report as text: what matters first, in few lines; with colours for a terminal that asks for them.
 
 Promises: no control character of the report's own gets through; a break takes at most ten lines, and only the first `MOST`
-breaks are shown whole; what cannot be written is said in a line, and the rest stands.
+breaks are shown whole; if a part cannot be written, one line says so and the rest is shown.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Terminal:
         self.frames = {f.id: f for f in report.frames}
 
     def part(self, what: str, make: Callable[[], list[str]]) -> list[str]:
-        """The lines of one part; where it cannot be written, a line that says so."""
+        """The lines of one part; if it cannot be written, one line that says so."""
         return guarded(what, make, lambda why: ["", *self.wrap("note: " + why, "", 3)])
 
     def paint(self, text: str, *styles: str) -> str:
@@ -96,7 +96,7 @@ class _Terminal:
         return [self.paint(head, "bold") + ": " + rest]
 
     def breaks(self) -> list[str]:
-        """The first breaks whole, of the others their places."""
+        """The first breaks in full, and the places of the others."""
         breaks, out = sorted_breaks(self.report), []
         for b in breaks[:MOST]:
             out += self.part("A graph break", partial(self.break_, b))
@@ -180,7 +180,7 @@ class _Terminal:
         return out
 
     def outcome(self, b: Break) -> str:
-        """The outcome of a break; frames that run eagerly are named where they are not its own."""
+        """The outcome of a break, with the names of other frames that run eagerly because of it."""
         eager = [self.places.name(f) for f in eager_because_of(self.report, b)]
         if only_rest_is_eager(self.report, b):
             return "the rest of the frame runs eagerly"
@@ -231,6 +231,6 @@ class _Terminal:
 
 
 def allowed_words(b: Break, places: Places) -> str:
-    """`, allowed by region In[3]:8`; empty where it is not allowed."""
+    """`, allowed by region In[3]:8`; empty if the break is not allowed."""
     region = region_name(b, places)
     return "" if not b.allowed else f", allowed by {set_by(region)}" if region else ", allowed here"

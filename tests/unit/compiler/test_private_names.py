@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.regions import region
-from dynascope.compiler.torch_private import exceptions, guards, marks
+from dynascope.compiler.torch_private import availability, exceptions, marks
 
 FOLDERS = ("compiler", "widgets", "extension")
 ALLOWED = "compiler/torch_private/"
@@ -61,7 +61,7 @@ def test_the_search_finds_them(text: str) -> None:
 
 
 def test_what_this_torch_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "missing", {})
+    monkeypatch.setattr(availability, "missing", {})
     monkeypatch.delattr(torch._dynamo, "error_on_graph_break")
     with pytest.raises(RuntimeError, match="regions need torch 2"):
         region(error_on_graph_break=True)
@@ -69,7 +69,7 @@ def test_what_this_torch_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     assert torch._dynamo.exc.Unsupported in exceptions.refusals()
     monkeypatch.setattr(marks, "_COMPILED_CALL", "_no_such_name")
     marks.compiled_call(torch.nn.Linear(1, 1))
-    assert guards.missing == {
+    assert availability.missing == {
         "error_on_graph_break": "not in this torch",
         "the compiler's exceptions": "no UserError",
         "compiled modules": "no _no_such_name: a module named by -f runs as it is",

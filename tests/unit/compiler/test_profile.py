@@ -21,7 +21,7 @@ from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import Break, BreakCost, Profile, Report
-from dynascope.compiler.torch_private import guards
+from dynascope.compiler.torch_private import availability
 from dynascope.widgets.labels.sentences import first_to_fix, verdict_words
 
 LOG: list[int] = []
@@ -284,10 +284,10 @@ def test_what_to_fix_first_is_one_sentence() -> None:
 
 def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
     """Whatever does not fit this torch would be named in every report from then on."""
-    before = dict(guards.missing)
+    before = dict(availability.missing)
     report = explain(lambda: time.sleep(0.0001), backend="eager", profile=1)()
     assert report.summary.graphs == 0
-    assert guards.missing == before
+    assert availability.missing == before
     assert all(took is True for took in report.hooks.values())
     assert not any("not found" in note for note in report.notes)
 

@@ -1,10 +1,10 @@
-"""Private names of torch can change with each release: what is not as it was is left out, and named in the report."""
+"""Which private names of torch are missing: a feature that the installed torch lacks is left out and named in the report."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
-#: what does not fit the installed torch, by name, and why; shown in `report.hooks`
+#: name of what the installed torch lacks -> why; shown in `report.hooks`
 missing: dict[str, str] = {}
 
 
@@ -13,7 +13,7 @@ def note_missing(what: str, why: str) -> None:
 
 
 class guarded:
-    """An exception in the block ends the block, and is noted as the reason why `what` is missing."""
+    """Context manager: an exception ends the block and is recorded as the reason why `what` is missing."""
 
     def __init__(self, what: str) -> None:
         self.what = what

@@ -1,6 +1,7 @@
-"""What follows from a whole Report: notes, the settings that were in force, and the error that ended the block.
+"""The report's notes, and whatever else needs the whole report: the settings in force and the error that ended the block.
 
-Each function takes a Report and completes it; `annotate` calls them in order.
+Each function takes a Report and completes it; `annotate` calls them in order.  Notes about what a run measured are added later,
+in `driver.annotate`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dynascope.compiler.source.origin import in_torch, is_plumbing
 
 
 def annotate(report: Report, facts: RecordingFacts) -> None:
-    """Complete a Report that holds what the events say."""
+    """Complete a Report that so far holds only what the events say."""
     report.versions, report.hooks = facts.versions, facts.hooks
     report.compiled = list(dict.fromkeys(facts.compiled)) or root_names(report)
     report.notes += facts.notes
@@ -34,21 +35,21 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
 
 
 def annotate_faults(report: Report) -> None:
-    """Frames that a fault of the backend or of Dynamo left to run eagerly: no break, but no success either."""
+    """Note the frames that run eagerly because the backend or Dynamo failed, without a graph break."""
     for f in report.frames:
         if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend="):
             report.notes.append(f"{f.name} was not compiled, and ran eagerly: {f.reason}")
 
 
 def annotate_foreign(report: Report) -> None:
-    """Compiles of other threads are in the report and in its counts: which thread the user means is not known."""
+    """Note the frames that other threads compiled: the report counts them, as nothing says which thread the user means."""
     names = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
     if names:
         report.notes.append(f"compiled by other threads meanwhile, and counted here: {', '.join(names)}")
 
 
 def annotate_overruled_regions(report: Report) -> None:
-    """Regions that allow a break where fullgraph=True does not."""
+    """Note the regions that allow a break where fullgraph=True forbids it."""
     regions = [b.region for b in report.breaks if b.fullgraph and b.region.is_region and b.error_on_graph_break is False]
     names = (str(r.name) if r.file is None else label(r.file, r.cell) + (f":{r.line}" if r.line else "") for r in regions)
     for name in dict.fromkeys(names):
@@ -56,7 +57,7 @@ def annotate_overruled_regions(report: Report) -> None:
 
 
 def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
-    """Frames that were traced with symbolic sizes at once, because earlier runs had seen other sizes there."""
+    """Note the frames that were traced with symbolic sizes at once, because earlier runs had seen other sizes there."""
     notes = []
     for frame in report.frames:
         code = (frame.file, frame.line, frame.code_name)
@@ -71,7 +72,7 @@ def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
 
 
 def annotate_changed_files(report: Report) -> None:
-    """Sources are read from the files: of one that was edited meanwhile, or belongs to another version, they mislead."""
+    """Note the files that have changed since they were loaded: the source lines shown are not the lines that ran."""
     shown = {s.file for s in report.sources}
     own = [f for f in report.frames if f.kind == "function" and f.cell is None and f.file in shown]
     for file in dict.fromkeys(f.file for f in own if is_changed(f.file, f.code_name, f.line)):
@@ -80,14 +81,14 @@ def annotate_changed_files(report: Report) -> None:
 
 
 def annotate_default_region(report: Report, settings: Settings) -> None:
-    """Where no region was traced, the run's own setting, or torch's default, was in force."""
-    for found in report.breaks:
-        if found.region.kind == "unknown" and found.error_on_graph_break == (settings.error_on_graph_break or False):
-            found.region = FlagOrigin(kind="default" if settings.error_on_graph_break is None else "run")
+    """Attribute the flag to the run's own setting, or to torch's default, where no region was traced."""
+    for broken in report.breaks:
+        if broken.region.kind == "unknown" and broken.error_on_graph_break == (settings.error_on_graph_break or False):
+            broken.region = FlagOrigin(kind="default" if settings.error_on_graph_break is None else "run")
 
 
 def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) -> None:
-    """What ended the block: the compiler's refusal, or an error of the user's own."""
+    """Record the error that ended the block: the compiler's refusal, or an error in the user's code."""
     if isinstance(error, KeyboardInterrupt):
         report.origin = "partial"
         report.notes.append("interrupted: the report holds what was compiled until then")
@@ -95,7 +96,7 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
     module, known = type(error).__module__, report.error
     same = known is not None and known.type == type(error).__name__
     if same and known is not None and (module.startswith("torch._dynamo") or str(error).startswith(known.message)):
-        return  # it came out of a compile, and is known with its place
+        return  # a compile raised it, so the report has it with its place already
     refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
     refused = refused or str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
     file, line = _user_place(error)
@@ -111,17 +112,17 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
 
 def _user_place(error: BaseException) -> tuple[str | None, int | None]:
     """The innermost place in the user's code or a library that the exception passed."""
-    found: tuple[str | None, int | None] = (None, None)
+    place: tuple[str | None, int | None] = (None, None)
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if not is_plumbing(file) and not in_torch(file):
-            found = (file, trace.tb_lineno)
+            place = (file, trace.tb_lineno)
         trace = trace.tb_next
-    return found
+    return place
 
 
 def root_names(report: Report) -> list[str]:
-    """Names of the frames that no other frame led to: what the user's code had compiled."""
+    """Names of the frames without a caller among the frames: what the user's code had compiled."""
     roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
     return list(dict.fromkeys(roots))
