@@ -110,21 +110,21 @@ class Settings:
     bytecode: bool = _option(False, "Keep the bytecode of resume functions in the report.", SWITCH, group="view")
     keep: bool = _option(False, "Leave the compiled functions bound to their names after the cell.", SWITCH, group="run")
     profile: int | None = _option(
-        None, "Afterwards run the last call of what was compiled N more times under torch.profiler, on copies and without a "
-        "trace, and show where its time goes and what each break costs; 10 times where no number is given.",
+        None, "Afterwards repeat the last compiled call N times under torch.profiler, leaving nothing behind, and show where its "
+        "time goes and what each break costs; 10 times if no number is given.",
         NUMBER, group="run", metavar="N", bare=10,
     )  # fmt: skip
     inputs: Any = _option(
-        None, "With --profile: also call what was compiled with each element of this list, and show which ones make the "
-        "compiler work again and what that costs. An element is one argument, a tuple of them or a dict by their names.",
+        None, "With --profile: also call the compiled function with each element of this list, and show which of them recompile "
+        "and what that costs. An element is one argument, a tuple of arguments, or a dict of keyword arguments.",
         group="run", metavar="NAME", config=False,
     )  # fmt: skip
     check: bool = _option(
-        False, "Compare with eager: what was compiled runs again, compiled and not, on copies of its arguments, and values, "
-        "gradients and in-place effects must agree.", SWITCH, group="run",
+        False, "Compare with eager: the last compiled call is repeated, compiled and eagerly, and values, gradients and "
+        "in-place effects must agree.", SWITCH, group="run",
     )  # fmt: skip
     expect: str | None = _option(
-        None, "Fail the cell where a count is another: graphs=2,breaks<=1,unexpected=0 (=, <= or >=).",
+        None, "Fail the cell unless these counts hold: graphs=2,breaks<=1,unexpected=0 (=, <= or >=).",
         group="run", metavar="COUNTS", config=False,
     )  # fmt: skip
     output: str | None = _option(
@@ -134,7 +134,7 @@ class Settings:
         None, "Save the report: .html, .json, .svg, .dot or .txt.", group="view", metavar="PATH", config=False
     )
     view: str = _option(
-        "auto", "What to show: the widget, a static picture, text, nothing, or what fits the place.", CHOICE, group="view",
+        "auto", "What to show: the widget, a static picture, text, nothing, or whichever fits the front end.", CHOICE, group="view",
         choices=VIEWS,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from tools.environment import CONSTRAINTS, ROOT
 
 SCHEMA = ROOT / "examples" / "reference" / "report.schema.json"
 BEGIN, END = "<!-- options: python -m tools.generated options -->", "<!-- end of options -->"
-GROUPS = {"compile": "What the compiler is told", "run": "How the cell runs", "view": "What is shown and kept"}
+GROUPS = {"compile": "How the code is compiled", "run": "How the cell runs", "view": "What is shown and kept"}
 OLD_PYTHON = ' ; python_version < "3.11"'
 NEW_PYTHON = ' ; python_version >= "3.11"'
 NOT_PINNED = {"dynascope", "pip", "torch"}

@@ -33,7 +33,7 @@ class Report(ReportData):
 
     #: the report of the run before, of the same cell or function; kept beside the data, not in it
     previous: Report | None = field(default=None, compare=False, repr=False, metadata={"beside": True})
-    #: it came from a file: its graphs may call torch's own operators only
+    #: read from a file: its graphs cannot be run
     loaded: bool = field(default=False, compare=False, repr=False, metadata={"beside": True})
 
     # -- looking up ---------------------------------------------------------------------------
