@@ -110,13 +110,13 @@ class Settings:
     bytecode: bool = _option(False, "Keep the bytecode of resume functions in the report.", SWITCH, group="view")
     keep: bool = _option(False, "Leave the compiled functions bound to their names after the cell.", SWITCH, group="run")
     profile: int | None = _option(
-        None, "Afterwards repeat the last compiled call N times under torch.profiler, leaving nothing behind, and show where its "
-        "time goes and what each break costs; 10 times if no number is given.",
+        None, "Afterwards repeat the last compiled call N times under torch.profiler, leaving nothing behind, and show where "
+        "its time goes and what each break costs; 10 times if no number is given.",
         NUMBER, group="run", metavar="N", bare=10,
     )  # fmt: skip
     inputs: Any = _option(
-        None, "With --profile: also call the compiled function with each element of this list, and show which of them recompile "
-        "and what that costs. An element is one argument, a tuple of arguments, or a dict of keyword arguments.",
+        None, "With --profile: also call the compiled function with each element of this list, and show which of them "
+        "recompile and what that costs. An element is one argument, a tuple of arguments, or a dict of keyword arguments.",
         group="run", metavar="NAME", config=False,
     )  # fmt: skip
     check: bool = _option(
@@ -134,8 +134,8 @@ class Settings:
         None, "Save the report: .html, .json, .svg, .dot or .txt.", group="view", metavar="PATH", config=False
     )
     view: str = _option(
-        "auto", "What to show: the widget, a static picture, text, nothing, or whichever fits the front end.", CHOICE, group="view",
-        choices=VIEWS,
+        "auto", "What to show: the widget, a static picture, text, nothing, or whichever fits the front end.", CHOICE,
+        group="view", choices=VIEWS,
     )  # fmt: skip
 
     def replace(self, **changes: Any) -> Settings:
