@@ -80,15 +80,15 @@ def _compare(target: Any, entry: Callable[..., Any], recorded: RecordedCall, nam
 def _checked(compiled: Outcome, eager: Outcome) -> Check:
     checked = Check(not_compared=eager.opaque)
     for what, expected in eager.parts.items():
-        found = compiled.parts[what]
+        actual = compiled.parts[what]
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
-        names, wanted = [name for name, _ in found], [name for name, _ in expected]
+        names, wanted = [name for name, _ in actual], [name for name, _ in expected]
         only = [f"{n} is there only compiled" for n in names if n not in wanted]
         only += [f"{n} is there only eager" for n in wanted if n not in names]
         if only or len(names) != len(wanted):
             checked.differences += only or [f"{len(names)} parts among the {what}, eager {len(wanted)}"]
             continue
-        compared = [(name, difference(a, b)) for (name, a), (_, b) in zip(found, expected, strict=True)]
+        compared = [(name, difference(a, b)) for (name, a), (_, b) in zip(actual, expected, strict=True)]
         checked.differences += [f"{name} ({what}): {text}" for name, text in compared if text is not None]
     if checked.differences and (compiled.drew or eager.drew):
         checked.why_not = (

@@ -54,8 +54,8 @@ def _is_array(value: Any) -> bool:
 def _inside(name: str, value: Any) -> list[Part] | None:
     """What a container or object holds; None where Python does not show it, or not in an order."""
     if isinstance(value, dict):
-        found = [(f"{name}[{key!r}]" if isinstance(key, NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
-        return [*found, *_attributes(name, value)]
+        items = [(f"{name}[{key!r}]" if isinstance(key, NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
+        return [*items, *_attributes(name, value)]
     base: Any = next((kind for kind in (list, tuple, deque) if isinstance(value, kind)), None)
     if base is not None:
         return [*((f"{name}[{i}]", inner) for i, inner in enumerate(base.__iter__(value))), *_attributes(name, value)]
@@ -70,18 +70,18 @@ def _attributes(name: str, value: Any) -> list[Part]:
     return [*slots, *((f"{name}.{key}", inner) for key, inner in (state.attributes_of(value) or {}).items())]
 
 
-def difference(found: Any, expected: Any) -> str | None:
+def difference(actual: Any, expected: Any) -> str | None:
     """In which way two parts differ, in the words of `torch.testing`; None where they are close enough for their dtype."""
     import torch
 
     exact = (str, bytes, bool)
-    if isinstance(found, exact) or isinstance(expected, exact):
-        is_same = type(found) is type(expected) and found == expected
-        return None if is_same else f"{found!r:.60}, eager {expected!r:.60}"
-    if isinstance(found, torch.Tensor) is not isinstance(expected, torch.Tensor):
-        return f"a {type(found).__name__}, eager a {type(expected).__name__}"
+    if isinstance(actual, exact) or isinstance(expected, exact):
+        is_same = type(actual) is type(expected) and actual == expected
+        return None if is_same else f"{actual!r:.60}, eager {expected!r:.60}"
+    if isinstance(actual, torch.Tensor) is not isinstance(expected, torch.Tensor):
+        return f"a {type(actual).__name__}, eager a {type(expected).__name__}"
     try:
-        torch.testing.assert_close(found, expected, equal_nan=True)
+        torch.testing.assert_close(actual, expected, equal_nan=True)
     except AssertionError as error:
         return " ".join(str(error).split())[:160]
     return None

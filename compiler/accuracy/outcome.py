@@ -49,8 +49,8 @@ def replay(target: Any, entry: Callable[..., Any], prepare: Prepare, namespace: 
         bound = {name: namespace[name] for name in target.__code__.co_names if name in namespace}
     opaque: dict[str, None] = {}
     values = list(parts_of("the value", result, opaque))
-    found = {"values": values, "effects": before.effects(bound), "gradients": before.gradients(values)}
-    parts = {what: [(name, _copied(value)) for name, value in group] for what, group in found.items()}
+    groups = {"values": values, "effects": before.effects(bound), "gradients": before.gradients(values)}
+    parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
     return Outcome(parts, drew, list(opaque), before.unchanged())
 
 
@@ -138,14 +138,14 @@ def _names_of(target: Any) -> dict[int, str]:
         known |= {name: function.__globals__.get(name) for name in names_used(code)}
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
         known |= {name: value_or_absent(functools.partial(getattr, cell, "cell_contents")) for name, cell in cells}
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for name, value in known.items():
         if isinstance(value, torch.Tensor):
-            found.setdefault(id(value), name)
+            names.setdefault(id(value), name)
         elif isinstance(value, torch.nn.Module):
             for inner, tensor in [*value.named_parameters(), *value.named_buffers()]:
-                found.setdefault(id(tensor), f"{name}.{inner}".removeprefix("."))
-    return found
+                names.setdefault(id(tensor), f"{name}.{inner}".removeprefix("."))
+    return names
 
 
 def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
@@ -157,7 +157,7 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
     if not outputs or not leaves:
         return []
     try:
-        found = torch.autograd.grad(torch.stack(outputs).sum(), [t for _, t in leaves], allow_unused=True)
+        gradients = torch.autograd.grad(torch.stack(outputs).sum(), [t for _, t in leaves], allow_unused=True)
     except RuntimeError:  # the call has gone backward itself: what it left in `.grad` is compared
         return []
-    return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, found, strict=True) if g is not None]
+    return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, gradients, strict=True) if g is not None]

@@ -220,7 +220,7 @@ class _Assembly:
 
     def inlined(self, frame: Frame, graph: Graph) -> list[InlinedFunction]:
         """Functions whose lines are in the graph beside the frame's own."""
-        found: dict[tuple[str, int], InlinedFunction] = {}
+        functions: dict[tuple[str, int], InlinedFunction] = {}
         for node in graph.nodes:
             if node.file is None or node.line is None:
                 continue
@@ -229,10 +229,10 @@ class _Assembly:
             function = function_at(node.file, node.line)
             if function is not None:
                 name, line, end_line = function
-                found[node.file, line] = InlinedFunction(
+                functions[node.file, line] = InlinedFunction(
                     name=name, file=node.file, line=line, end_line=end_line, cell=self.cell_of(node.file)
                 )
-        return list(found.values())
+        return list(functions.values())
 
     # -- its outcome ------------------------------------------------------------------------------------
 
@@ -242,10 +242,10 @@ class _Assembly:
         graph = self.result.graphs[-1] if frame.graph else None
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
-            found = self.breaks.ended(record, frame)
+            broken = self.breaks.ended(record, frame)
             if graph is not None:
-                graph.end = "break" if found else _end_word(record)
-                graph.break_ = found
+                graph.end = "break" if broken else _end_word(record)
+                graph.break_ = broken
         elif outcome == "raised":
             cause = self.breaks.stopped(record, frame, "raised")
             frame.status, frame.reason = "failed", skip_reasons.reason_of(record)
@@ -359,7 +359,7 @@ def _key(record: CompileRecord) -> Any:
 
 def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> list[Source]:
     """The text of every file that the report is about: cells and short files whole, others by the extents given."""
-    found = []
+    sources = []
     for file, extents in files.items():
         lines = linecache.getlines(file)
         if not lines:
@@ -370,5 +370,5 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
             Excerpt(line=first, text="".join(lines[first - 1 : last]).rstrip("\n"))
             for first, last in ([(1, len(lines))] if whole else merge(extents, len(lines)))
         ]
-        found.append(Source(file=file, label=label(file, cell), cell=cell, excerpts=excerpts))
-    return found
+        sources.append(Source(file=file, label=label(file, cell), cell=cell, excerpts=excerpts))
+    return sources

@@ -110,9 +110,9 @@ def _part(text: str) -> Part:
         if url:
             part.url, part.gb_id = url.group(0), f"GB{int(url.group(1)):04d}"
             continue
-        found = _FIELD.match(line)
-        if found:
-            current, line = found.group(1), found.group(2)
+        match = _FIELD.match(line)
+        if match:
+            current, line = match.group(1), match.group(2)
             if current == "Hint":
                 part.hints.append("")
         if current == "Hint":
@@ -127,11 +127,11 @@ def _part(text: str) -> Part:
 
 def stack_of(text: str) -> list[Location]:
     """The user's stack printed after "User code traceback:" or "from user code:", outermost first."""
-    found = _STACK.search(text)
-    if not found:
+    heading = _STACK.search(text)
+    if not heading:
         return []
     entries: list[Location] = []
-    for line in text[found.end() :].splitlines()[1:]:
+    for line in text[heading.end() :].splitlines()[1:]:
         match = _ENTRY.match(line)
         if match:
             entries.append(Location(match["file"], int(match["line"]), match["function"]))

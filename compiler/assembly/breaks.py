@@ -40,26 +40,26 @@ class BreakTable:
         return next((b for b in self.breaks if b.id == id), None) if id else None
 
     def stack_of(self, frame: str) -> list[StackEntry]:
-        found = self._by_frame.get(frame)
-        return found[0].stack if found else []
+        latest = self._by_frame.get(frame)
+        return latest[0].stack if latest else []
 
     def left_at(self, frame: str) -> int | None:
         """The line from which a compiled frame continues in a resume function; None where it does not, or that is unknown."""
-        found = self._by_frame.get(frame)
-        return found[1].line if found is not None and found[1].outcome == "resumed" else None
+        latest = self._by_frame.get(frame)
+        return latest[1].line if latest is not None and latest[1].outcome == "resumed" else None
 
     def calls_of(self, frame: str) -> list[StackEntry]:
         """The functions that the frame called at its break, one in the other."""
-        found = self._by_frame.get(frame)
-        return found[2][1:] if found is not None else []
+        latest = self._by_frame.get(frame)
+        return latest[2][1:] if latest is not None else []
 
     def resumed(self, frame: str, by: str) -> str | None:
         """A resume function `by` continues `frame`: the break between them."""
-        found = self._by_frame.get(frame)
-        if found is None:
+        latest = self._by_frame.get(frame)
+        if latest is None:
             return None
-        found[1].resumes.append(by)
-        return found[0].id
+        latest[1].resumes.append(by)
+        return latest[0].id
 
     def ended(self, record: CompileRecord, frame: Frame) -> str | None:
         """The break that ended a compiled frame's graph, or None where it returned."""
@@ -90,8 +90,8 @@ class BreakTable:
 
     def forget(self, frames: set[str]) -> None:
         """Remove the hits of frames that are none of the user's, where a break has others."""
-        for found in self.breaks:
-            found.hits = [h for h in found.hits if h.frame not in frames] or found.hits
+        for broken in self.breaks:
+            broken.hits = [h for h in broken.hits if h.frame not in frames] or broken.hits
 
     def before(self, record: CompileRecord, frame: Frame) -> None:
         """Breaks of earlier attempts at a frame that was skipped: handling them led to the one that stopped it.
@@ -139,39 +139,39 @@ class BreakTable:
         entries = [self.entry(e) for e in stack if not is_plumbing(e.file)] or [self.entry(stack[-1])]
         at = entries[-1]
         first = text.parts[0] if text.parts else break_text.Part(reason="unknown")
-        found = self.known(at, first)
-        if found is None:
-            found = self.new(at, entries, text, first)
-            self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(found)
+        broken = self.known(at, first)
+        if broken is None:
+            broken = self.new(at, entries, text, first)
+            self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(broken)
         # a text without a stack names the innermost line only: where the frame itself stood is then not known
         # (a text names a resume function after the user's function that it continues)
         names = (frame.code_name, user_name(frame.code_name))
         own = [e.line for e in stack if e.file == frame.file and e.function in names]
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
-        found.hits.append(hit)
-        worse = _WORSE[outcome] > _WORSE[found.outcome]
-        if worse or len(found.hits) == 1 or (not found.region.is_region and flags.region.is_region):
-            found.error_on_graph_break, found.fullgraph = flags.error_on_graph_break, flags.fullgraph
-            found.region, found.allowed = flags.region, flags.allowed
+        broken.hits.append(hit)
+        worse = _WORSE[outcome] > _WORSE[broken.outcome]
+        if worse or len(broken.hits) == 1 or (not broken.region.is_region and flags.region.is_region):
+            broken.error_on_graph_break, broken.fullgraph = flags.error_on_graph_break, flags.fullgraph
+            broken.region, broken.allowed = flags.region, flags.allowed
         if worse:
-            found.outcome = outcome
-        if len(entries) > len(found.stack) or (not found.function and at.function):
-            found.stack, found.function = entries, at.function
-        self._by_frame[frame.id] = (found, hit, entries)
-        return found.id
+            broken.outcome = outcome
+        if len(entries) > len(broken.stack) or (not broken.function and at.function):
+            broken.stack, broken.function = entries, at.function
+        self._by_frame[frame.id] = (broken, hit, entries)
+        return broken.id
 
     def known(self, at: StackEntry, first: break_text.Part) -> Break | None:
         """The break at this place, if it was met before; a place whose column is unknown joins the only one of its line."""
         candidates = self._by_place.get((at.file, at.line, first.gb_id or first.type), [])
-        for found in candidates:
-            if found.column == at.column:
-                return found
+        for broken in candidates:
+            if broken.column == at.column:
+                return broken
         if len(candidates) != 1 or (at.column is not None and candidates[0].column is not None):
             return None
-        found = candidates[0]
-        if found.column is None and at.column is not None:
-            found.column, found.end_column, found.end_line = at.column, at.end_column, at.end_line
-        return found
+        broken = candidates[0]
+        if broken.column is None and at.column is not None:
+            broken.column, broken.end_column, broken.end_line = at.column, at.end_column, at.end_line
+        return broken
 
     def entry(self, e: Location) -> StackEntry:
         source = lines.source_line(e.file, e.line)
@@ -192,7 +192,7 @@ class BreakTable:
         )
 
     def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: break_text.Part) -> Break:
-        found = Break(
+        broken = Break(
             id=f"b{len(self.breaks)}",
             file=at.file,
             line=at.line,
@@ -211,8 +211,8 @@ class BreakTable:
             stack=entries,
             text=text.text,
         )
-        self.breaks.append(found)
-        return found
+        self.breaks.append(broken)
+        return broken
 
 
 def _matching(texts: list[BreakText], stack: list[Location]) -> BreakText | None:
@@ -224,5 +224,5 @@ def _matching(texts: list[BreakText], stack: list[Location]) -> BreakText | None
 def _with_columns(innermost: Location, end: GraphEnd) -> Location:
     """2.9 and 2.11 give columns in part or not at all: those of the instruction there are known from the translators."""
     candidates = [*(s.location for s in end.stopped[:1]), end.location]
-    found = next((c for c in candidates if same_line(c, innermost)), innermost)
-    return replace(found, function=innermost.function)
+    located = next((c for c in candidates if same_line(c, innermost)), innermost)
+    return replace(located, function=innermost.function)

@@ -57,8 +57,8 @@ class Links:
             )
             frame.end_line = made.original.end_line
         else:
-            found = [f.id for f in self._left.get(((record.process, name, frame.file), frame.line), [])]
-            frame.continues = frame.parent if frame.parent in found or not found else found[-1]
+            continued = [f.id for f in self._left.get(((record.process, name, frame.file), frame.line), [])]
+            frame.continues = frame.parent if frame.parent in continued or not continued else continued[-1]
             frame.resume = Resume(line=frame.line)
         if record.process in self._cut:
             frame.parent, frame.called_from = frame.continues, frame.line
@@ -80,9 +80,9 @@ class Links:
 
     def _call(self, record: CompileRecord, frame: Frame) -> None:
         if record.process in self._cut:
-            found = self._called.pop((record.process, frame.code_name, frame.file), None)
-            if found is not None:
-                frame.parent, frame.called_from = found[0].id, found[1]
+            call = self._called.pop((record.process, frame.code_name, frame.file), None)
+            if call is not None:
+                frame.parent, frame.called_from = call[0].id, call[1]
             return
         for entry in reversed(record.stack[:-1]):
             caller = self._standing(entry, record.process)
@@ -108,11 +108,11 @@ def cut_stacks(records: list[CompileRecord]) -> set[int | None]:
     A resume function shows it: the very frame that it continues calls it, or with nested graph breaks another compiled one.
     """
     known = {(r.process, r.name, r.file) for r in records}
-    found = set()
+    processes = set()
     for record in records:
         if record.stack and is_resume(record.name):
             caller = record.stack[-2] if len(record.stack) > 1 else Location("", 0, "")
             same = user_name(caller.function) == user_name(record.name)
             if not same and (record.process, caller.function, caller.file) not in known:
-                found.add(record.process)
-    return found
+                processes.add(record.process)
+    return processes

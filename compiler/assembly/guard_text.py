@@ -31,16 +31,16 @@ def guards(text: str) -> list[str]:
     Those on Dynamo's own ground (global state, identities of functions and modules) are only counted: they fail when code is
     redefined, and the recompile's reason then says so.
     """
-    found: dict[str, None] = {}
+    readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
         if match["kind"] in _NOISE:
             continue
         words = _readable(match["kind"], match["text"])
         if words:
-            found[words] = None
-        if len(found) == _LIMIT:
+            readable[words] = None
+        if len(readable) == _LIMIT:
             break
-    return list(found)
+    return list(readable)
 
 
 def _readable(kind: str, text: str) -> str:
@@ -103,9 +103,9 @@ def failed_guard(reason: str) -> FailedGuard:
     text = re.sub(r"^!?\d+/\d+: ", "", reason)
     text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
     for pattern, kind in _FAILED:
-        found = pattern.search(text)
-        if found:
-            facts = {k: source(v) for k, v in found.groupdict().items() if v is not None}
+        match = pattern.search(text)
+        if match:
+            facts = {k: source(v) for k, v in match.groupdict().items() if v is not None}
             if kind == "requires_grad":  # torch prints what it expected as 0, 1, False or True
                 facts["a"], facts["b"] = ("False", "True") if "a" in facts else ("True", "False")
             return FailedGuard(

@@ -56,8 +56,8 @@ class RegionFlags:
     def begin(self, frame: Frame) -> None:
         """A frame whose caller, or the frame that it continues, is known."""
         is_resume = frame.kind == "resume"
-        found = self._caller.get(frame.continues or "") if is_resume else self._inside.get(frame.parent or "")
-        self._caller[frame.id] = self._inside[frame.id] = found
+        outer = self._caller.get(frame.continues or "") if is_resume else self._inside.get(frame.parent or "")
+        self._caller[frame.id] = self._inside[frame.id] = outer
 
     def at_graph_end(self, frame: Frame, end: GraphEnd | None, resumes: list[ResumeMade]) -> Flags:
         """At a graph's end by a break.  The break may lie deeper, in calls whose tracing was given up just before."""
@@ -83,24 +83,24 @@ class RegionFlags:
         return self._flags(frame, flag, end.fullgraph, self._entered([s.call for s in end.stopped]))
 
     def _flags(self, frame: Frame, flag: bool | None, fullgraph: bool | None, entered: list[list[_Entered]]) -> Flags:
-        found = next((regions[-1] for regions in entered if regions), None)
-        if found is None:
+        innermost = next((regions[-1] for regions in entered if regions), None)
+        if innermost is None:
             caller = self._caller.get(frame.id)
-            found = caller if caller is not None and caller.flag == flag else None
-        return Flags(flag, fullgraph, found.origin if found is not None else FlagOrigin())
+            innermost = caller if caller is not None and caller.flag == flag else None
+        return Flags(flag, fullgraph, innermost.origin if innermost is not None else FlagOrigin())
 
     def _entered(self, calls: list[TracedCall]) -> list[list[_Entered]]:
         """For each entry of a chain of calls, innermost first, the regions it stands in, outermost first."""
-        found = []
+        entered = []
         inner = ""
         for call in calls:
             again = self._entered_again.get(call.uid, [])
             # where a resume function enters them again, Dynamo gives the line from which it continues
             at = call.function.rpartition("_at_")[2]
             count = min(len(again), sum(not r.line or str(r.line) == at for r in call.regions))
-            found.append([*again[:count], *(_Entered(self._origin(r, inner), r.flag) for r in call.regions[count:])])
+            entered.append([*again[:count], *(_Entered(self._origin(r, inner), r.flag) for r in call.regions[count:])])
             inner = call.function
-        return found
+        return entered
 
     def _origin(self, region: Region, inner: str) -> FlagOrigin:
         """A `with` block by its place, a decorator (a `with` in a wrapper of torch's) by the function that it decorates."""

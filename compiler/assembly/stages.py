@@ -38,22 +38,22 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
 
 def notes(record: CompileRecord) -> list[str]:
     """Sentences on what DDP's optimizer did, and on what CUDA graphs did not."""
-    found = []
+    sentences = []
     if record.splits:
-        found.append(f"DDP's optimizer split this graph into {len(record.splits)}, one for each bucket of gradients")
+        sentences.append(f"DDP's optimizer split this graph into {len(record.splits)}, one for each bucket of gradients")
     for metrics, which in ((record.metrics, ""), (record.backward_metrics, " of the backward")):
         reason = str(metrics.get("cudagraph_skip_reason") or "").split("Found from", 1)[0]
         words = re.sub(r"^(?:skipping cudagraphs due to )+", "", reason.strip()).rstrip(" .")
         if words:
-            found.append(f"CUDA graphs{which} were skipped: {words}")
-    return found
+            sentences.append(f"CUDA graphs{which} were skipped: {words}")
+    return sentences
 
 
 def phases(metrics: dict[str, Any]) -> dict[str, float]:
     """Seconds that each phase of a compile took, as far as the metrics say."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for name, phase in _PHASES.items():
         value = metrics.get(name)
-        if value and phase not in found:
-            found[phase] = value / 1e6 if name.endswith("_us") else float(value)
-    return found
+        if value and phase not in seconds:
+            seconds[phase] = value / 1e6 if name.endswith("_us") else float(value)
+    return seconds

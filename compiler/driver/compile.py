@@ -14,9 +14,9 @@ from dynascope.compiler.torch_private import config, exceptions, marks, region_f
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
-    """What `torch.compile` returns, with the argument that it lacks: `error_on_graph_break`.
+    """`torch.compile` with an additional argument, `error_on_graph_break`.
 
-    Takes everything that `torch.compile` takes; without `model` it is a decorator.
+    Takes all arguments of `torch.compile`; without `model` it is a decorator.
     """
     import torch
 
@@ -33,7 +33,7 @@ def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **ar
 def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
     """A callable that runs `target` (function, bound method, nn.Module) compiled as the settings say.
 
-    The target stays as it is.  For what the user has compiled already, the function inside is compiled anew.
+    The target is not changed.  If the user has compiled it already, the original function is compiled again.
     """
     import torch
 
@@ -62,7 +62,7 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def environment(settings: Settings) -> Iterator[None]:
-    """Everything around a run that is not an argument of torch.compile; restored exactly."""
+    """Apply the settings that are not arguments of torch.compile for the duration of a run; restored exactly."""
     import torch
 
     with contextlib.ExitStack() as stack:
@@ -73,14 +73,14 @@ def environment(settings: Settings) -> Iterator[None]:
         if not settings.cache:
             stack.enter_context(config.no_caches())
         if not settings.fullgraph:
-            # else an exception of the user's own looks different, and leaves other effects behind, than without the compiler
+            # otherwise an exception in the user's code looks different, and has other side effects, than without the compiler
             stack.enter_context(exceptions.suppressed_errors())
         stack.enter_context(region_flag.flag_kept())
         yield
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the compiler refused the code (fullgraph, error_on_graph_break, a failing backend): not the user's own error."""
+    """Whether the compiler refused the code (fullgraph, error_on_graph_break, a failing backend), unlike an error in the user's code."""
     if isinstance(error, exceptions.refusals()):
         return True
     # fullgraph=True on code that Dynamo skips raises a plain RuntimeError from torch 2.11 on

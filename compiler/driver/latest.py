@@ -1,4 +1,4 @@
-"""The latest report of this process: what `dynascope.last()` gives."""
+"""The latest report of this process, which `dynascope.last()` returns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _latest: Report | None = None
 def last() -> Report:
     """The latest report of `%%compile`, `%%observe`, `explain`, `observe` or `load`.
 
-    Raises LookupError where there is none yet.
+    Raises LookupError if there is none yet.
     """
     if _latest is None:
         raise LookupError("no report yet: run a cell under %%compile, or dynascope.explain(f)(x)")
@@ -18,6 +18,6 @@ def last() -> Report:
 
 
 def remember(report: Report) -> None:
-    """Make this the report that `last()` gives."""
+    """Make this the report that `last()` returns."""
     global _latest
     _latest = report

@@ -1,4 +1,4 @@
-"""`region()`: another `error_on_graph_break` for one stretch of code; and what `--region TARGET=error|allow` says."""
+"""`region()` sets `error_on_graph_break` for one stretch of code; `parse_regions` reads `--region TARGET=error|allow`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SET = {"error": True, "allow": False}
 def region(*, error_on_graph_break: bool) -> Any:
     """A decorator and context manager under which graph breaks are errors (True) or allowed (False).
 
-    It hands back the very object of `torch._dynamo.error_on_graph_break`, because Dynamo knows that one
-    and honours it inside traced code.  `fullgraph=True` wins over it.
+    Returns the object that `torch._dynamo.error_on_graph_break` makes, because Dynamo recognizes it in traced code.
+    `fullgraph=True` wins over it.
 
     Raises TypeError where the flag is no bool.
     """
@@ -30,26 +30,26 @@ def region(*, error_on_graph_break: bool) -> Any:
 
 
 class RegionsInForce(Protocol):
-    """The `--region` options of one run, as a `Run` needs them; a notebook's are `dynascope.regions.active`."""
+    """The interface of a `Run` to the `--region` options; `dynascope.regions.active` implements it for notebooks."""
 
     def installed(self, recording: Recording) -> AbstractContextManager[None]:
-        """Sets the regions for the duration; restores every object exactly."""
+        """Set the regions for the duration; restores every object exactly."""
 
     def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """An entry point that leaves a region's flag in force when it is called inside one.
+        """An entry point that keeps a region's flag in force when it is called inside one.
 
         `made`: the entry point that sets the run's own flag; `plain` makes one that sets none.
         """
 
     def annotate(self, report: Report) -> None:
-        """Names the regions in the report, and notes which had no effect."""
+        """Name the regions in the report, and note which had no effect."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """`9-12=allow`: one `--region`, read."""
+    """One parsed `--region` option, such as `9-12=allow`."""
 
-    #: as it was written: lines, a function's name or a dotted path
+    #: as written: lines, a function's name or a dotted path
     target: str
     #: error_on_graph_break inside
     flag: bool
@@ -60,13 +60,13 @@ class Region:
         return f"--region {self.target}={'error' if self.flag else 'allow'}"
 
     def contains(self, other: Region) -> bool:
-        """Whether the lines of `other` all lie in these."""
+        """Whether these lines include all lines of `other`."""
         if self.lines is None or other.lines is None:
             return False
         return self.lines[0] <= other.lines[0] and other.lines[1] <= self.lines[1]
 
     def meets(self, other: Region) -> bool:
-        """Whether some line lies in both."""
+        """Whether the two have a line in common."""
         if self.lines is None or other.lines is None:
             return False
         return self.lines[0] <= other.lines[1] and other.lines[0] <= self.lines[1]
@@ -75,7 +75,7 @@ class Region:
 def parse_region(text: str) -> Region:
     """Read `9=error`, `9-12=allow`, `block=allow`, `pkg.mod.Class.method=error`.
 
-    Raises ValueError, in one line, for anything else.
+    Raises ValueError, with a one-line message, for anything else.
     """
     target, equals, word = text.rpartition("=")
     target = target.strip()
@@ -94,10 +94,10 @@ def parse_region(text: str) -> Region:
 
 
 def parse_regions(texts: list[str]) -> list[Region]:
-    """Read them all, outer lines before those inside.
+    """Read all `--region` options; outer lines come before inner ones.
 
-    Raises ValueError, in one line, where one cannot be read or two contradict each other: the same target twice with both
-    settings, or lines that overlap without one lying in the other.
+    Raises ValueError, with a one-line message, if one cannot be read or two contradict each other: the same target with both
+    settings, or lines that overlap without one range including the other.
     """
     regions = list(dict.fromkeys(parse_region(text) for text in texts))
     for i, one in enumerate(regions):

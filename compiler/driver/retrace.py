@@ -1,9 +1,8 @@
-"""Every run traces anew.
+"""Makes Dynamo trace functions again that it has compiled before.
 
-Dynamo remembers, on the code object of each function: compiled code, skip marks, resume functions.  A second run of the same
-cell would silently do nothing.  `retracing()` gives the user's functions that Dynamo knows new code objects that do the same
-for the duration and restores the original ones afterwards, so the user's own compiled code is a cache hit again.  Never a
-global reset.
+Dynamo keeps compiled code, skip marks and resume functions for the code object of each function, so a second run of the same
+cell would record nothing.  During a run, `retracing()` replaces the code objects of such functions by copies; afterwards it
+restores the originals, so that the user's own compiled code is used again.  It never resets Dynamo.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dynascope.compiler.torch_private import caches, marks
 
 @contextlib.contextmanager
 def retracing() -> Iterator[Callable[[Any], None]]:
-    """Make what Dynamo knows of the user's functions new to it; yields `trace_anew(target)`, which does so for one more.
+    """Replace the code of the user's functions that Dynamo knows; yields `trace_anew(target)`, which does so for one more.
 
     A target is a function, a bound method, or an object whose class has a `forward`.
     """
@@ -43,11 +42,11 @@ _runs = itertools.count()
 
 @dataclass
 class _Swapped:
-    """A function that one or more runs, nested or in several threads, have given code of their own."""
+    """A function whose code one or more runs, nested or in several threads, have replaced."""
 
     function: FunctionType
     runs: int = 0
-    #: code of runs that have ended while another had swapped it again -> what was there before them
+    #: code that a run had set, for runs that ended while another had replaced it again -> the code before that run
     ended: dict[int, tuple[CodeType, CodeType]] = field(default_factory=dict)
 
 
@@ -56,7 +55,7 @@ _swapped: dict[int, _Swapped] = {}
 
 
 class _Swaps:
-    """The swaps of one run; in whichever order runs end, the code that was there before them comes back."""
+    """The swaps of one run; the original code is restored in whichever order runs end."""
 
     def __init__(self) -> None:
         self.done: dict[int, tuple[_Swapped, CodeType, CodeType]] = {}  # the function, its code before, its copy
@@ -75,7 +74,7 @@ class _Swaps:
                     self.swap(candidate)
 
     def trace_anew(self, target: Any) -> None:
-        """Swap the code of one function, method, or of an object's own methods."""
+        """Swap the code of one function or method, or of all methods of an object's class."""
         target = marks.inner_function(target)
         function = getattr(target, "__func__", target)
         if isinstance(function, FunctionType):
@@ -98,11 +97,11 @@ class _Swaps:
             function.__code__ = copy
 
     def copy(self, code: CodeType) -> CodeType:
-        """A code object that does the same and that Dynamo has never seen; so for the functions defined in it."""
+        """An equivalent code object that is new to Dynamo, also for the functions defined in it."""
         known = self.copies.get(id(code))
         if known is None:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
-            # Code objects compare by value, and torch keeps some of what it knows of them by value: nothing uses the constant.
+            # Code objects compare by value, and torch keys some of its data by it: the unused constant makes the copy differ.
             known = self.copies[id(code)] = (code, code.replace(co_consts=(*constants, f"run {next(_runs)}")))
         return known[1]
 
@@ -118,7 +117,7 @@ class _Swaps:
         with _lock:
             for key, (entry, before, copy) in self.done.items():
                 entry.ended[id(copy)] = (copy, before)
-                if entry.function.__code__ is copy:  # else another run, or the user's code, has given it another one
+                if entry.function.__code__ is copy:  # otherwise another run, or the user's code, has replaced it
                     while id(before) in entry.ended:
                         before = entry.ended[id(before)][1]
                     entry.function.__code__ = before
@@ -127,20 +126,20 @@ class _Swaps:
                     _swapped.pop(key, None)
 
     def _inner_copies(self) -> list[tuple[CodeType, weakref.ref[CodeType]]]:
-        """(original, copy) of the functions that are defined in the swapped ones; the copies are not kept alive."""
+        """(original, weak reference to the copy) of the functions that are defined in the swapped ones."""
         own = {id(copy) for _, _, copy in self.done.values()}
         return [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) not in own]
 
 
 def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:
-    """Give functions that the run has made, and that live on, the code that they would have without it.
+    """Restore the original code of functions that were created during the run and still exist.
 
-    Once the run lets go of its copies, only such a function keeps one alive, or another run that has not ended.
+    Once the run has released its copies, only such a function, or another run that has not ended, keeps a copy alive.
     """
     alive = [(copy, original) for original, reference in inner if (copy := reference()) is not None]
     originals = {id(copy): original for copy, original in alive}
     copies = [copy for copy, _ in alive]
-    for function in gc.get_referrers(*copies) if copies else ():  # looks at every object: only where there is one
+    for function in gc.get_referrers(*copies) if copies else ():  # slow, as it looks at every object
         if type(function) is FunctionType and id(function.__code__) in originals:
             function.__code__ = originals[id(function.__code__)]
 

@@ -1,1 +1,1 @@
-"""What reaches `assembly`: the events (`schema`) and torch's structured-trace records (`records`)."""
+"""The input of `assembly`: the types of all events (`schema`), and the list of known structured-trace records (`records`)."""

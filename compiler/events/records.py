@@ -1,4 +1,8 @@
-"""The records of torch's structured trace: which are read, which are known and not needed, and which compile they are of."""
+"""The records of torch's structured trace: those that are read, those that are not needed, and the compile they belong to.
+
+To read another record, add its name to `USED`, keep its content in `assembly.compile_records`, and add it to the Report in
+`assembly.assemble` or `assembly.stages`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ QUIET = frozenset({
     "expression_created", "symbolic_shape_specialization", "dump_file", "link", "torch_version", "exported_program",
     "dynamo_side_effects",
 })  # fmt: skip
-#: known, and nothing in them is shown; `create_symbol` and `str` of a file are read before this is asked
+#: known, and not shown in the report; `create_symbol` and `str` in a file are read before this is checked
 KNOWN = QUIET | {
     "inductor_pre_grad_graph", "inductor_post_grad_graph", "graph_dump", "aot_joint_graph_fw_metadata", "rank", "stack",
     "missing_fake_kernel", "mismatched_fake_kernel", "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime",
@@ -33,12 +37,12 @@ _HEADER = frozenset({
 
 
 def record_name(metadata: dict[str, Any]) -> str:
-    """What kind of record this is: `dynamo_start`, `artifact`, ...; "?" where it has no name."""
+    """The kind of a record: `dynamo_start`, `artifact`, ...; "?" if it has no name."""
     return next((str(key) for key in metadata if key not in _HEADER), "?")
 
 
 def record_compile_id(metadata: dict[str, Any]) -> str | None:
-    """The compile that a record is of, as torch prints it: `3/0`; `!1` marks compiled autograd."""
+    """The compile that a record belongs to, as torch prints it: `3/0`; `!1` marks compiled autograd."""
     frame, compiled = metadata.get("frame_id"), metadata.get("frame_compile_id")
     autograd = metadata.get("compiled_autograd_id")
     inner = None if frame is None else f"{frame}/{compiled}"

@@ -295,24 +295,24 @@ def _doubts(measured: Measured) -> Iterator[str]:
 def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
     """Eager against compiled, and when compiling has paid for itself."""
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
-    found = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)
+    result = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)
     if any(s.kind == "graph" and s.graph is None for s in profile.segments):
-        found.compile_seconds = None  # other code was compiled, too
+        result.compile_seconds = None  # other code was compiled, too
     if measured.compiled:
-        found.compiled_seconds = statistics.median(measured.compiled)
+        result.compiled_seconds = statistics.median(measured.compiled)
     if measured.eager:
-        found.eager_seconds = statistics.median(measured.eager)
+        result.eager_seconds = statistics.median(measured.eager)
     known = [c.share for c in profile.breaks if c.share is not None]
     left = 1 - sum(known)
-    if found.compiled_seconds is not None and len(known) == len(profile.breaks) and left > 0:  # medians need not add up
-        found.without_breaks_seconds = left * found.compiled_seconds
-    if found.eager_seconds is None or found.compiled_seconds is None:
-        return found
-    gain = found.eager_seconds - found.compiled_seconds
-    if gain <= _CLEAR * found.eager_seconds:
-        found.payback = "slower" if gain < -_CLEAR * found.eager_seconds else "no gain"
-    elif found.compile_seconds is None:
-        found.payback = "compile time unknown"
+    if result.compiled_seconds is not None and len(known) == len(profile.breaks) and left > 0:  # medians need not add up
+        result.without_breaks_seconds = left * result.compiled_seconds
+    if result.eager_seconds is None or result.compiled_seconds is None:
+        return result
+    gain = result.eager_seconds - result.compiled_seconds
+    if gain <= _CLEAR * result.eager_seconds:
+        result.payback = "slower" if gain < -_CLEAR * result.eager_seconds else "no gain"
+    elif result.compile_seconds is None:
+        result.payback = "compile time unknown"
     else:
-        found.payback, found.payback_calls = "calls", math.ceil(found.compile_seconds / gain)
-    return found
+        result.payback, result.payback_calls = "calls", math.ceil(result.compile_seconds / gain)
+    return result

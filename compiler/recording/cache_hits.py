@@ -1,8 +1,8 @@
-"""What ran from code that was compiled before the recording.
+"""Functions that ran from code compiled before the recording.
 
-Dynamo reports no cache hit, so a recording notes which compiled functions were called, and at its end looks at the compiled
-code that Dynamo holds for those of them that it saw no compile of: how many graphs and which resume functions there are is
-known, reasons are not.
+Dynamo does not report cache hits, so a recording notes which compiled functions were called.  At its end it looks up the code
+that Dynamo holds for those that were not compiled during the recording.  This shows how many graphs and which resume functions
+there are, but no reasons.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dynascope.compiler.torch_private.hooks import code_info
 
 
 def cache_hits(entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Iterable[int | None]) -> Iterator[CacheHit]:
-    """One event for each compiled code object behind the calls that saw no compile.
+    """One event for each code object that ran without being compiled in this recording.
 
-    `entered`: code objects that were called compiled, with their globals, by uid; `compiled`: uids that the
-    recording saw a compile of.
+    `entered`: by uid, the code objects of compiled functions that were called, with their globals; `compiled`: uids of the
+    code that was compiled in this recording.
     """
     seen = set(compiled)
     for uid, (code, namespace) in entered.items():

@@ -1,7 +1,7 @@
 """Backward graphs that are compiled after their forward's recording has ended.
 
-Inductor compiles a backward graph at the first `.backward()`, perhaps in a later cell.  It belongs to its forward
-graph: the recording in which it is compiled completes the earlier report, which is remembered weakly.
+Inductor compiles a backward graph at the first `.backward()`, perhaps in a later cell.  It belongs to its forward graph, so the
+recording in which it is compiled completes the earlier report, which is kept by a weak reference.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dynascope.compiler.report import Report, plural
 from dynascope.compiler.report import seconds as seconds_text
 from dynascope.compiler.torch_private import caches
 
-#: compile id -> (the generation that it belongs to, the report, the graph that waits)
+#: compile id -> (generation of the compile id, the report, id of the graph that waits for its backward)
 _pending: dict[str, tuple[object, weakref.ref[Report], str]] = {}
 
 
 def remember(report: Report) -> None:
-    """Note which of a report's graphs wait for their backward."""
+    """Remember which of a report's graphs wait for their backward."""
     for graph in report.graphs:
         if graph.backward == "pending":
             compile_id = report.frame(graph.frame).compile_id
@@ -26,20 +26,20 @@ def remember(report: Report) -> None:
 
 
 def complete(report: Report) -> None:
-    """Give the backward graphs in `report` that have no forward there to the reports that wait for them, and note it."""
+    """Add the backward graphs in `report` whose forward was compiled earlier to the reports that wait for them, with a note."""
     late, known = report.late_backwards, 0
-    for found in late:
-        generation, reference, graph_id = _pending.pop(found.compile_id, (None, None, ""))
-        # compile ids restart with torch._dynamo.reset(): another generation's graph is another graph
+    for backward in late:
+        generation, reference, graph_id = _pending.pop(backward.compile_id, (None, None, ""))
+        # compile ids restart with torch._dynamo.reset(), so the same id in another generation is another graph
         earlier = reference() if reference is not None and generation is caches.generation() else None
         if earlier is None:
             continue
         graph = earlier.graph(graph_id)
-        graph.backward = "from cache" if found.from_cache else "compiled"
-        graph.backend_code = "\n\n".join(filter(None, [graph.backend_code, found.code])) or None
+        graph.backward = "from cache" if backward.from_cache else "compiled"
+        graph.backend_code = "\n\n".join(filter(None, [graph.backend_code, backward.code])) or None
         known += 1
     if late:
-        seconds = sum(found.seconds or 0.0 for found in late)
+        seconds = sum(backward.seconds or 0.0 for backward in late)
         whose = "an earlier report, which shows them now" if known == len(late) else "code compiled before this recording"
         report.notes.append(f"{plural(len(late), 'backward graph')} compiled in {seconds_text(seconds)}: of {whose}.")
         report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)

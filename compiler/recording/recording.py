@@ -27,7 +27,7 @@ from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import availability, caches, hook_points, hooks, marks
 
-_MISSED = "another thread timed calls meanwhile, and nothing was recorded until it had done: this report can lack compiles"
+_MISSED = "another thread timed calls meanwhile, and nothing was recorded until it was done: this report may lack compiles"
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -35,10 +35,10 @@ Progress = Callable[[dict[str, Any]], None]
 class Recording:
     """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`.
 
-    Until the block has ended, `report` holds what is known so far.  `compiled` (names shown first) and `notes` (sentences for
-    the user) may be added to while it runs; without names given, the report names what was called compiled, in order of the
-    first call.  `cells` gives the execution count of a notebook cell by its file name;
-    `on_progress` is called with {"frames", "graphs", "breaks", "now", "seconds"} while things compile.
+    Until the block has ended, `report` is the report so far.  `compiled` (names shown first) and `notes` (sentences for the
+    user) may be extended while it runs; if no names are given, the report names the compiled functions that were called, in
+    order of their first call.  `cells` returns the execution count of a notebook cell, given its file name; `on_progress` is
+    called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Recording:
         self.compiled = list(compiled or ())
         self.notes: list[str] = []
         self.events: list[schema.Event] = []
-        #: names of what was called compiled, in order of the first call, and of them those that `compiles` did not announce
+        #: names of compiled functions that were called, in order of the first call; and those not announced by `compiles`
         self.called: list[str] = []
         self.users_own: list[str] = []
         self._targets: dict[int, str | None] = {}
@@ -83,27 +83,27 @@ class Recording:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
             self.events.extend(self._cached())
-        finally:  # an interrupt may come at any moment: torch is as it was in any case
+        finally:  # an interrupt may come at any moment; the hooks are removed in any case
             hooks.HOOKS.bytecode -= self._keeps_bytecode
             hooks.HOOKS.detach(self._event)
         self._ended = True
         self._report = self._assemble(error)
         late_backwards.complete(self._report)
         late_backwards.remember(self._report)
-        self.events = []  # texts of the user's program: the report has what is needed
+        self.events = []  # they hold large texts; the report has what is needed
 
     def _cached(self) -> list[schema.Event]:
-        """What was called compiled and saw no compile in this recording."""
+        """Events for compiled functions that were called but not compiled in this recording."""
         compiled = {e.code.uid for e in self.events if isinstance(e, schema.FrameEnd)}
         entered = {
-            uid: found
-            for uid, found in hooks.HOOKS.entered.items()
-            # torch compiles functions of its own on the way; its wrappers stand for modules without a frame
-            if uid not in self._entered_before and (not in_torch(found[0].co_filename) or found[0].co_name == "inner")
+            uid: called
+            for uid, called in hooks.HOOKS.entered.items()
+            # torch compiles some of its own functions, too; its wrapper `inner` is kept: it is all that is seen of some modules
+            if uid not in self._entered_before and (not in_torch(called[0].co_filename) or called[0].co_name == "inner")
         }
-        found: list[schema.Event] = []
-        hooks.HOOKS.safely(lambda: found.extend(cache_hits.cache_hits(entered, compiled)))
-        return found
+        hits: list[schema.Event] = []
+        hooks.HOOKS.safely(lambda: hits.extend(cache_hits.cache_hits(entered, compiled)))
+        return hits
 
     @property
     def report(self) -> Report:
@@ -128,7 +128,7 @@ class Recording:
             hooks.HOOKS.safely(self._on_progress, dict(self._progress))
 
     def compiles(self, target: Any, name: str | None = None) -> None:
-        """Announce that the caller itself compiles `target`, and the name to show for it; the user's code compiled all else.
+        """Announce that dynascope compiles `target`, with the name to show for it; all else was compiled by the user's code.
 
         `target` must live as long as the recording runs.
         """
@@ -137,9 +137,9 @@ class Recording:
         self._targets[key] = name or self._targets.get(key)
 
     def _named(self, event: schema.CompiledCall) -> schema.CompiledCall:
-        """The event with the name to show, which is listed."""
+        """The event with the name to show; adds that name to the lists."""
         name, code = self._targets.get(event.target) or event.name, event.code
-        # torch compiles functions of its own on the way; its wrappers and modules stand for what the user has compiled
+        # torch compiles some of its own functions, too; its wrappers and modules are kept: they call the user's code
         if in_torch(code.file) and code.name not in ("inner", "forward"):
             return event
         ours = event.target in self._targets or code.name == STATEMENTS
@@ -149,7 +149,7 @@ class Recording:
         return dataclasses.replace(event, name=name)  # other recordings have another name for it
 
     def _advance(self, event: schema.Event) -> bool:
-        """Count the event in what progress shows; whether it changes that."""
+        """Update the progress with an event; returns whether it changed."""
         progress = self._progress
         if isinstance(event, schema.Trace) and "dynamo_start" in event.metadata:
             stack = event.metadata["dynamo_start"].get("stack")
@@ -165,7 +165,7 @@ class Recording:
         return True
 
     def _assemble(self, error: BaseException | None) -> Report:
-        # a run that was recorded has traced as if there had been none before, if sizes were forgotten meanwhile
+        # if sizes were forgotten meanwhile, the run was traced as if there had been none before it
         sizes_before = self._sizes_before if caches.times_forgotten == self._times_forgotten else {}
         facts = RecordingFacts(
             strings=caches.interned_strings(),
@@ -188,7 +188,7 @@ observe = Recording
 
 
 def versions() -> dict[str, str | None]:
-    """Of dynascope, torch (None where it is not loaded) and Python."""
+    """The versions of dynascope, torch (None if it is not loaded) and Python."""
     torch = sys.modules.get("torch")
     return {
         "dynascope": __version__,

@@ -1,8 +1,8 @@
 """Reads TORCH_TRACE logs, and saved reports, without torch.
 
-A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the
-record above.  One file holds one process.  Records that are unknown or damaged are skipped, counted by
-kind and shown in `report.unread`; `strict=True` makes the first of them an error.
+A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the record above.
+Each file is the log of one process.  Records that are unknown or damaged are skipped, counted by kind and shown in
+`report.unread`; with `strict=True` the first of them is an error.  Which records are known is listed in `events.records`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _JSON_DEPTH_ERRORS = (ValueError, RecursionError)
 def load(path: str | Path, *, strict: bool = False) -> Report:
     """The Report of a TORCH_TRACE log, of a folder of them (one for each rank), or of a saved report.json.
 
-    Raises FileNotFoundError where there is nothing, ValueError where nothing in it can be read or, with
-    `strict`, at the first record that is unknown or damaged; each in one line.
+    Raises FileNotFoundError if there is no such file or no log in the folder, and ValueError if nothing can be read or, with
+    `strict`, at the first record that is unknown or damaged; each message is one line.
     """
     path = Path(path)
     if path.is_dir():
@@ -60,14 +60,14 @@ def _saved(path: Path) -> Report:
 
 
 def load_traces(files: list[Path], *, strict: bool = False) -> Report:
-    """One Report of several logs, each of another process."""
+    """One Report of several logs, one for each process."""
     problems: Counter[str] = Counter()
     events: list[Trace] = []
     for index, file in enumerate(files):
         for event in read_events(file, problems):
             if len(files) > 1:
-                found = _RANK.search(file.name)
-                event.metadata.setdefault("rank", int(found.group(1)) if found else index)
+                match = _RANK.search(file.name)
+                event.metadata.setdefault("rank", int(match.group(1)) if match else index)
                 event.process = index
             events.append(event)
         if strict and problems:
@@ -88,7 +88,7 @@ def _format_problems(problems: dict[str, int]) -> str:
 
 @dataclass(slots=True)
 class _Head:
-    """The first line of a record; `keep`: its payload is needed."""
+    """The first line of a record; `keep`: whether its payload is needed."""
 
     metadata: dict[str, Any]
     thread: int
@@ -138,13 +138,13 @@ def _records(file: Path, problems: Counter[str]) -> Iterator[tuple[_Head, str]]:
 
 
 def _head(line: str, problems: Counter[str]) -> _Head | None:
-    found = _LINE.match(line)
-    if found is None:
+    match = _LINE.match(line)
+    if match is None:
         if line.strip():
             problems["line that is no record"] += 1
         return None
     try:
-        metadata = json.loads(found["json"])
+        metadata = json.loads(match["json"])
     except _JSON_DEPTH_ERRORS:
         problems["record that is no JSON"] += 1
         return None
@@ -154,7 +154,7 @@ def _head(line: str, problems: Counter[str]) -> _Head | None:
     keep = "str" in metadata or not (KNOWN & metadata.keys() - {"rank", "stack"})
     if not keep:
         metadata.pop("has_payload", None)  # nothing in it is shown, so it is not kept and not checked
-    return _Head(metadata, int(found["thread"]), keep)
+    return _Head(metadata, int(match["thread"]), keep)
 
 
 def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None:

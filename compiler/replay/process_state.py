@@ -69,8 +69,8 @@ def random_state() -> Iterator[None]:
     try:
         yield
     finally:
-        for found in kept:
-            found.restore()
+        for state in kept:
+            state.restore()
 
 
 class _HeldBack:

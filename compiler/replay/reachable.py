@@ -67,7 +67,7 @@ class Reachable:
 
     def names_in(self, namespace: dict[str, Any]) -> list[str]:
         """Names of this namespace that the user's functions read or bind."""
-        return [found.name for found in self._global_names.values() if found.namespace is namespace]
+        return [entry.name for entry in self._global_names.values() if entry.namespace is namespace]
 
     def modules(self) -> list[Any]:
         """The `torch.nn.Module`s."""
@@ -83,17 +83,17 @@ class Reachable:
 
     def side_effects(self) -> list[str]:
         """What a call may do that is not undone, one sentence each."""
-        found = []
+        sentences = []
         called = sorted(side_effects.OUTSIDE & self.names)
         if called:
             words = ", ".join(f"{name}()" for name in called)
-            found.append(f"the call uses {words}: what that does outside Python is done again by each repeated call")
+            sentences.append(f"the call uses {words}: what that does outside Python is done again by each repeated call")
         if not self.is_complete:
-            found.append("the call reaches very many objects: not all that it changes is restored")
+            sentences.append("the call reaches very many objects: not all that it changes is restored")
         if self._effects:
             first, more = list(self._effects)[:4], ["others"] if len(self._effects) > 4 else []
-            found.append(f"the call can reach {', '.join([*first, *more])}: what it changes there is not undone")
-        return found
+            sentences.append(f"the call can reach {', '.join([*first, *more])}: what it changes there is not undone")
+        return sentences
 
     # -- one object ------------------------------------------------------------------------------------------------
 
@@ -136,8 +136,8 @@ class Reachable:
         names = names_used(function.__code__)
         self.names |= names
         for name in sorted(names):
-            found = self._name(function.__globals__, name)
-            yield found
+            named = self._name(function.__globals__, name)
+            yield named
             if isinstance(value := function.__globals__.get(name), ModuleType):
                 yield from self._of_module(value, names)
 
@@ -148,8 +148,8 @@ class Reachable:
         elif module is logging and names & side_effects.LOGGING:
             yield logging.getLogger()
         elif module.__name__ == "torch.ops" or (module.__name__ == "torch" and "ops" in names):
-            found = [f"the operators torch.ops.{n}" for n in custom_operators.namespaces(names)]
-            self._effects.update(dict.fromkeys(found))
+            operators = [f"the operators torch.ops.{n}" for n in custom_operators.namespaces(names)]
+            self._effects.update(dict.fromkeys(operators))
 
     def _name(self, namespace: dict[str, Any], name: str) -> GlobalName:
         return self._global_names.setdefault((id(namespace), name), GlobalName(namespace, name))
@@ -187,11 +187,11 @@ def _plain_referents(value: Any) -> list[Any]:
         return [value()]
     if isinstance(value, types.BuiltinFunctionType):
         return [value.__self__]
-    found = gc.get_referents(value)
+    referents = gc.get_referents(value)
     if isinstance(value, (*state.CONTAINERS, tuple, frozenset, types.CellType)):
-        return found
+        return referents
     # a dict below a C function is that function's own business, only what it holds is looked at
-    return [inner for v in found for inner in (v.values() if type(v) is dict else [v])]
+    return [inner for v in referents for inner in (v.values() if type(v) is dict else [v])]
 
 
 def _compiled_from(value: Any) -> Any:

@@ -90,7 +90,7 @@ class RecordedCall:
     def refusal(self) -> str | None:
         """Why the call cannot be replayed, as the end of a sentence; None: it can."""
         if self._refusal is None:
-            return next(filter(None, (side_effects.is_spoiled(*found) for found in self._fragile)), None)
+            return next(filter(None, (side_effects.is_spoiled(*item) for item in self._fragile)), None)
         return self._refusal
 
     @contextlib.contextmanager
@@ -133,17 +133,17 @@ class _ArgumentState:
         reached = Reachable(self.originals, _is_data)
         if any(isinstance(value, io.IOBase) for value, _ in reached.fragile):
             raise NotRepeatable("one of its arguments is a file")
-        self._states = [found for value in reached.objects for found in states_of(value)]
-        for found in self._states:
-            found.before = keep(found.before)
+        self._states = [state for value in reached.objects for state in states_of(value)]
+        for state in self._states:
+            state.before = keep(state.before)
         self._kept = keep(self.originals)
         #: ids of the tensors that replays do not touch: they get clones
         self.cloned = keep.originals
 
     def restore(self) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
         clone = Clones()
-        for found in self._states:
-            found.set(clone(found.before))
+        for state in self._states:
+            state.set(clone(state.before))
         args, kwargs, names = clone(self._kept)
         return args, dict(kwargs), names
 

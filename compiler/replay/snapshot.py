@@ -24,11 +24,11 @@ class StateSnapshot:
         self.notes: list[str] = []
         self._bytes = self._too_large = 0
         self._storages: set[tuple[int, int]] = set()
-        self._states = [("the process", found) for found in process_state.states()]
+        self._states = [("the process", state) for state in process_state.states()]
         self._changing: dict[int, State] = {}
         self.is_restored = False
         for value in objects:
-            self._states += [(f"a {type(value).__name__}", found) for found in self._states_of(value)]
+            self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
         if self._too_large:
             many = f"{self._too_large} of the tensors and arrays" if self._too_large > 1 else "one of the tensors and arrays"
             self.notes.append(f"{many} that the call reaches: too large to be kept: what it changes there stays changed")
@@ -59,17 +59,17 @@ class StateSnapshot:
         """Restore everything; `only_changed`: only what was found changed before, the rest is not looked at."""
         self.is_restored = False
         if only_changed:
-            for _, found in sorted(self._changing.items(), key=lambda item: item[0]):
-                self._restore("", found)
+            for _, state in sorted(self._changing.items(), key=lambda item: item[0]):
+                self._restore("", state)
             return
-        for number, (name, found) in enumerate(self._states):
-            if self._restore(name, found):
-                self._changing[number] = found
+        for number, (name, state) in enumerate(self._states):
+            if self._restore(name, state):
+                self._changing[number] = state
         self.is_restored = True
 
-    def _restore(self, name: str, found: State) -> bool:
+    def _restore(self, name: str, state: State) -> bool:
         try:
-            return found.restore()
+            return state.restore()
         except NotRestored as reason:
             self._note(str(reason))
         except Exception as error:

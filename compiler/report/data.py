@@ -17,7 +17,7 @@ from dynascope.compiler.report.schema import (
     Summary,
 )
 
-#: of the data; `upgrade` reads older ones
+#: version of the data; `upgrade` converts older ones.  A new field with a default needs no new version.
 SCHEMA = 2
 #: the value of one setting; `options` is a dict
 Setting = bool | int | float | str | list[str] | dict[str, bool | int | float | str | None] | None
@@ -41,13 +41,13 @@ class ReportData:
     recompiles: list[Recompile] = field(default_factory=list)
     error: Failure | None = None
     sources: list[Source] = field(default_factory=list)
-    #: where the time of a call goes; only where it was asked for (`--profile`)
+    #: where the time of a call goes; only with `--profile`
     profile: Profile | None = None
-    #: each input of a list, one after the other; only where it was asked for (`--inputs`)
+    #: one entry for each input of a list; only with `--inputs`
     inputs: list[InputRun] | None = None
-    #: compiled against eager; only where it was asked for (`--check`)
+    #: compiled against eager; only with `--check`
     check: Check | None = None
-    #: what the user should know beside the facts, one sentence each
+    #: remarks for the user, one sentence each
     notes: list[str] = field(default_factory=list)
     late_backwards: list[LateBackward] = field(default_factory=list)
     #: records that could not be used, counted by kind

@@ -24,11 +24,11 @@ COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 
 @dataclass(kw_only=True)
 class Diff:
-    """What changed from one report to a later one."""
+    """The changes from one report to a later one."""
 
     #: breaks of the earlier report that are gone
     fixed: list[Break] = field(default_factory=list)
-    #: breaks of the earlier report that may still be there: the later run was stopped before it came to them
+    #: breaks of the earlier report that may still be there: the later run was stopped before it reached them
     not_reached: list[Break] = field(default_factory=list)
     #: breaks that were not there before
     new: list[Break] = field(default_factory=list)
@@ -40,9 +40,9 @@ class Diff:
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: seconds of compiling, before and now
     compile_seconds: tuple[float, float] = (0.0, 0.0)
-    #: why the same code was compiled in another way, beside edits and settings: sentences
+    #: sentences on why the same code was compiled differently, apart from edits and settings
     causes: list[str] = field(default_factory=list)
-    #: which of the two runs did not finish: breaks that it does not have are neither fixed nor new
+    #: which of the two runs did not finish: breaks missing from it are neither fixed nor new
     unfinished: list[Literal["now", "before"]] = field(default_factory=list)
     #: settings that differ: name -> (before, now)
     settings: dict[str, tuple[Setting, Setting]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Diff:
 
 
 def diff(before: ReportData, now: ReportData) -> Diff:
-    """What `now` changed against `before`."""
+    """What changed from `before` to `now`."""
     gone, new = list(before.breaks), list(now.breaks)
     same = _pairs(gone, new, lambda b: (*_identity(b), b.line, b.column))
     moved = _pairs(gone, new, _identity)
@@ -115,22 +115,22 @@ def _is_finished(report: ReportData) -> bool:
 
 
 def _causes(before: ReportData, now: ReportData) -> list[str]:
-    """Frames that were traced with symbolic sizes because of earlier runs, and were not so before."""
+    """Sentences on frames that only now were traced with symbolic sizes, because of earlier runs."""
     known = {dynamic_words(f) for f in before.frames if f.dynamic_before}
     return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
 
 
 def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
-    """Breaks that are not in a report whose run was stopped, and of which it does not show that they are fixed.
+    """Breaks missing from a report whose run was stopped, unless the report shows that they are fixed.
 
-    It does so where the line is no longer in the source, or an operation on it is in a graph.  Of equal lines, of which only
-    some are gone, the last ones count as not reached.
+    A break is fixed if its line is no longer in the source, or if an operation on that line is in a graph.  If only some of
+    several equal lines are gone, the last ones count as not reached.
     """
     if now.origin != "partial" and (now.error is None or now.error.caught):
         return
     captured = {(n.file, n.line) for g in now.graphs for n in g.nodes if n.op.startswith("call_")}
     uncaptured: Counter[tuple[str, str]] = Counter()  # lines of this text
-    shown: set[tuple[str, str]] = set()  # functions whose whole text is there; of cells, all
+    shown: set[tuple[str, str]] = set()  # functions whose whole text is in the report; for cells, all of them
     for source in now.sources:
         file = _file(source)
         for number, text in _numbered(source.excerpts):
@@ -138,11 +138,11 @@ def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
             shown.update((file, name) for name in _DEFINED.findall(text))
     has_cell = any(s.cell is not None for s in now.sources)
     still = Counter(_identity(b) for b in now.breaks)
-    for found in reversed(gone):
-        is_shown = has_cell if found.cell is not None else (found.file, found.function) in shown
-        if not is_shown or uncaptured[_file(found), found.source.strip()] > still[_identity(found)]:
-            still[_identity(found)] += 1
-            yield found
+    for broken in reversed(gone):
+        is_shown = has_cell if broken.cell is not None else (broken.file, broken.function) in shown
+        if not is_shown or uncaptured[_file(broken), broken.source.strip()] > still[_identity(broken)]:
+            still[_identity(broken)] += 1
+            yield broken
 
 
 def _numbered(excerpts: Iterable[Excerpt]) -> Iterator[tuple[int, str]]:
@@ -151,23 +151,23 @@ def _numbered(excerpts: Iterable[Excerpt]) -> Iterator[tuple[int, str]]:
 
 
 def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable]) -> list[tuple[Break, Break]]:
-    """Breaks with the same key, in order; what is paired leaves the lists."""
+    """Pair breaks with the same key, in order, and remove them from both lists."""
     waiting: dict[Hashable, list[Break]] = {}
-    for found in old:
-        waiting.setdefault(key(found), []).append(found)
+    for b in old:
+        waiting.setdefault(key(b), []).append(b)
     pairs = []
-    for found in list(new):
-        if waiting.get(key(found)):
-            pairs.append((waiting[key(found)].pop(0), found))
+    for b in list(new):
+        if waiting.get(key(b)):
+            pairs.append((waiting[key(b)].pop(0), b))
     for a, b in pairs:
         old.remove(a)
         new.remove(b)
     return pairs
 
 
-def _identity(found: Break) -> tuple[Hashable, ...]:
-    return (_file(found), found.function, found.type, found.source.strip())
+def _identity(broken: Break) -> tuple[Hashable, ...]:
+    return (_file(broken), broken.function, broken.type, broken.source.strip())
 
 
-def _file(found: Break | Source) -> str:
-    return "cell" if found.cell is not None else found.file
+def _file(part: Break | Source) -> str:
+    return "cell" if part.cell is not None else part.file

@@ -21,23 +21,23 @@ _SIGNS: dict[str, Callable[[int, int], bool]] = {"=": operator.eq, "==": operato
 
 
 class ExpectationFailed(AssertionError):
-    """A report is not as it was expected to be."""
+    """A report does not have the expected counts."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Expectation:
-    """`breaks<=1`."""
+    """One expectation, such as `breaks<=1`."""
 
     name: str
     sign: str
     number: int
 
-    def found(self, report: ReportData) -> int:
-        """The count that the report has."""
+    def actual(self, report: ReportData) -> int:
+        """The report's own count."""
         return int(getattr(report.summary, self.name))
 
     def holds(self, report: ReportData) -> bool:
-        return _SIGNS[self.sign](self.found(report), self.number)
+        return _SIGNS[self.sign](self.actual(report), self.number)
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.number}"
@@ -46,19 +46,19 @@ class Expectation:
 def parse(text: str) -> list[Expectation]:
     """Read `graphs=2,breaks<=1`.
 
-    Raises ValueError, in one line, where a term is no count with a number.
+    Raises ValueError, with a one-line message, if a term is not a count with a number.
     """
-    found = []
+    expectations = []
     for term in filter(str.strip, text.split(",")):
         match = _TERM.match(term)
         if match is None or match["name"] not in COUNTS:
             raise ValueError(
                 f"cannot expect {term.strip()!r}: write NAME=NUMBER, NAME<=NUMBER or NAME>=NUMBER with {', '.join(COUNTS)}"
             )
-        found.append(Expectation(match["name"], match["sign"], int(match["number"])))
-    if not found:
+        expectations.append(Expectation(match["name"], match["sign"], int(match["number"])))
+    if not expectations:
         raise ValueError("nothing is expected: write for example graphs=1,breaks=0")
-    return found
+    return expectations
 
 
 def read(expected: str = "", /, **counts: int | str) -> list[Expectation]:
@@ -68,7 +68,7 @@ def read(expected: str = "", /, **counts: int | str) -> list[Expectation]:
 
 
 def check(report: ReportData, expectations: list[Expectation]) -> None:
-    """Raise ExpectationFailed, naming what was found and where, for what does not hold."""
+    """Raise ExpectationFailed if an expectation does not hold; the message has the actual counts and their places."""
     __tracebackhide__ = True  # pytest ends its traceback at the user's line
     failed = [e for e in expectations if not e.holds(report)]
     if failed:

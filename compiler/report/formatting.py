@@ -40,9 +40,9 @@ def label(file: str, cell: int | None) -> str:
     return "cell" if re.search(r"ipykernel_\d+[/\\]|^<ipython-input", file) else os.path.basename(file) or file
 
 
-def place(found: Break) -> str:
+def place(broken: Break) -> str:
     """`In[3]:4`, `model.py:12`: where a graph break is."""
-    return f"{label(found.file, found.cell)}:{found.line}"
+    return f"{label(broken.file, broken.cell)}:{broken.line}"
 
 
 def dynamic_words(frame: Frame) -> str:

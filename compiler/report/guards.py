@@ -1,4 +1,4 @@
-"""A guard that failed, as structured facts."""
+"""A guard of compiled code that failed, as structured facts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FailedGuardKind = Literal[
 class FailedGuard:
     """Why compiled code could not be used again: what it expected, and what it got."""
 
-    #: "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is known, an expression of
-    #: the compiler's; "text": the same as a sentence (reports of schema 1)
+    #: "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is known, the compiler's own
+    #: expression; "text": only `text` is known, a sentence (reports of schema 1)
     kind: FailedGuardKind = "unknown"
-    #: what was guarded, as the user writes it ("x", "self.scale"); of global state: which
+    #: what was guarded, as the user writes it ("x", "self.scale"), or which global state
     source: str | None = None
-    #: of sizes and strides
+    #: the dimension of a size or stride
     dimension: int | None = None
-    #: the value that was compiled for (of a range: its start), and the one that was met (of a range: its end)
+    #: the value that the code was compiled for, and the actual value; for a range, its start and its end
     before: str | None = None
     now: str | None = None
     text: str = ""

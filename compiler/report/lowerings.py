@@ -1,6 +1,6 @@
-"""The registry by which a Report reaches what is above it: views, and graphs that run again.
+"""The registry through which a Report calls code of higher layers: views, and running graphs again.
 
-This layer imports nothing of theirs; the package's face (`dynascope/__init__.py`) fills the registry.
+This layer does not import them; the package's `__init__` (`dynascope/__init__.py`) fills the registry.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ LOWERINGS: dict[str, str] = {}
 
 
 def lower(name: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call the function registered under `name`; KeyError where there is none."""
+    """Call the function registered under `name`; raises KeyError if there is none."""
     module, _, function = LOWERINGS[name].partition(":")
     return getattr(importlib.import_module(module), function)(subject, *args, **kwargs)

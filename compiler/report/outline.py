@@ -11,7 +11,7 @@ MIME = "application/vnd.dynascope.report+json"
 
 
 def outline(report: dict[str, Any]) -> dict[str, Any]:
-    """The outline of a report, as `Report.to_dict` gives it."""
+    """The outline of a report's data (`Report.to_dict`)."""
     summary = {k: v for k, v in report.get("summary", {}).items() if isinstance(v, int)}
     breaks = [{name: b.get(name) for name in ("type", "line", "outcome")} for b in report.get("breaks", [])]
     torch = str((report.get("versions") or {}).get("torch") or "").partition("+")[0]

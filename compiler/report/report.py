@@ -1,8 +1,8 @@
-"""The Report: everything one recording learned, as plain data, and what can be asked of it.
+"""The Report: everything one recording learned, as plain data, and its methods.
 
 Schema 2.  The names of the fields are a contract: `report.to_dict()` is what is saved, what the views show and what tests
-compare.  A Report holds strings, numbers, lists, dicts and its own dataclasses; no tensor, module or code object of the
-user's, so keeping one keeps nothing else alive.
+compare.  A Report holds strings, numbers, lists, dicts and its own dataclasses, and none of the user's tensors, modules or code
+objects: keeping a report keeps nothing else alive.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ Identified = TypeVar("Identified", Frame, Graph, Break)
 class Report(ReportData):
     """What the compiler did during one recording."""
 
-    #: the report of the run before, of the same cell or function; kept beside the data, not in it
+    #: the report of the previous run of the same cell or function; not part of the data
     previous: Report | None = field(default=None, compare=False, repr=False, metadata={"beside": True})
-    #: read from a file: its graphs cannot be run
+    #: whether the report came from a file: then its graphs may call torch's own operators only
     loaded: bool = field(default=False, compare=False, repr=False, metadata={"beside": True})
 
     # -- looking up ---------------------------------------------------------------------------
 
     def frame(self, id: str) -> Frame:
-        """The frame with this id; KeyError where there is none."""
+        """The frame with this id; raises KeyError if there is none."""
         return _find(self.frames, id)
 
     def graph(self, id: str) -> Graph:
-        """The graph with this id; KeyError where there is none."""
+        """The graph with this id; raises KeyError if there is none."""
         return _find(self.graphs, id)
 
     def break_(self, id: str) -> Break:
-        """The graph break with this id; KeyError where there is none."""
+        """The graph break with this id; raises KeyError if there is none."""
         return _find(self.breaks, id)
 
     # -- saving and loading ---------------------------------------------------------------------
@@ -63,16 +63,16 @@ class Report(ReportData):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Report:
-        """The report that `to_dict` gave.
+        """Load a report from the data that `to_dict` returned.
 
         Args:
-            data: of schema 2, or of schema 1, which is upgraded; it is not changed. Unknown keys are passed over.
+            data: of schema 2, or of schema 1, which is upgraded; it is not changed. Unknown keys are ignored.
 
         Returns:
             A new Report, marked as loaded.
 
         Raises:
-            ValueError: the data is no report, or of a newer schema. One line that names the place of the fault.
+            ValueError: the data is not a report, or has a newer schema. One line that says where the error is.
 
         Example:
             report = Report.from_dict(json.loads(Path("report.json").read_text()))
@@ -86,13 +86,13 @@ class Report(ReportData):
         """Write the report to a file.
 
         Args:
-            path: its suffix decides what is written: .html, .json, .svg, .dot or .txt. Missing folders are made.
+            path: its suffix decides what is written: .html, .json, .svg, .dot or .txt. Missing folders are created.
 
         Returns:
             The path.
 
         Raises:
-            ValueError: another suffix; nothing is written.
+            ValueError: the suffix is not one of these; nothing is written.
             OSError: the file cannot be written.
 
         Example:
@@ -108,7 +108,7 @@ class Report(ReportData):
         path.write_text(text, encoding="utf-8")
         return path
 
-    # -- asking ---------------------------------------------------------------------------------
+    # -- summary, comparison, running again -----------------------------------------------------
 
     def headline(self) -> str:
         """The one line that is always shown: `f: 2 graphs · 1 graph break · ... · compiled in 0.84 s`."""
@@ -121,7 +121,7 @@ class Report(ReportData):
             before: the earlier report.
 
         Returns:
-            A Diff: breaks that are fixed, new, moved, changed or not reached, and counts. It is false where nothing changed.
+            A Diff: breaks that are fixed, new, moved, changed or not reached, and counts. It is false if nothing changed.
 
         Example:
             if report.previous:
@@ -130,17 +130,17 @@ class Report(ReportData):
         return diff(before, self)
 
     def expect(self, expected: str = "", /, **counts: int | str) -> Report:
-        """Fail where a count is not as expected.
+        """Fail if a count is not as expected.
 
         Args:
             expected: terms such as "graphs=2,breaks<=1" (=, <= or >=) with the names of the summary's counts.
-            counts: the same by name: a number, or a string with the sign (`skipped="<=3"`).
+            counts: counts by name: a number, or a string with the sign (`skipped="<=3"`).
 
         Returns:
             The report itself.
 
         Raises:
-            ExpectationFailed: an AssertionError that says what was found, and where.
+            ExpectationFailed: an AssertionError with the actual counts and their places.
             ValueError: an unknown count, or nothing is expected.
 
         Example:
@@ -161,17 +161,17 @@ class Report(ReportData):
 
         Args:
             id: of the graph ("g0").
-            device: in place of the recorded one ("cpu", "cuda").
-            backend: what compiles it; None: the backend of the run, or "inductor" where that one only traces.
-            calls: how many timed calls of each.
+            device: the device to use in place of the recorded one ("cpu", "cuda").
+            backend: the backend that compiles it; None: the backend of the run, or "inductor" if that one runs graphs eagerly.
+            calls: number of timed calls, eager and compiled.
 
         Returns:
             A GraphRun: seconds (medians), speed-up, time of each operation, memory peak in bytes. It is also kept
             in the graph's `run`, and every view shows it. The graphs of a report from a file cannot be run.
 
         Raises:
-            KeyError: an unknown graph.
-            ValueError: it cannot be run again; one sentence says why.
+            KeyError: there is no graph with this id.
+            ValueError: the graph cannot be run again; one sentence says why.
 
         Example:
             run = report.run_graph("g0", device="cpu")
@@ -183,7 +183,7 @@ class Report(ReportData):
     # -- showing --------------------------------------------------------------------------------
 
     def to_html(self) -> str:
-        """A stand-alone page, clickable without a network."""
+        """A stand-alone page, interactive without a network."""
         return str(lower("html", self))
 
     def to_svg(self) -> str:
@@ -191,7 +191,7 @@ class Report(ReportData):
         return str(lower("svg", self))
 
     def view(self) -> Any:
-        """The live view, an anywidget: the last value of a cell in marimo, say; `%%compile` shows it by itself."""
+        """The live view, an anywidget, for example as the last value of a marimo cell; `%%compile` shows it by itself."""
         return lower("view", self)
 
     def to_graphviz(self) -> graphviz.Digraph:

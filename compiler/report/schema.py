@@ -21,7 +21,7 @@ FlagOriginKind = Literal["default", "run", "with", "decorator", "option", "unkno
 
 @dataclass(kw_only=True)
 class StackEntry:
-    """One line of a stack in the user's code, outermost first in a list of them."""
+    """One entry of a stack in the user's code; lists of them are outermost first."""
 
     file: str
     line: int
@@ -39,16 +39,16 @@ class FlagOrigin:
 
     #: torch's default, the settings of the run, a `with` block, a decorator, a `--region` option; or unknown
     kind: FlagOriginKind = "unknown"
-    #: of a decorator: the function it stands at; of an option: its target, as it was written ("9-12", "Net.forward")
+    #: of a decorator: the decorated function; of an option: its target, as written ("9-12", "Net.forward")
     name: str | None = None
-    #: of a `with` block: where it stands
+    #: of a `with` block: its place
     file: str | None = None
     line: int | None = None
     cell: int | None = None
 
     @property
     def is_region(self) -> bool:
-        """Whether a region has set the flag, and not the run or torch."""
+        """Whether a region set the flag, rather than the run or torch."""
         return self.kind in ("with", "decorator", "option")
 
 
@@ -58,7 +58,7 @@ class Resume:
 
     line: int
     column: int | None = None
-    #: names of the locals it receives; what lies on the value stack is counted, it has no names
+    #: names of the locals that it receives; `stack` counts the values on Python's value stack, which have no names
     locals: list[str] = field(default_factory=list)
     stack: int | None = None
 
@@ -67,7 +67,7 @@ class Resume:
 class InlinedFunction:
     """A function that was traced into the graph of another frame."""
 
-    #: with its class where the source says so ("Block.forward"); None: unknown
+    #: with its class, if the source shows it ("Block.forward"); None: unknown
     name: str | None = None
     file: str
     line: int
@@ -81,7 +81,7 @@ class Frame:
 
     id: str
     compile_id: str | None
-    #: the user's name for it; a resume function bears the name of the function that it continues
+    #: the user's name for it; a resume function has the name of the function that it continues
     name: str
     #: the name in the compiler (`torch_dynamo_resume_in_f_at_4`)
     code_name: str
@@ -93,11 +93,11 @@ class Frame:
     kind: FrameKind = "function"
     status: FrameStatus = "compiled"
     reason: str | None = None
-    #: of a resume function: the break that it follows; of another that was skipped or failed: the break that caused it
+    #: of a resume function: the break that it continues after; of any other skipped or failed frame: the break that caused it
     break_: str | None = None
     #: the frame that this one continues after a break
     continues: str | None = None
-    #: the frame that called this one, and from which line
+    #: the frame that called this one, and the line of the call
     parent: str | None = None
     called_from: int | None = None
     graph: str | None = None
@@ -111,7 +111,7 @@ class Frame:
     guard_count: int | None = None
     #: inputs that were traced with symbolic sizes at once because runs before the recording had seen other sizes
     dynamic_before: list[str] = field(default_factory=list)
-    #: functions that were traced into this frame's graph, as far as an operation of it is in their own lines
+    #: functions that were traced into this frame's graph; only those with an operation on their own lines are known
     inlined: list[InlinedFunction] = field(default_factory=list)
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
@@ -133,7 +133,7 @@ class Node:
     target: str
     #: names of the nodes that it reads
     inputs: list[str] = field(default_factory=list)
-    #: the place that the compiler names: in the user's code, or in torch's where an operation is put together of others
+    #: the place that the compiler names: in the user's code, or in torch's if an operation is composed of others
     file: str | None = None
     line: int | None = None
     dtype: str | None = None
@@ -148,7 +148,7 @@ class Node:
 
 @dataclass(kw_only=True)
 class GraphSplit:
-    """One of the graphs that DDP's optimizer made of a graph: one for each bucket of gradients."""
+    """One of the graphs into which DDP's optimizer split a graph: one for each bucket of gradients."""
 
     name: str
     code: str = ""
@@ -156,7 +156,7 @@ class GraphSplit:
 
 @dataclass(kw_only=True)
 class Graph:
-    """An FX graph captured from one frame, and what later stages made of it."""
+    """An FX graph captured from one frame, with the results of later stages."""
 
     id: str
     frame: str
@@ -170,7 +170,7 @@ class Graph:
     end: str | None = None
     #: the break that ended it
     break_: str | None = None
-    #: the graphs that DDP's optimizer made of it
+    #: the graphs into which DDP's optimizer split it
     splits: list[GraphSplit] = field(default_factory=list)
     aot_forward: str | None = None
     aot_backward: str | None = None
@@ -181,9 +181,9 @@ class Graph:
     caches: dict[str, str] = field(default_factory=dict)
     #: sentences on later stages (CUDA graphs that were skipped) and on loops that were unrolled
     notes: list[str] = field(default_factory=list)
-    #: what the symbols of its shapes stood for when it was captured, where known: {"s77": 8}
+    #: values of the symbols in its shapes when it was captured, as far as known: {"s77": 8}
     sizes: dict[str, int | float] = field(default_factory=dict)
-    #: run again on its own; only where it was asked for (`report.run_graph`)
+    #: the graph run again on its own; only after `report.run_graph`
     run: GraphRun | None = None
 
 
@@ -192,7 +192,7 @@ class Hit:
     """One frame that ran into a break."""
 
     frame: str
-    #: the line in that frame (a call further out, where the break is deeper)
+    #: the line in that frame; if the break is deeper, the line of the call that leads to it
     line: int | None
     outcome: Outcome
     #: the resume functions made for it (two after a data-dependent `if`)
@@ -221,7 +221,7 @@ class Break:
     urls: list[str] = field(default_factory=list)
     #: the worst of its hits
     outcome: Outcome = "resumed"
-    #: the flag in force at the break; None where the source cannot know it
+    #: the flag in force at the break; None: unknown
     error_on_graph_break: bool | None = None
     fullgraph: bool | None = None
     #: who set that flag
@@ -240,9 +240,9 @@ class Recompile:
 
     frame: str
     of: str | None
-    #: in the compiler's words, one for each compiled version that was tried
+    #: the compiler's reasons, one for each compiled version that was tried
     reasons: list[str] = field(default_factory=list)
-    #: the same as facts
+    #: the reasons as structured facts
     failed_guards: list[FailedGuard] = field(default_factory=list)
 
 
@@ -257,7 +257,7 @@ class Failure:
     file: str | None = None
     line: int | None = None
     cell: int | None = None
-    #: "compiler": what the compiler refused; "user": an error of the user's own code
+    #: "compiler": the compiler refused the code; "user": an error in the user's code
     origin: Literal["compiler", "user"] = "compiler"
     #: the user's code caught it and continued
     caught: bool = False
@@ -273,7 +273,7 @@ class Excerpt:
 
 @dataclass(kw_only=True)
 class RegionLines:
-    """Lines for which the run asked for another `error_on_graph_break`."""
+    """Lines for which the run set another `error_on_graph_break`."""
 
     first: int
     last: int
@@ -283,7 +283,7 @@ class RegionLines:
 
 @dataclass(kw_only=True)
 class Source:
-    """The text of one file or cell that the report speaks of, as excerpts."""
+    """The text of one file or cell that the report refers to, as excerpts."""
 
     file: str
     #: short name to show ("In[3]", "model.py")
@@ -306,7 +306,7 @@ class LateBackward:
 
 @dataclass(kw_only=True)
 class Summary:
-    """What is counted; `ignored` frames are in none of the counts."""
+    """The counts of a report; `ignored` frames are not counted."""
 
     frames: int = 0
     graphs: int = 0
@@ -319,7 +319,7 @@ class Summary:
     empty: int = 0
     cached: int = 0
     failed: int = 0
-    #: frames whose compile has not ended, as far as is known: the log was cut, the run was interrupted, or it still goes on
+    #: frames whose compile has no recorded end: the log was cut off, the run was interrupted, or it is still running
     unfinished: int = 0
     #: breaks that no explicit allow covers (unknown counts as unexpected)
     unexpected: int = 0

@@ -37,7 +37,7 @@ def to_dict(report: ReportData) -> dict[str, Any]:
 
 
 def from_dict(cls: type[AnyReport], data: dict[str, Any]) -> AnyReport:
-    """The report that `to_dict` gave; raises ValueError where the data is none, or of a newer schema."""
+    """Load a report from the data that `to_dict` returned; raises ValueError if it is not a report or has a newer schema."""
     if not isinstance(data, dict) or "schema" not in data:
         raise ValueError("not a dynascope report: no 'schema' in it")
     import msgspec  # on first use: `import dynascope` stays light
@@ -55,7 +55,7 @@ def from_dict(cls: type[AnyReport], data: dict[str, Any]) -> AnyReport:
 
 
 def json_schema(cls: type[ReportData]) -> dict[str, Any]:
-    """The JSON Schema of what `to_dict` gives for a report of this class."""
+    """The JSON Schema of what `to_dict` returns for a report of this class."""
     import msgspec
 
     schema = msgspec.json.schema(cls)
@@ -81,21 +81,21 @@ def _plain(value: Any) -> Any:
 
 
 def _renamed(value: Any) -> Any:
-    """A copy with the keys under the names of the fields."""
+    """A copy of the data with JSON keys replaced by field names."""
     if isinstance(value, dict):
         return {_FIELD if k == _KEY else k: _renamed(v) for k, v in value.items()}
     return [_renamed(v) for v in value] if isinstance(value, list) else value
 
 
 def _beside(cls: type) -> set[str]:
-    """Fields that are kept beside the data, not in it."""
+    """Names of the fields that are not part of the data."""
     return {f.name for f in dataclasses.fields(cls) if f.metadata.get("beside")}
 
 
 def _readable(message: str) -> str:
     """msgspec's message with the path first, in words: `frames[0].line: expected an integer, got a string`."""
-    found = _MESSAGE.match(message)
-    what, path = (found["what"], found["path"]) if found else (message, None)
+    match = _MESSAGE.match(message)
+    what, path = (match["what"], match["path"]) if match else (message, None)
     types = _EXPECTED.match(what)
     if types:
         expected = " or ".join(_TYPES.get(name, name) for name in types["expected"].split(" | "))

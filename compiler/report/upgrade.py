@@ -18,13 +18,13 @@ _CALLS = re.compile(r"Median of (\d+) calls")
 
 
 def from_schema_1(data: Data) -> Data:
-    """The same report in schema 2; `data` is changed.  What does not look like a report is left to the validation."""
+    """Convert a report of schema 1 to schema 2, changing `data`; data of the wrong form is left for the validation."""
     data["schema"] = 2
     sources = list(_dicts(data.get("sources")))
     names = [str(s.get("label")) for s in sources]
     labels = {name: s for name, s in zip(names, sources, strict=True) if names.count(name) == 1 and "file" in s}
-    for found in _dicts(data.get("breaks")):
-        found["region"] = _origin(found.get("region"), labels)
+    for broken in _dicts(data.get("breaks")):
+        broken["region"] = _origin(broken.get("region"), labels)
     for source in sources:
         for lines in _dicts(source.get("regions")):
             lines["set_by"] = _origin(lines.get("set_by"), labels)

@@ -15,8 +15,8 @@ _RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)$", 
 
 def user_name(code_name: str) -> str:
     """The user's name for a code object; for a resume function, the name of the function that it continues."""
-    while (found := _RESUME.match(code_name)) is not None:
-        code_name = found["name"]
+    while (match := _RESUME.match(code_name)) is not None:
+        code_name = match["name"]
     return "the cell's statements" if code_name == STATEMENTS else code_name
 
 

@@ -104,13 +104,13 @@ def _take_sizes() -> dict[Any, Any] | None:
 def known_sizes() -> Sizes:
     """What Dynamo has noted of sizes in the user's code."""
     pgo = sys.modules.get("torch._dynamo.pgo")
-    found: Sizes = {}
+    sizes: Sizes = {}
     with guarded("automatic dynamic shapes"):
         for code, known in list((getattr(pgo, "_CODE_STATE", None) or {}).items()):
             if not in_torch(code.filename):
                 names = {n: _is_dynamic(pgo, entry) for n, entry in known.automatic_dynamic.items()}
-                found[(code.filename, code.firstlineno, code.name)] = names
-    return found
+                sizes[(code.filename, code.firstlineno, code.name)] = names
+    return sizes
 
 
 def _is_dynamic(pgo: Any, entry: Any) -> bool:

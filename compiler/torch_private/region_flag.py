@@ -13,11 +13,11 @@ def error_on_graph_break() -> Any:
     """Torch's own region, the very object that Dynamo knows; RuntimeError where this torch has none."""
     import torch._dynamo
 
-    found = getattr(torch._dynamo, "error_on_graph_break", None)
-    if found is None:
+    region = getattr(torch._dynamo, "error_on_graph_break", None)
+    if region is None:
         note_missing("error_on_graph_break", "not in this torch")
         raise RuntimeError(f"torch {torch.__version__} has no error_on_graph_break: regions need torch 2.9 or newer")
-    return found
+    return region
 
 
 @contextlib.contextmanager

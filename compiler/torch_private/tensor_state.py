@@ -26,5 +26,5 @@ def set_version(tensor: Any, version: int | None) -> None:
 
 def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
     """The functions that run in a tensor's backward, in the dicts where torch keeps them; none while there are no hooks."""
-    found = (getattr(tensor, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
-    return tuple(hooks for hooks in found if hooks is not None)
+    groups = (getattr(tensor, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
+    return tuple(hooks for hooks in groups if hooks is not None)

@@ -34,22 +34,22 @@ def instructions_around(translator: Any) -> dict[int, Any]:
 
     They are not those of the code object: Dynamo rewrites some, and offsets are into its own list.
     """
-    found = {}
+    instructions = {}
     while translator is not None:
-        found[id(translator.f_code)] = getattr(translator, "instructions", ())
+        instructions[id(translator.f_code)] = getattr(translator, "instructions", ())
         translator = getattr(translator, "parent", None)
-    return found
+    return instructions
 
 
 def offset_positions(instructions: Any, offset: int) -> Position:
     """Where the instruction at a bytecode offset stands; all unknown where there is none."""
-    found = next((i for i in instructions if getattr(i, "offset", None) == offset), None)
-    return Position() if found is None else positions(found)
+    instruction = next((i for i in instructions if getattr(i, "offset", None) == offset), None)
+    return Position() if instruction is None else positions(instruction)
 
 
 def regions_of(translator: Any) -> list[Region]:
     """Each `with error_on_graph_break(...)` that a translator stands in, outermost first."""
-    found = []
+    regions = []
     lines = {block.stack_index: positions(block.inst).line for block in getattr(translator, "block_stack", ())}
     for index, value in enumerate(getattr(translator, "stack", ())):
         # of the WithExitFunctionVariable that an entered `with` leaves there; a lazy variable would be realized by getattr
@@ -57,8 +57,8 @@ def regions_of(translator: Any) -> list[Region]:
         if hasattr(context, "is_realized"):
             context = context.unwrap() if context.is_realized() else None
         if type(context).__name__ == "ErrorOnGraphBreakVariable":
-            found.append(Region(context.target_values[0], translator.f_code.co_filename, lines.get(index + 1)))
-    return found
+            regions.append(Region(context.target_values[0], translator.f_code.co_filename, lines.get(index + 1)))
+    return regions
 
 
 def regions_around(translator: Any) -> list[TracedCall]:
@@ -117,13 +117,13 @@ def module_path(stack: Any) -> str | None:
 
 def symbol_sizes(graph: Any) -> dict[str, int | float]:
     """What the symbols among a graph's inputs stand for in the call that it is captured in; unknown ones are left out."""
-    found: dict[str, int | float] = {}
+    values: dict[str, int | float] = {}
     for node in graph.nodes:
         symbol = getattr(node.meta.get("example_value"), "node", None) if node.op == "placeholder" else None
         hint = getattr(symbol, "hint", None)
         if isinstance(hint, (int, float)):
-            found[str(getattr(symbol, "expr", node.name))] = hint
-    return found
+            values[str(getattr(symbol, "expr", node.name))] = hint
+    return values
 
 
 def describe(error: BaseException) -> Error:

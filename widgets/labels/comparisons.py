@@ -17,20 +17,20 @@ _KINDS = {"fixed": "fixed", "not_reached": "not reached", "new": "new", "moved":
 
 def diff_lines(diff: Diff) -> list[str]:
     """One sentence for each change, what matters most first."""
-    found = [f"new: {_line(b)}" for b in diff.new]
-    found += [f"fixed: {_line(b)}" for b in diff.fixed]
-    found += [f"not reached: {_line(b)}" for b in diff.not_reached]
-    found += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
-    found += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
+    sentences = [f"new: {_line(b)}" for b in diff.new]
+    sentences += [f"fixed: {_line(b)}" for b in diff.fixed]
+    sentences += [f"not reached: {_line(b)}" for b in diff.not_reached]
+    sentences += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
+    sentences += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
     for name, (before, now) in diff.counts.items():
         if name != "breaks":
-            found.append(f"{plural(now, _COUNTS[name])} (before: {before}{_why(diff, name, before, now)})")
-    return [*found, *diff.causes, *unfinished(diff)] or ["nothing changed"]
+            sentences.append(f"{plural(now, _COUNTS[name])} (before: {before}{_why(diff, name, before, now)})")
+    return [*sentences, *diff.causes, *unfinished(diff)] or ["nothing changed"]
 
 
 def diff_summary(diff: Diff) -> str:
     """What changed, in a few words: `1 fixed · 2 new`."""
-    parts = [f"{len(found)} {what}" for kind, what in _KINDS.items() if (found := getattr(diff, kind))]
+    parts = [f"{len(changed)} {what}" for kind, what in _KINDS.items() if (changed := getattr(diff, kind))]
     counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()]
     otherwise = "traced with other sizes" if diff.causes else "not finished" if diff.unfinished else "nothing changed"
     return " · ".join(parts or counts) or otherwise
@@ -77,18 +77,18 @@ def _why(diff: Diff, name: str, before: int, now: int) -> str:
     return "; merged" if now < before and diff.fixed else "; split" if now > before and diff.new else ""
 
 
-def _outcome(found: Break) -> str:
-    return "allowed" if found.allowed and found.outcome == "resumed" else found.outcome
+def _outcome(broken: Break) -> str:
+    return "allowed" if broken.allowed and broken.outcome == "resumed" else broken.outcome
 
 
-def _line(found: Break) -> str:
-    return f"{place(found)} {found.source.strip()}"
+def _line(broken: Break) -> str:
+    return f"{place(broken)} {broken.source.strip()}"
 
 
 def unmet(report: Report, expected: Expectation) -> str:
     """What was expected, what was found, and where: one line for each place."""
     name = expected.name
-    lines = [f"expected {expected}, found {expected.found(report)}"]
+    lines = [f"expected {expected}, found {expected.actual(report)}"]
     if name in ("breaks", "unexpected"):
         lines += [f"  {_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
     elif name in ("skipped", "empty", "cached", "failed", "unfinished"):

@@ -58,19 +58,19 @@ def lens(report: Report, places: Places) -> list[LensFile]:
 
 
 def _graph_lines(report: Report) -> dict[tuple[str, int], set[int]]:
-    found: dict[tuple[str, int], set[int]] = defaultdict(set)
+    captured: dict[tuple[str, int], set[int]] = defaultdict(set)
     for number, graph in enumerate(report.graphs):
         for node in graph.nodes:
             if node.op not in NO_OP and node.file is not None and node.line is not None:
-                found[node.file, node.line].add(number)
-    return found
+                captured[node.file, node.line].add(number)
+    return captured
 
 
 def _marks(report: Report) -> dict[tuple[str, int], list[Break]]:
-    found: dict[tuple[str, int], list[Break]] = defaultdict(list)
+    breaks_on: dict[tuple[str, int], list[Break]] = defaultdict(list)
     for b in report.breaks:
-        found[b.file, b.line].append(b)
-    return found
+        breaks_on[b.file, b.line].append(b)
+    return breaks_on
 
 
 def _mark(b: Break, places: Places) -> LensMark:
