@@ -33,7 +33,7 @@ class Report(ReportData):
 
     #: the report of the previous run of the same cell or function; not part of the data
     previous: Report | None = field(default=None, compare=False, repr=False, metadata={"beside": True})
-    #: whether the report came from a file: then its graphs may call torch's own operators only
+    #: read from a file: its graphs cannot be run
     loaded: bool = field(default=False, compare=False, repr=False, metadata={"beside": True})
 
     # -- looking up ---------------------------------------------------------------------------
