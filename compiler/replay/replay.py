@@ -45,7 +45,7 @@ def unwatched(entry: Callable[..., Any]) -> Callable[..., Any]:
 class Prepare(Protocol):
     """Restores everything and returns the arguments of one more call.
 
-    With `only_changed` nothing is looked at but what earlier replays were found to change, which is quick.
+    With `only_changed`, only what earlier replays changed is checked and restored, which is fast.
     """
 
     def __call__(self, *, only_changed: bool = False) -> Arguments: ...

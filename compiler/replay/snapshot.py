@@ -56,7 +56,7 @@ class StateSnapshot:
         return fits
 
     def restore(self, *, only_changed: bool = False) -> None:
-        """Restore everything; `only_changed`: only what was found changed before, the rest is not looked at."""
+        """Restore everything; `only_changed`: only what had changed at earlier restores, without checking the rest."""
         self.is_restored = False
         if only_changed:
             for _, state in sorted(self._changing.items(), key=lambda item: item[0]):

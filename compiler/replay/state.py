@@ -1,6 +1,6 @@
 """State that a call can change: for each kind of object, how to read it and how to write it again.
 
-Looking at an object runs none of the user's code: its attributes are not asked for, its own methods are not called, and it
+Inspecting an object runs none of the user's code: its attributes are not looked up, its own methods are not called, and it
 counts as changed where it holds other objects, not where it holds unequal ones.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from dynascope.compiler.torch_private import tensor_state
 
-#: stands for a name, a slot, or the content of a cell, that is not there
+#: value of a name, a slot or a closure cell that is empty
 ABSENT = object()
 CONTAINERS = (OrderedDict, dict, list, set, deque)
 #: descriptors in a class that hold no state of it
@@ -38,7 +38,7 @@ def identical(now: Any, before: Any) -> bool:
 
 
 def never(now: Any, before: Any) -> bool:
-    """For state that is written more quickly than compared."""
+    """A comparison for state that is faster to write than to compare."""
     return False
 
 

@@ -100,7 +100,7 @@ def _parsed(file: str) -> _Parsed:
 def function_at(file: str, line: int) -> tuple[str, int, int] | None:
     """Name, first and last line of the innermost function or class around a line, by the source; None where unknown.
 
-    A method bears its class's name: `Block.forward`.
+    A method's name includes its class: `Block.forward`.
     """
     around = [function for function in _parsed(file).functions if function[1] <= line <= function[2]]
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)

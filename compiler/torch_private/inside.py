@@ -20,7 +20,7 @@ from typing import Any
 
 from dynascope.compiler.source.code import nested_code
 
-#: stands for the observer in code that is not installed
+#: placeholder for the observer in code that is not installed yet
 _OBSERVER = "the observer of dynascope"
 
 #: code with the observer's calls in it, by the original, its file, and what is added
@@ -121,7 +121,7 @@ def _plain(code: CodeType) -> CodeType:
 
 
 def _added(text: str, at: ast.AST) -> list[Any]:
-    """The statements of `text`, at the place of another node; `observer` becomes the constant that stands for it."""
+    """The statements of `text`, at the place of another node; the name `observer` becomes the placeholder constant."""
     module = _Observer().visit(ast.parse(text))
     for node in ast.walk(module):
         ast.copy_location(node, at)
@@ -134,7 +134,7 @@ class _Observer(ast.NodeTransformer):
 
 
 class _Returns(ast.NodeTransformer):
-    """Puts an expression in place of each result that the function itself returns."""
+    """Replaces each value that the function itself returns by an expression."""
 
     def __init__(self, text: str) -> None:
         self.text = text
