@@ -282,9 +282,7 @@ class _Assembly:
         if metrics.get("guard_count") is not None or record.guard_text is not None:
             return "compiled"
         if record.error_text is not None and not record.break_texts:
-            return (
-                "raised"  # a break refused by fullgraph or error_on_graph_break is recorded as an error, without a break's text
-            )
+            return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
         if metrics and skip_reasons.was_raised(record):
             return "raised"
         if record.break_texts or metrics:

@@ -99,7 +99,7 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
 
 
 def _first_lines(error: Exception) -> str:
-    """The first line of what an error says; one more where that only introduces it."""
+    """The first line of an error's message; also the second if the first only introduces it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     more = f" {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else ""
     return f"{type(error).__name__}: {lines[0]}{more}"

@@ -113,7 +113,7 @@ class LastCall:
         return watching(call, entry)
 
     def measure(self, calls: int) -> Measured:
-        """Run the last call again; lets go of its arguments."""
+        """Run the last call again, and release its arguments."""
         last, self._last = self._last, None
         if last is None:
             return Measured(failed="nothing was profiled: nothing that this run compiles was called")
@@ -123,7 +123,7 @@ class LastCall:
             return measure(*last, calls)
 
     def quietly(self, run: Callable[..., Any], *args: Any) -> Any:
-        """`run(target, entry, *args)` with the function that was called last; None where none was."""
+        """`run(target, entry, *args)` with the function that was called last; None if none was called."""
         if self._called is None:
             return None
         with self._quiet():

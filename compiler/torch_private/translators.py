@@ -80,7 +80,7 @@ def summaries(stack: Any) -> list[Location]:
 
 
 def callers(frame: FrameType | None) -> list[Location]:
-    """A Python frame and those around it, outermost first, up to where another compile continues.
+    """A Python frame and its callers, outermost first, up to the place where another compile continues.
 
     torch's own record of this leaves out more frames than it has of its own: the innermost callers, too.
     """
@@ -159,7 +159,7 @@ def _callables_name(function: Any) -> str:
 
 
 def current_compile_id() -> str | None:
-    """The compile that is under way in this thread, as torch prints it; None where there is none, or torch has no such name."""
+    """The id of the compile that is running in this thread, as torch prints it; None if there is none, or if it is unknown."""
     context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
     current = getattr(context, "current_compile_id", lambda: None)()
     return None if current is None else str(current)

@@ -168,7 +168,7 @@ class _Columns:
     def _angled(
         self, router: Router, edge: Edge, line: layered.Line, boxes: dict[str, Rect], rects: dict[str, Rect]
     ) -> list[Point] | None:
-        """A right-angled route, where there is a free one; one down from a box inside needs this box to be the last."""
+        """A free right-angled route, or None; a route down from a box in a group is possible for the last box only."""
         a, b = boxes.get(edge.source, rects[line.source]), boxes.get(edge.target, rects[line.target])
         last = edge.source == line.source or self.members[line.source][-1].id == edge.source
         if edge.kind == "down" and last and edge.target == line.target:
