@@ -1,4 +1,4 @@
-"""Replacing attributes and dict entries for a while; what is restored is the very same object, or its absence."""
+"""Replaces attributes and dict entries temporarily; restores the same object, or removes the name if it was absent."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-#: stands for what is not there
+#: value of a name that is absent
 ABSENT: Any = object()
 
 
 def own(owner: Any, name: str) -> Any:
-    """What a dict, or an object itself (not its class or bases), has under a name; ABSENT where there is nothing."""
+    """The value of a name in a dict, or in an object itself (not its class or bases); ABSENT if it has none."""
     return (owner if isinstance(owner, dict) else vars(owner)).get(name, ABSENT)
 
 
@@ -29,25 +29,25 @@ def put(owner: Any, name: str, value: Any) -> None:
 
 
 class Patch:
-    """One name of a dict or of an object itself, with what is there and its replacement."""
+    """One name in a dict or in an object itself, with its original value and the replacement."""
 
     def __init__(self, owner: Any, name: str, replacement: Any) -> None:
         self.owner, self.name, self.replacement = owner, name, replacement
         self.original = own(owner, name)
 
     def apply(self) -> None:
-        """Put the replacement there."""
+        """Set the replacement."""
         put(self.owner, self.name, self.replacement)
 
     def restore(self) -> None:
-        """Put the very same object back, or remove the name; what somebody else has put there since is left alone."""
+        """Restore the original object, or remove the name; a value that other code has set meanwhile is kept."""
         if own(self.owner, self.name) is self.replacement:
             put(self.owner, self.name, self.original)
 
 
 @contextlib.contextmanager
 def patched(owner: Any, values: dict[str, Any]) -> Iterator[None]:
-    """These names of `owner` replaced for the duration."""
+    """Replace these names of `owner` for the duration."""
     before = {name: own(owner, name) for name in values}
     try:
         for name, value in values.items():

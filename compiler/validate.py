@@ -11,7 +11,7 @@ from dynascope.compiler.torch_private import config
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise ValueError where the settings cannot work with this torch on this machine."""
+    """Raise ValueError if the settings cannot work with this torch on this machine."""
     import torch
 
     conflict = settings.conflicts()
@@ -57,7 +57,7 @@ def _check_device(torch: Any, name: str) -> None:
 
 
 def settings_from_keywords(keywords: dict[str, Any]) -> Settings:
-    """The settings of a call from Python; raises TypeError for one that is unknown or belongs to a cell."""
+    """The settings from keyword arguments; raises TypeError for one that is unknown or applies to cells only."""
     known = {f.name for f in dataclasses.fields(Settings)} - set(CELL_SETTINGS)
     for name in keywords:
         if name in CELL_SETTINGS:
@@ -68,13 +68,13 @@ def settings_from_keywords(keywords: dict[str, Any]) -> Settings:
 
 
 def settings_notes(settings: Settings) -> list[str]:
-    """What the user should know about these settings, one sentence each."""
+    """Notes for the user about these settings, one sentence each."""
     if settings.fullgraph and settings.error_on_graph_break is not None:
         return ["error_on_graph_break has no effect here: fullgraph=True wins over it."]
     return []
 
 
 def did_you_mean(name: str, candidates: Iterable[Any]) -> str:
-    """`` (did you mean block?)``, or nothing where no candidate is close."""
+    """`` (did you mean block?)``, or nothing if no candidate is close."""
     close = closest_name(name, candidates)
     return f" (did you mean {close}?)" if close else ""

@@ -72,7 +72,7 @@ class View(anywidget.AnyWidget):
             self.show(report)
 
     def show(self, report: Report) -> None:
-        """Show `report`, whole or still growing; what is selected stays so where it is still there."""
+        """Show `report`, finished or not; the selection is kept if it still exists."""
         content = view_model(report)
         self._report = report
         with self.hold_sync():

@@ -112,7 +112,7 @@ class FxNode(TypedDict):
 
 
 class FxPicture(TypedDict):
-    """A stretch of an FX graph, laid out: its `folds` where it has any, else the nodes from node `first` on.
+    """The layout of a part of an FX graph: its `folds` if it has any, else the nodes from node `first` on.
 
     Of each box (x, y, width, height), a title and a note: what its value is, or how many nodes a fold holds.  Of each
     edge which two boxes are joined, and its polyline.
@@ -162,7 +162,7 @@ class BarGroup(TypedDict):
 
 
 class RunBody(TypedDict):
-    """A graph run on its own: its figures, none before; `code`: how to run it in Python, empty where that is impossible."""
+    """A graph run on its own: its figures, empty before it ran; `code`: how to run it in Python, empty if impossible."""
 
     graph: str
     text: list[str]
@@ -225,7 +225,7 @@ class TimeSegment(TypedDict):
 
 
 class Share(TypedDict):
-    """Which part of a call's time goes where."""
+    """The share of a call's time in one kind of work."""
 
     name: str
     kind: str

@@ -1,1 +1,1 @@
-"""`--check`: `outcome` replays a call and collects what it gives and leaves, `compare` compares parts, `check` reports."""
+"""`--check`: `outcome` replays a call and collects its result and effects, `compare` compares values, `check` reports."""

@@ -55,7 +55,7 @@ class LastCall:
         return watching(call, entry)
 
     def compare(self) -> Check:
-        """Run the last call again, compiled and eagerly; lets go of its arguments."""
+        """Run the last call again, compiled and eagerly, and release its arguments."""
         last, self._last = self._last, None
         if last is None:
             return Check(why_not="nothing that this run compiles was called, or the call raised")

@@ -1,4 +1,4 @@
-"""What can be compared of a value: its tensors, arrays, Python numbers and strings; and comparing two of them.
+"""Splits a value into comparable parts (tensors, arrays, Python numbers and strings), and compares two parts.
 
 Containers, dataclasses and objects of the user's classes are looked into; none of the user's code runs for that.
 """
@@ -15,10 +15,10 @@ from typing import Any
 
 from dynascope.compiler.replay import state
 
-#: how deep a value is looked into
+#: levels of nesting that are compared
 DEEPEST = 8
 NUMBERS = (bool, int, float, complex, str, bytes)
-#: what a value may hold that says nothing of a result
+#: types of contents that say nothing about a result
 _NOTHING = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
             types.CodeType, functools.partial)  # fmt: skip
 
@@ -52,7 +52,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _inside(name: str, value: Any) -> list[Part] | None:
-    """What a container or object holds; None where Python does not show it, or not in an order."""
+    """The contents of a container or object; None if Python does not show them, or if they have no order."""
     if isinstance(value, dict):
         items = [(f"{name}[{key!r}]" if isinstance(key, NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
         return [*items, *_attributes(name, value)]
@@ -71,7 +71,7 @@ def _attributes(name: str, value: Any) -> list[Part]:
 
 
 def difference(actual: Any, expected: Any) -> str | None:
-    """In which way two parts differ, in the words of `torch.testing`; None where they are close enough for their dtype."""
+    """How two parts differ, in the words of `torch.testing`; None if they are close enough for their dtype."""
     import torch
 
     exact = (str, bytes, bool)

@@ -22,7 +22,7 @@ from dynascope.compiler.torch_private.tensor_state import version_of
 
 @dataclass
 class Outcome:
-    """What one call gave and left, copied."""
+    """The result and the effects of one call, copied."""
 
     #: "values", "effects" and "gradients", each with a name for every part
     parts: dict[str, list[Part]]
@@ -63,7 +63,7 @@ def _copied(value: Any) -> Any:
 
 
 class _Before:
-    """What a call may change, remembered before it."""
+    """The state that a call may change, kept from before the call."""
 
     def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         import torch
@@ -88,7 +88,7 @@ class _Before:
         ]
 
     def _is_untouched(self, value: Any) -> bool:
-        """Parameters only: a model's weights are not copied for nothing."""
+        """Whether the value is a parameter that the call has not changed; it is not copied."""
         import torch
 
         return isinstance(value, torch.nn.Parameter) and self._versions.get(id(value)) == version_of(value)

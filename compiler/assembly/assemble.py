@@ -1,8 +1,8 @@
 """*Events in, Report out*: a pure function, the same for a live run and for TORCH_TRACE files.
 
-`assemble` groups the events by compile (`compile_records`), then finds the outcome of each frame, which break ended or
-stopped which graph, and how the frames hang together.  Nothing is guessed: a link, a column or a flag that the events do not
-hold stays None.
+`assemble` groups the events by compile (`compile_records`), then determines the outcome of each frame, which break ended or
+stopped which graph, and how the frames are linked.  Nothing is guessed: a link, a column or a flag that is not in the events
+stays None.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plum
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
 _KNOWN = (
     "Dynamo knew this function before the recording and holds no compiled code for it, so it ran eagerly; "
-    "--fresh traces it again and tells why"
+    "--fresh traces it again and shows why"
 )
 
 
 def assemble(events: Iterable[Event], facts: RecordingFacts | None = None) -> Report:
-    """The Report of these events, in their order."""
+    """Make the Report of these events, which are in order."""
     facts = facts or RecordingFacts()
     records = CompileRecords(events, facts.strings)
     for file in {r.file for r in records.records}:
-        linecache.checkcache(file)  # edited and loaded again: the lines are the new ones, as in every printed traceback
+        linecache.checkcache(file)  # a file may have been edited and loaded again
     report = _Assembly(records, facts).report()
     annotate(report, facts)
     return report
@@ -60,7 +60,7 @@ class _Assembly:
         self.owner = facts.owner_thread
         self.no_end = facts.no_end
         self.result = Report(origin=facts.origin)
-        #: code object -> its latest frame; of a trace file, its name and place stand for it
+        #: code object -> its latest frame; a trace file identifies a code object by name and place
         self.latest: dict[Any, Frame] = {}
         #: the lines of each file that the report is about
         self.extents: dict[str, set[tuple[int, int]]] = {}
@@ -69,14 +69,14 @@ class _Assembly:
 
     def report(self) -> Report:
         for record in self.records.records:
-            if record.recompile_text is not None and record.code is None:  # the recompile limit refused it; its file is known
-                record.code = self.records.code_like(record)  # from an earlier compile
+            if record.recompile_text is not None and record.code is None:  # refused at the recompile limit
+                record.code = self.records.code_like(record)  # that of an earlier compile
             if not (record.code or record.stack or record.graph_text):
                 self.late(record)
             else:
                 try:
                     self.add(record)
-                except Exception as error:  # damaged records of one frame must not cost the others
+                except Exception as error:  # damaged records of one frame must not lose the other frames
                     self.records.count(f"frame: {type(error).__name__}")
         self.ignore_wrappers()
         by_code: dict[int | None, Frame] = {}
@@ -90,7 +90,7 @@ class _Assembly:
         return result
 
     def ignore_wrappers(self) -> None:
-        """Torch's wrappers around the user's functions: nothing is captured in them, and what they call has its own frames."""
+        """Mark torch's wrappers around the user's functions as ignored; the functions that they call have their own frames."""
         kept = {f.continues for f in self.result.frames if f.status != "empty"}
         ignored: dict[str, Frame] = {}
         for frame in self.result.frames:
@@ -122,7 +122,7 @@ class _Assembly:
             self.note_lines(frame.file, frame.line, frame.end_line)
 
     def late(self, record: CompileRecord) -> None:
-        """A backward whose forward was compiled before the recording."""
+        """Add a backward graph whose forward was compiled before the recording."""
         if record.output_codes or record.backward_metrics:
             seconds = record.backward_metrics.get("inductor_compile_time_s")
             hit = any("hit" in answers for answers in record.caches.values())
@@ -132,7 +132,7 @@ class _Assembly:
             )
 
     def add_cache_hit(self, event: CacheHit, by_code: dict[int | None, Frame]) -> None:
-        """A frame that ran from code compiled before the recording: how many graphs it has is known, nothing else is."""
+        """Add a frame that ran from code compiled before the recording; only its number of graphs is known."""
         code, before = event.code, by_code.get(event.continues) if event.continues else None
         frame = Frame(
             id=f"f{len(self.result.frames)}",
@@ -219,7 +219,7 @@ class _Assembly:
         self.result.graphs.append(graph)
 
     def inlined(self, frame: Frame, graph: Graph) -> list[InlinedFunction]:
-        """Functions whose lines are in the graph beside the frame's own."""
+        """Functions other than the frame's own that have lines in the graph."""
         functions: dict[tuple[str, int], InlinedFunction] = {}
         for node in graph.nodes:
             if node.file is None or node.line is None:
@@ -237,7 +237,7 @@ class _Assembly:
     # -- its outcome ------------------------------------------------------------------------------------
 
     def end(self, record: CompileRecord, frame: Frame) -> None:
-        """Status, reason and the break that ended or stopped the frame."""
+        """Set the frame's status, its reason, and the break that ended or stopped it."""
         outcome = self.outcome(record)
         graph = self.result.graphs[-1] if frame.graph else None
         if outcome == "compiled":
@@ -263,12 +263,12 @@ class _Assembly:
             self.note_lines(entry.file, entry.line)
 
     def why_unfinished(self, record: CompileRecord) -> str:
-        """What is known of a compile without an end."""
+        """The reason of an unfinished compile, and how far it got."""
         reason = "interrupted before this compile had ended" if skip_reasons.interrupted(record) else self.no_end
         known = (
             "its guards were built" if record.guard_text is not None
             else "its graph was captured" if record.graph_text is not None
-            else "it had met a graph break" if record.break_texts
+            else "it had reached a graph break" if record.break_texts
             else ""
         )  # fmt: skip
         return f"{reason} ({known})" if known else reason
@@ -282,7 +282,7 @@ class _Assembly:
         if metrics.get("guard_count") is not None or record.guard_text is not None:
             return "compiled"
         if record.error_text is not None and not record.break_texts:
-            return "raised"  # what fullgraph and error_on_graph_break refuse gives an error and no break's text
+            return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
         if metrics and skip_reasons.was_raised(record):
             return "raised"
         if record.break_texts or metrics:
@@ -292,7 +292,7 @@ class _Assembly:
     def skipped(self, record: CompileRecord) -> tuple[FrameStatus, str | None]:
         reason = record.frame_end.skip_reason if record.frame_end else None
         if record.compile_id is None and is_compilers_own(record.file):
-            return "ignored", skip_reasons.reason_of(record) or reason  # a generator of a library's, met on the way
+            return "ignored", skip_reasons.reason_of(record) or reason  # a generator in a library that the compiler uses
         if record.break_texts or record.error_text or skip_reasons.error_of(record).type:
             status: FrameStatus = "empty" if skip_reasons.nothing_to_compile(record) else "skipped"
             return status, skip_reasons.reason_of(record) or reason
@@ -301,7 +301,7 @@ class _Assembly:
         return "empty", reason or "nothing to compile in it"
 
     def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
-        """The last frame that failed is what stopped the run (outer frames fail with the same error)."""
+        """Set the report's error to that of the last frame that failed (outer frames fail with the same error)."""
         at = self.breaks.get(cause)
         self.result.error = Failure(
             type=skip_reasons.error_of(record).type or "error",
@@ -315,7 +315,7 @@ class _Assembly:
 
     def recompile(self, record: CompileRecord, frame: Frame) -> None:
         if record.compile_id is None or record.recompile_text is None or not (record.started or record.unfinished):
-            return  # ended without a start: the recompile limit refused it
+            return  # it ended without a start: refused at the recompile limit
         before = self.latest.get(_key(record))
         frame.recompile_of = before.id if before else None
         reasons = guard_text.recompile_reasons(record.recompile_text)
@@ -329,7 +329,7 @@ class _Assembly:
         )
 
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
-        """Remember that the report is about these lines, so that their source is in it."""
+        """Add the source of these lines to the report."""
         if is_plumbing(file) or in_torch(file) or line < 1:
             return
         if end_line is None:
@@ -352,13 +352,13 @@ def _end_word(record: CompileRecord) -> str | None:
 
 
 def _key(record: CompileRecord) -> Any:
-    """What tells code objects apart; of a trace file, their name and place."""
+    """What identifies a record's code object: its uid, or in a trace file its name and place."""
     code = record.code or Code("", "", 0)
     return code.uid or (record.process, code.name, code.file, code.line)
 
 
 def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> list[Source]:
-    """The text of every file that the report is about: cells and short files whole, others by the extents given."""
+    """The text of every file in the report: cells and short files in full, of others the given extents."""
     sources = []
     for file, extents in files.items():
         lines = linecache.getlines(file)

@@ -38,7 +38,7 @@ _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 @dataclass
 class Part:
-    """One break of a text; a text has several where handling one led to the next."""
+    """One break of a text; a text has several if handling one break led to the next."""
 
     reason: str = ""
     explanation: str = ""
@@ -54,7 +54,7 @@ class Part:
 
 @dataclass
 class BreakText:
-    """What one text says."""
+    """The content of one text."""
 
     #: the compiler's words, without the stacks that it prints after them
     text: str
@@ -67,7 +67,7 @@ class BreakText:
 
 @functools.cache
 def registry() -> dict[str, dict[str, Any]]:
-    """torch's own table of graph breaks by id (`GB0025`); empty where the wheel has none."""
+    """torch's own table of graph breaks by id (`GB0025`); empty if the installed torch has none."""
     path = Path(torch_folder()) / "_dynamo" / "graph_break_registry.json"
     table = json.loads(path.read_text(encoding="utf-8")) if torch_folder() and path.is_file() else {}
     return {key: entries[0] if isinstance(entries, list) else entries for key, entries in table.items() if entries}

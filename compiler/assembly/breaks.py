@@ -1,4 +1,4 @@
-"""Graph breaks, each place once: hits of many frames come together here.
+"""The graph breaks of a report: one for each place, with the hits of all frames.
 
 A break is identified by its innermost place in the user's code (file, line, column) and its type.  The place comes from the
 hooks where they know it (with columns and the flag in force), else from the text.
@@ -19,14 +19,14 @@ from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.origin import is_plumbing
 
-#: 2.9 gives neither the line nor the reason where an `if` about values stands in the block
+#: torch 2.9 gives neither line nor reason if the block contains an `if` on values
 _STEPPED = """Graph break in a block
-  Explanation: Dynamo met a graph break in this block, and cannot resume inside it. This torch does not tell at which line."""
+  Explanation: Dynamo hit a graph break in this block and cannot resume inside it. This torch does not say at which line."""
 _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
 
 
 class BreakTable:
-    """All breaks of a report, in the order in which they were first met."""
+    """All breaks of a report, in the order of their first hits."""
 
     def __init__(self, cell_of: lines.CellResolver) -> None:
         self.cell_of = cell_of
@@ -44,17 +44,17 @@ class BreakTable:
         return latest[0].stack if latest else []
 
     def left_at(self, frame: str) -> int | None:
-        """The line from which a compiled frame continues in a resume function; None where it does not, or that is unknown."""
+        """The line at which a compiled frame leaves for a resume function; None if it does not, or if the line is unknown."""
         latest = self._by_frame.get(frame)
         return latest[1].line if latest is not None and latest[1].outcome == "resumed" else None
 
     def calls_of(self, frame: str) -> list[StackEntry]:
-        """The functions that the frame called at its break, one in the other."""
+        """The nested calls at the frame's break, outermost first."""
         latest = self._by_frame.get(frame)
         return latest[2][1:] if latest is not None else []
 
     def resumed(self, frame: str, by: str) -> str | None:
-        """A resume function `by` continues `frame`: the break between them."""
+        """Record that the resume function `by` continues `frame`; returns the break between them."""
         latest = self._by_frame.get(frame)
         if latest is None:
             return None
@@ -62,7 +62,7 @@ class BreakTable:
         return latest[0].id
 
     def ended(self, record: CompileRecord, frame: Frame) -> str | None:
-        """The break that ended a compiled frame's graph, or None where it returned."""
+        """Record the break that ended a compiled frame's graph; None if the frame returned."""
         end = record.graph_end
         if end is not None and not end.graph_break:
             return None
@@ -89,14 +89,14 @@ class BreakTable:
         return self.hit(frame, stack, text, "skipped" if rest_is_eager else "resumed", flags)
 
     def forget(self, frames: set[str]) -> None:
-        """Remove the hits of frames that are none of the user's, where a break has others."""
+        """Remove the hits of these frames, which are not the user's, from breaks that have other hits."""
         for broken in self.breaks:
             broken.hits = [h for h in broken.hits if h.frame not in frames] or broken.hits
 
     def before(self, record: CompileRecord, frame: Frame) -> None:
-        """Breaks of earlier attempts at a frame that was skipped: handling them led to the one that stopped it.
+        """Record the breaks of earlier attempts at a skipped frame; handling them led to the break that stopped it.
 
-        Which flag was in force there is not recorded.
+        The flag that was in force at them is not recorded.
         """
         texts = [break_text.read(t) for t in record.break_texts]
         for text in texts[:-1]:
@@ -104,7 +104,7 @@ class BreakTable:
                 self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags())
 
     def stopped(self, record: CompileRecord, frame: Frame, outcome: Outcome) -> str | None:
-        """The break that made Dynamo skip the frame or fail; None where it was no graph break."""
+        """Record the break that made Dynamo skip the frame or fail; None if something else did."""
         if not skip_reasons.is_break(record):
             return None
         text, known = skip_reasons.text_of(record), skip_reasons.stack_of(record)
@@ -114,7 +114,7 @@ class BreakTable:
         return self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end))
 
     def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
-        """The stack that a text prints, from the frame's own entry on (what is outside runs, it is not traced)."""
+        """The stack that a text prints, from the frame's own entry on; outer entries are not being traced."""
 
         def of_frame(entry: Location) -> bool:  # a text names a resume function after the function that it continues
             return user_name(entry.function) == name and entry.file == record.file
@@ -143,7 +143,7 @@ class BreakTable:
         if broken is None:
             broken = self.new(at, entries, text, first)
             self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(broken)
-        # a text without a stack names the innermost line only: where the frame itself stood is then not known
+        # a text without a stack names the innermost line only: the frame's own line is then unknown
         # (a text names a resume function after the user's function that it continues)
         names = (frame.code_name, user_name(frame.code_name))
         own = [e.line for e in stack if e.file == frame.file and e.function in names]
@@ -161,7 +161,7 @@ class BreakTable:
         return broken.id
 
     def known(self, at: StackEntry, first: break_text.Part) -> Break | None:
-        """The break at this place, if it was met before; a place whose column is unknown joins the only one of its line."""
+        """The known break at this place; a place with an unknown column matches the only break of its line."""
         candidates = self._by_place.get((at.file, at.line, first.gb_id or first.type), [])
         for broken in candidates:
             if broken.column == at.column:
@@ -178,7 +178,7 @@ class BreakTable:
         start, end = e.column, e.end_column
         if start is None and e.carets is not None and source.strip():
             start, end = lines.caret_columns(source, e.carets)
-        # torch keeps the line on which the expression ends nowhere in its stacks
+        # torch's stacks do not have the line on which the expression ends
         end_line = e.end_line or lines.expression_end(e.file, e.line, start, end)
         return StackEntry(
             file=e.file,
@@ -216,13 +216,13 @@ class BreakTable:
 
 
 def _matching(texts: list[BreakText], stack: list[Location]) -> BreakText | None:
-    """Of a frame's texts (one for each attempt) the one about this place; the last where none is."""
+    """The text about this place among a frame's texts (one for each attempt); the last one if none matches."""
     at = (stack[-1].file, stack[-1].line) if stack else None
     return next((t for t in reversed(texts) if (t.file, t.line) == at), texts[-1] if texts else None)
 
 
 def _with_columns(innermost: Location, end: GraphEnd) -> Location:
-    """2.9 and 2.11 give columns in part or not at all: those of the instruction there are known from the translators."""
+    """Add the instruction's columns, which the translators know; torch 2.9 and 2.11 give columns in part or not at all."""
     candidates = [*(s.location for s in end.stopped[:1]), end.location]
     located = next((c for c in candidates if same_line(c, innermost)), innermost)
     return replace(located, function=innermost.function)

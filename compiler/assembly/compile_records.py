@@ -21,7 +21,7 @@ _MARKS = re.compile(r"^ +~*\^+~*$", re.M)
 
 @dataclass(slots=True)
 class CompileRecord:
-    """What is known of one compile of one frame."""
+    """Everything recorded about one compile of one frame."""
 
     compile_id: str | None
     #: its index among the records
@@ -66,7 +66,7 @@ class CompileRecord:
 
     @property
     def unfinished(self) -> bool:
-        """Whether nothing that is recorded shows that this compile has ended; torch writes metrics at every end."""
+        """Whether nothing shows that this compile has ended; torch writes metrics at every end."""
         if self.compile_id is None or self.frame_end is not None or self.metrics or self.over:
             return False
         return self.started or self.recompile_text is not None  # torch.export traces without a start, and without metrics
@@ -98,7 +98,7 @@ class CompileRecords:
         for event in events:
             try:
                 self._add(event)
-            except Exception as error:  # a record of an unknown shape must not cost the others
+            except Exception as error:  # a record of an unknown form must not lose the other records
                 name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
                 self.count(f"{name}: {type(error).__name__}")
         marking = {r.process for r in self.records if any(map(_marks_columns, r.break_texts))}
@@ -106,7 +106,7 @@ class CompileRecords:
             record.marks_columns = record.process in marking
 
     def code_like(self, record: CompileRecord) -> Code | None:
-        """The code of an earlier compile of the same frame: compile ids are the frame's number, and which compile of it."""
+        """The code of an earlier compile of the same frame: a compile id is the frame's number and that of the compile."""
         frame = str(record.compile_id).rpartition("/")[0]
         for other in reversed(self.records[: record.order]):
             if other.code and other.process == record.process and str(other.compile_id).rpartition("/")[0] == frame:
@@ -117,7 +117,7 @@ class CompileRecords:
         self.unread[kind] = self.unread.get(kind, 0) + 1
 
     def record(self, event: Event, *, opens: bool = False) -> CompileRecord:
-        """The record that an event belongs to; a new one where it opens a compile."""
+        """The record that an event belongs to; a new one if the event starts a compile."""
         key = (event.process, str(event.compile_id))
         record = self._open.get(key) if event.compile_id is not None else None
         if record is None or (opens and record.closed):
@@ -165,7 +165,7 @@ class CompileRecords:
             self.count(name)
 
     def _order(self, record: CompileRecord, name: str, event: Trace) -> None:
-        """Find the compiles that are over: they have taken their last step, and their thread has started another one."""
+        """Mark the compiles that have ended: their last step is recorded, and their thread has started another compile."""
         ending = self._ending.setdefault((event.process, event.thread), [])
         if name == "dynamo_start":
             if event.callers is not None:  # of a live run, and whole
@@ -203,7 +203,7 @@ class CompileRecords:
             record.aot_graphs.setdefault(name, []).append(text)
 
     def _string(self, value: Any) -> str:
-        """An interned string; a file that was cut may lack it."""
+        """An interned string; it may be missing in a file that was cut off."""
         return self._strings.get(value, "?") if isinstance(value, int) else str(value)
 
 
@@ -225,12 +225,12 @@ def _add_artifact(record: CompileRecord, name: str, text: str) -> None:
 
 
 def _marks_columns(break_text: str) -> bool:
-    """Whether the text's own stack has lines of ^^^^, with which Python marks columns."""
+    """Whether the stack in the text has lines of ^^^^, with which Python marks columns."""
     return _MARKS.search(break_text.split("\nTraceback (most recent call last)", 1)[0]) is not None
 
 
 def _capped(text: str, limit: int = 5000) -> str:
-    """Bytecode of a long function is repeated by each of its resume functions; all of it is in TORCH_LOGS=bytecode."""
+    """Shorten bytecode, because each resume function repeats that of its function; TORCH_LOGS=bytecode prints all of it."""
     return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n... (cut; TORCH_LOGS=bytecode prints all)\n"
 
 
@@ -240,5 +240,5 @@ _COUNTERS = re.compile(
 
 
 def _without_counters(text: str) -> str:
-    """Without the numbers that torch counts up in a process: the same code gives the same report."""
+    """Remove the numbers that torch counts up in a process, so that the same code gives the same report."""
     return _COUNTERS.sub(lambda m: m.group(1) or m.group(2) or "", text)

@@ -1,4 +1,4 @@
-"""What a recording knows beside its events; a trace file knows little of it."""
+"""What `assembly` needs beside the events of a recording; little of it is known for a trace file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynascope.compiler.source.lines import CellResolver
 
 @dataclass(slots=True)
 class RecordingFacts:
-    """All that the Report needs and that no event holds."""
+    """Everything that the Report needs and the events do not contain."""
 
     origin: Literal["live", "trace"] = "live"
     #: interned strings of the structured trace

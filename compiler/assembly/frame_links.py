@@ -1,8 +1,8 @@
-"""How the frames of a report hang together: who called whom, and which resume function continues which frame.
+"""How the frames of a report are linked: which frame called which, and which resume function continues which frame.
 
-A live run knows from which code object a resume function was made; a file has names and lines.  Both print the
-stack at the start of a compile, which names functions: of several frames of one function, the break shows which one
-stands at that line.
+A live run knows from which code object a resume function was made; a trace file has only names and lines.  Both have the stack
+at the start of a compile, which names functions.  If a function has several frames, the one whose break is at that line is the
+caller.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Links:
         self._made: dict[int | None, list[tuple[Frame, ResumeMade]]] = {}
 
     def link(self, record: CompileRecord, frame: Frame) -> ResumeMade | None:
-        """Fill in who called the frame and, for a resume function, which one it continues; the event that made that."""
+        """Set the frame's caller and, for a resume function, the frame that it continues; returns the event that made it."""
         self._call(record, frame)
         if frame.kind != "resume":
             return None
         name = user_name(frame.code_name)
-        # branches that join have one resume function: the frame that called it is the one that it continues
+        # branches that join share one resume function: it continues the frame that called it
         makers = self._made.get(record.code.uid if record.code else None, [])
         before, made = next((m for m in reversed(makers) if m[0].id == frame.parent), makers[-1] if makers else (None, None))
         if before is not None and made is not None:
@@ -91,7 +91,7 @@ class Links:
                 return
 
     def _standing(self, entry: Location, process: int | None) -> Frame | None:
-        """The frame that a stack entry stands in; None where several functions of that name could be meant."""
+        """The frame that a stack entry belongs to; None if several functions of that name are possible."""
         line, candidates = entry.line, self._named.get((process, entry.function, entry.file), [])
         around = [f for f in candidates if f.line <= line <= (f.end_line or f.line)]
         if not around and len({f.line for f in candidates}) == 1:
@@ -103,9 +103,10 @@ class Links:
 
 
 def cut_stacks(records: list[CompileRecord]) -> set[int | None]:
-    """Processes whose stacks lack the innermost callers, because torch left out more frames than it has of its own.
+    """Processes whose stacks lack the innermost callers, because torch left out more frames than its own.
 
-    A resume function shows it: the very frame that it continues calls it, or with nested graph breaks another compiled one.
+    Resume functions show it: the caller of one must be the frame that it continues, or with nested graph breaks another
+    compiled frame.
     """
     known = {(r.process, r.name, r.file) for r in records}
     processes = set()

@@ -28,8 +28,8 @@ _LIMIT = 200
 def guards(text: str) -> list[str]:
     """The guards on the user's data, readable, in order, each once.
 
-    Those on Dynamo's own ground (global state, identities of functions and modules) are only counted: they fail when code is
-    redefined, and the recompile's reason then says so.
+    Guards on Dynamo's own conditions (global state, identities of functions and modules) are only counted: they fail when code
+    is redefined, and the recompile's reason then says so.
     """
     readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
@@ -74,7 +74,7 @@ def recompile_reasons(text: str) -> list[str]:
     return [str(r).split("\nUser stack trace:", 1)[0].strip() for r in reasons if str(r).strip()]
 
 
-#: what torch prints of a failed guard; `n` is what was guarded, `i` a dimension, `a` what was expected, `b` what it met
+#: torch's messages for failed guards; `n` is what was guarded, `i` a dimension, `a` the expected value, `b` the actual one
 _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"), "size"),
     (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"), "dtype"),
@@ -99,7 +99,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
 
 
 def failed_guard(reason: str) -> FailedGuard:
-    """One reason of a recompile as facts; the compiler's own expression where no pattern fits."""
+    """One reason of a recompile as facts; the compiler's own expression if no pattern matches."""
     text = re.sub(r"^!?\d+/\d+: ", "", reason)
     text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
     for pattern, kind in _FAILED:

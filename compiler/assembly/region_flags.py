@@ -1,7 +1,7 @@
-"""Which region set the flag that was in force at a break: found from what the hooks saw, frame by frame.
+"""Which region set the flag that was in force at a break, derived frame by frame from what the hooks observed.
 
-A region may stand in the traced code itself; or have been entered again by a resume function, which has no line of its own
-for it; or stand in the caller, for a function that is compiled on its own after a break in it.
+A region may be in the traced code itself.  It may also have been entered again by a resume function, which has no line for it,
+or be in the caller of a function that is compiled on its own after a break.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Flags:
 
     error_on_graph_break: bool | None = None
     fullgraph: bool | None = None
-    #: who set error_on_graph_break: a decorator or a `with` block; unknown where no region was traced
+    #: what set error_on_graph_break: a decorator or a `with` block; unknown if no region was traced
     region: FlagOrigin = field(default_factory=FlagOrigin)
 
     @property
@@ -48,19 +48,19 @@ class RegionFlags:
         self.cell_of = cell_of
         #: resume function's code -> the regions that it enters again, outermost first
         self._entered_again: dict[int | None, list[_Entered]] = {}
-        #: frame -> the region that its caller stood in
+        #: frame -> the region around the call of it
         self._caller: dict[str, _Entered | None] = {}
         #: frame -> the region in which it made the call that broke its graph
         self._inside: dict[str, _Entered | None] = {}
 
     def begin(self, frame: Frame) -> None:
-        """A frame whose caller, or the frame that it continues, is known."""
+        """Start a frame whose caller, or the frame that it continues, is known."""
         is_resume = frame.kind == "resume"
         outer = self._caller.get(frame.continues or "") if is_resume else self._inside.get(frame.parent or "")
         self._caller[frame.id] = self._inside[frame.id] = outer
 
     def at_graph_end(self, frame: Frame, end: GraphEnd | None, resumes: list[ResumeMade]) -> Flags:
-        """At a graph's end by a break.  The break may lie deeper, in calls whose tracing was given up just before."""
+        """The flags at a break that ended a graph; it may be deeper, in calls that Dynamo failed to trace just before."""
         if end is None:
             return Flags()
         calls, stopped = end.around, end.stopped
@@ -76,7 +76,7 @@ class RegionFlags:
         return self._flags(frame, end.error_on_graph_break, end.fullgraph, entered)
 
     def at_stop(self, frame: Frame, end: FrameEnd | None) -> Flags:
-        """Where tracing stopped for good."""
+        """The flags at the place where tracing stopped for good."""
         if end is None:
             return self._flags(frame, None, None, [])
         flag = end.stopped[0].error_on_graph_break if end.stopped else end.error_on_graph_break
@@ -90,12 +90,12 @@ class RegionFlags:
         return Flags(flag, fullgraph, innermost.origin if innermost is not None else FlagOrigin())
 
     def _entered(self, calls: list[TracedCall]) -> list[list[_Entered]]:
-        """For each entry of a chain of calls, innermost first, the regions it stands in, outermost first."""
+        """For each entry of a chain of calls, innermost first, the regions around it, outermost first."""
         entered = []
         inner = ""
         for call in calls:
             again = self._entered_again.get(call.uid, [])
-            # where a resume function enters them again, Dynamo gives the line from which it continues
+            # for regions that a resume function enters again, Dynamo gives the line from which it continues
             at = call.function.rpartition("_at_")[2]
             count = min(len(again), sum(not r.line or str(r.line) == at for r in call.regions))
             entered.append([*again[:count], *(_Entered(self._origin(r, inner), r.flag) for r in call.regions[count:])])
@@ -103,7 +103,7 @@ class RegionFlags:
         return entered
 
     def _origin(self, region: Region, inner: str) -> FlagOrigin:
-        """A `with` block by its place, a decorator (a `with` in a wrapper of torch's) by the function that it decorates."""
+        """A `with` block is named by its place, a decorator (a `with` in torch's wrapper) by the decorated function."""
         if is_plumbing(region.file) and inner:
             return FlagOrigin(kind="decorator", name=user_name(inner))
         return FlagOrigin(kind="with", file=region.file, line=region.line or None, cell=self.cell_of(region.file))

@@ -37,7 +37,7 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
 
 
 def notes(record: CompileRecord) -> list[str]:
-    """Sentences on what DDP's optimizer did, and on what CUDA graphs did not."""
+    """Sentences on a split by DDP's optimizer, and on CUDA graphs that were skipped."""
     sentences = []
     if record.splits:
         sentences.append(f"DDP's optimizer split this graph into {len(record.splits)}, one for each bucket of gradients")
@@ -50,7 +50,7 @@ def notes(record: CompileRecord) -> list[str]:
 
 
 def phases(metrics: dict[str, Any]) -> dict[str, float]:
-    """Seconds that each phase of a compile took, as far as the metrics say."""
+    """Seconds of each phase of a compile, as far as the metrics have them."""
     seconds: dict[str, float] = {}
     for name, phase in _PHASES.items():
         value = metrics.get(name)

@@ -80,7 +80,7 @@ def environment(settings: Settings) -> Iterator[None]:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the compiler refused the code (fullgraph, error_on_graph_break, a failing backend)."""
+    """Whether the error is the compiler's refusal of the code (fullgraph, error_on_graph_break, a failing backend)."""
     if isinstance(error, exceptions.refusals()):
         return True
     # fullgraph=True on code that Dynamo skips raises a plain RuntimeError from torch 2.11 on

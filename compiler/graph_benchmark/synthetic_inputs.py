@@ -95,7 +95,7 @@ class SyntheticInputs:
 
 
 def size(text: int | str, sizes: Sizes, name: str) -> int | float:
-    """The value of a size (`12`, `2*s0**2 + 1`, `Max(1, u0)`); raises NotRunnable where it is not known."""
+    """The value of a size (`12`, `2*s0**2 + 1`, `Max(1, u0)`); raises NotRunnable if it is unknown."""
     if isinstance(text, (int, float)):
         return text
     try:

@@ -68,7 +68,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class DeviceEvent:
-    """A kernel or a copy that one call launched; `launched`: the time of its launch, where known."""
+    """A kernel or a copy that one call launched; `launched`: the time of its launch; None if unknown."""
 
     lane: str
     kind: str
@@ -162,7 +162,7 @@ class _Cutter:
             self.slices[min(last, bisect.bisect_right(ends, span.end))].edges += 1
 
     def _add(self, kind: SegmentKind, start: int, end: int, *, op: str | None = None, **fields: Any) -> None:
-        """Append a slice, or extend the last one where it is of the same key and ends here."""
+        """Append a slice, or extend the last one if it has the same key and ends here."""
         if end <= start:
             return
         added = Slice(kind, start, end, **fields)
@@ -260,7 +260,7 @@ class _Cutter:
         return self.frames.get(region) or self.numbers.get(region.split("/")[0])
 
     def _ended(self, span: Span) -> str | None:
-        """The break that ended a region; where the report lacks the region, that of the resume function it calls."""
+        """The break that ended a region; if the report lacks the region, the break of the resume function that it calls."""
         frame = self.frames.get(span.region or "")
         if frame is not None:
             return self.ended.get(frame.id)
@@ -290,7 +290,7 @@ class _Cutter:
         self._backend(span, {**entry, "label": f"backward of {label}" if label else "compiled backward"}, because)
 
     def _backend(self, span: Span, graph: dict[str, Any], cause: str | None) -> None:
-        """The backend's code, or all of the graph where the backend does not mark its own; what wraps it is prologue."""
+        """The backend's code, or the whole graph if the backend does not mark its code; the wrapper around it is prologue."""
         prologue = {"frame": graph["frame"], "entry": graph["entry"], "break_": cause}
         backend = [span] if span.name.startswith(BACKEND) else _named(span, BACKEND) or [span]
         start, end = backend[0].start, backend[-1].end
@@ -304,7 +304,7 @@ class _Cutter:
 
 
 def _skipped_root(report: Report) -> Frame | None:
-    """The frame that the call enters, where Dynamo skipped it: its own code runs eagerly, outside all regions."""
+    """The frame that the call enters, if Dynamo skipped it: its own code runs eagerly, outside all regions."""
     roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
     return roots[0] if roots and all(f.status == "skipped" for f in roots) else None
 

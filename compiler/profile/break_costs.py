@@ -26,7 +26,7 @@ _TO_PYTHON = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense", "at
 
 
 def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> list[BreakCost]:
-    """A cost for each break that the calls met; the most expensive first, unknown ones last.
+    """A cost for each break that the calls ran into; the most expensive first, unknown ones last.
 
     `overhead`: seconds of each call that the profiler takes for itself; they are taken off, so that what is left adds up to
     the call without a profiler.
@@ -44,7 +44,7 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
 
 @dataclass
 class _Unprofiled:
-    """How long slices take without the profiler."""
+    """Estimates how long slices take without the profiler."""
 
     #: nanoseconds of the whole call
     call: float
@@ -102,7 +102,7 @@ def _resumed(break_: str, calls: list[Call], slices: list[list[Slice]], unprofil
 
 
 def _times(slices: list[Slice]) -> int:
-    """How often the call met the break: as often as the frame that met it most often; its callers meet it no more often."""
+    """How often the call ran into the break: the highest count of any frame, as its callers have no higher one."""
     entries: dict[str | None, set[int]] = {}
     for s in slices:
         if s.kind == "gap":
@@ -111,7 +111,7 @@ def _times(slices: list[Slice]) -> int:
 
 
 def _idle(call: Call, slices: list[Slice]) -> int:
-    """Nanoseconds in which the devices had nothing to do because of these slices; adjacent ones are one gap."""
+    """Nanoseconds in which the devices were idle because of these slices; adjacent slices are one gap."""
     total = 0
     for start, end in _runs(slices):
         launched = [(d.start if d.launched is None else d.launched, d) for d in call.device]

@@ -31,10 +31,10 @@ _SHOWN, _MANY = 6, 8
 
 @dataclass
 class Tried:
-    """What was measured with one input; plain data, no tensor of the user's."""
+    """What was measured with one input: plain data, none of the user's tensors."""
 
     arguments: str
-    #: what its first call had compiled; None: there was no first call
+    #: the report of what its first call compiled; None: there was no first call
     seen: Report | None = None
     first_seconds: float | None = None
     measured: Measured | None = None
@@ -43,7 +43,7 @@ class Tried:
 
 
 def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], calls: int) -> list[Tried]:
-    """Give each input to `entry`, the compiled `target`; an interrupt ends it."""
+    """Call `entry`, the compiled `target`, with each input; an interrupt ends it."""
     tried = []
     try:
         for value in inputs:
@@ -59,14 +59,14 @@ def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], ca
 
 
 def arguments_of(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that an element of the list stands for: a tuple holds them, a dict by their names, all else is one."""
+    """The arguments in an element of the list: a tuple of them, a dict by their names, or any other value as the only one."""
     if type(value) is dict and all(isinstance(key, str) for key in value):
         return (), value
     return (value if type(value) is tuple else (value,)), {}
 
 
 def wrong_with(inputs: Any) -> str | None:
-    """Why this is no list of inputs, as the end of a sentence; None where it is one."""
+    """Why this is not a list of inputs, as the end of a sentence; None if it is one."""
     if not isinstance(inputs, (list, tuple)):
         return f"a list of inputs is wanted, not {type(inputs).__name__}: write [x1, x2, ...]"
     return None if inputs else "the list of inputs is empty"
@@ -80,7 +80,7 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
 
     recording = observe()
     try:
-        # else one that fails would be run eagerly, and all after it
+        # otherwise an input that fails, and all after it, would run eagerly
         with config.dynamo_config(suppress_errors=False), recorded.replaying() as prepare:
             args, kwargs = prepare()
             with torch.compiler.set_stance("force_eager"):
@@ -99,7 +99,7 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
 
 
 def _first_lines(error: Exception) -> str:
-    """The first line of what an error says; one more where that only introduces it."""
+    """The first line of an error's message; also the second if the first only introduces it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     more = f" {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else ""
     return f"{type(error).__name__}: {lines[0]}{more}"

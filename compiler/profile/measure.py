@@ -53,7 +53,7 @@ INTERRUPTED = "the call was not profiled: interrupted"
 
 @dataclass
 class Measured:
-    """What was measured; plain data, no tensor of the user's."""
+    """What was measured: plain data, none of the user's tensors."""
 
     events: list[Event] = field(default_factory=list)
     #: seconds of the calls without the profiler
@@ -63,7 +63,7 @@ class Measured:
     turns: int = TURNS
     warm_up: int = WARM_UP
     devices: list[str] = field(default_factory=list)
-    #: whether captured graphs were found, to mark them
+    #: whether the captured graphs could be located and marked
     marked: bool = True
     notes: list[str] = field(default_factory=list)
     #: nothing was measured, and why
@@ -78,7 +78,8 @@ class Measured:
 class LastCall:
     """Keeps what is needed to run the last call of a run's entry points again, and runs it.
 
-    `warn` is told, before the first call, what repeating it cannot undo; `quiet` is entered while calls are repeated.
+    `warn` is called before the first call with each sentence on what repeating it cannot undo; `quiet` is a context manager
+    that is entered while calls are repeated.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class LastCall:
         self._warn, self._quiet = warn, quiet
         self._warned: set[str] = set()
         self._last: tuple[Callable[..., Any], RecordedCall] | None = None
-        #: what was called last, and what it was compiled to
+        #: the function that was called last, and its compiled entry point
         self._called: tuple[Any, Callable[..., Any]] | None = None
         self._raised = False
 
@@ -112,7 +113,7 @@ class LastCall:
         return watching(call, entry)
 
     def measure(self, calls: int) -> Measured:
-        """Run the last call again; lets go of its arguments."""
+        """Run the last call again, and release its arguments."""
         last, self._last = self._last, None
         if last is None:
             return Measured(failed="nothing was profiled: nothing that this run compiles was called")
@@ -122,7 +123,7 @@ class LastCall:
             return measure(*last, calls)
 
     def quietly(self, run: Callable[..., Any], *args: Any) -> Any:
-        """`run(target, entry, *args)` with the function that was called last; None where none was."""
+        """`run(target, entry, *args)` with the function that was called last; None if none was called."""
         if self._called is None:
             return None
         with self._quiet():
@@ -213,7 +214,7 @@ def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], No
 
 
 def _waiter() -> Callable[[], None]:
-    """Waits until the accelerator has done all it was given; does nothing where the program uses none."""
+    """Wait until the accelerator has finished all work; does nothing if the program uses none."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator()
@@ -244,7 +245,7 @@ def _devices() -> list[str]:
 
 
 def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
-    """Where compiled code finds its graphs: the globals of the functions that were compiled."""
+    """The globals of the functions that were compiled, in which compiled code looks up its graphs."""
     function = marks.inner_function(getattr(entry, "__wrapped__", entry))
     function = getattr(function, "__func__", None) or getattr(type(function), "forward", None) or function
     if hasattr(function, "__globals__"):
@@ -259,7 +260,7 @@ def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def annotate_profile(report: Report, measured: Measured) -> None:
-    """Set the report's profile; where nothing could be measured, a note says why."""
+    """Set the report's profile; if nothing could be measured, a note says why."""
     if measured.failed is not None:
         report.notes.append(measured.failed)
         return
@@ -268,13 +269,13 @@ def annotate_profile(report: Report, measured: Measured) -> None:
     profile.verdict = verdict(measured, profile, report)
     profile.notes = [*measured.notes, *profile.notes]
     if not measured.marked and any(g.ops for g in report.graphs):
-        profile.notes.append("captured graphs were not found among the globals: only Inductor's are told apart from gaps")
+        profile.notes.append("captured graphs were not found among the globals: only Inductor's are distinguished from gaps")
     profile.notes += _doubts(measured)
     report.notes.extend(n for n in profile.notes if n not in report.notes)
 
 
 def _doubts(measured: Measured) -> Iterator[str]:
-    """What makes the figures uncertain."""
+    """Sentences on what makes the figures uncertain."""
     if not measured.compiled:
         return
     low, overhead = quartiles(measured.compiled)[0], measured.overhead()

@@ -119,7 +119,7 @@ def trees(events: Iterable[Event]) -> dict[Any, list[Span]]:
 def adopt(root: Span, span: Span) -> None:
     """Insert a span of another thread at the place under `root` where this thread waited for it.
 
-    A span that overlaps work of this thread is not inserted.
+    If this thread was doing work of its own then, the span is not inserted.
     """
     host: Span | None = root
     while host is not None:

@@ -103,7 +103,7 @@ def _label(slice_: Slice, report: Report) -> str:
 
 
 def _shares(calls: list[Call]) -> dict[str, float]:
-    """Each kind's part of the call: its median over the calls; the parts add up to one."""
+    """The share of each kind in the call: the median over the calls; the shares add up to one."""
     medians = {
         name: statistics.median(sum(s.duration for s in call.slices if s.kind == kind) for call in calls)
         for kind, name in _SHARES.items()

@@ -74,7 +74,7 @@ def random_state() -> Iterator[None]:
 
 
 class _HeldBack:
-    """A stream that keeps what one thread writes; what others write goes through, for `sys.stdout` is everybody's."""
+    """A stream that holds back the output of one thread and passes on that of others, as all threads share `sys.stdout`."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -86,5 +86,5 @@ class _HeldBack:
 
 
 def held_back(stream: Any) -> Any:
-    """A stream in place of this one, which drops what the calling thread writes; also where there is none (None)."""
+    """A replacement for a stream (or None) that drops the output of the calling thread."""
     return io.StringIO() if stream is None else _HeldBack(stream)

@@ -82,7 +82,7 @@ class Reachable:
         return [value for value in self.objects if isinstance(value, torch.Tensor) and state.has_gradient(value)]
 
     def side_effects(self) -> list[str]:
-        """What a call may do that is not undone, one sentence each."""
+        """Sentences on what a call may do that is not undone."""
         sentences = []
         called = sorted(side_effects.OUTSIDE & self.names)
         if called:

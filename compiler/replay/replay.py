@@ -45,7 +45,7 @@ def unwatched(entry: Callable[..., Any]) -> Callable[..., Any]:
 class Prepare(Protocol):
     """Restores everything and returns the arguments of one more call.
 
-    With `only_changed` nothing is looked at but what earlier replays were found to change, which is quick.
+    With `only_changed`, only what earlier replays changed is checked and restored, which is fast.
     """
 
     def __call__(self, *, only_changed: bool = False) -> Arguments: ...
@@ -57,15 +57,15 @@ class RecordedCall:
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any] | None = None
     ) -> None:
-        """`names`: the namespace whose names each replay shall find as they are now (that of a cell's statements)."""
+        """`names`: the namespace whose names are restored before each replay (that of a cell's statements)."""
         self.function = function
         self._namespace = names
         self._refusal: str | None = None
         self._fragile: list[tuple[Any, Any]] = []
         self._arguments: _ArgumentState | None = None
-        #: what a replay does that is not undone, one sentence each; known before the first one
+        #: sentences on effects of a replay that are not undone; known before the first replay
         self.side_effects: list[str] = []
-        #: what was seen afterwards to have changed and was not restored
+        #: sentences on changes that were detected afterwards and not restored
         self.notes: list[str] = []
         try:
             self._record(args, kwargs)
@@ -95,7 +95,7 @@ class RecordedCall:
 
     @contextlib.contextmanager
     def replaying(self) -> Iterator[Prepare]:
-        """Prepares replays; when this is left, everything is as it was when it was entered."""
+        """Prepare replays; on exit, everything is restored to its state on entry."""
         arguments = self._arguments
         if arguments is None:
             raise NotRepeatable(self.refusal)
@@ -125,7 +125,7 @@ class RecordedCall:
 
 
 class _ArgumentState:
-    """What a call's arguments hold before it; `restore` gives them back, with new clones of their tensors."""
+    """The contents of a call's arguments before the call; `restore` returns them, with new clones of their tensors."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any]) -> None:
         keep = Clones()

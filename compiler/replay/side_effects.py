@@ -1,4 +1,4 @@
-"""What a replayed call does outside the state that is restored: reported before the first replay, not undone.
+"""Effects of a replayed call outside the restored state: they are reported before the first replay, not undone.
 
 Files, loggers, sockets, queues, threads and locks are shared with others, and Python does not show the state of every object.
 What can be seen cheaply to have changed nevertheless (`watched`) is reported after the replays.
@@ -49,7 +49,7 @@ _SHOWN = (
 
 
 def described(value: Any) -> str | None:
-    """An object whose changes are not undone, in words; None for every other one."""
+    """A description of an object whose changes are not undone; None for any other object."""
     kind = type(value)
     if issubclass(kind, io.IOBase):
         return f"a file ({_file_name(value)})"
@@ -63,7 +63,7 @@ def described(value: Any) -> str | None:
 
 
 def is_opaque(value: Any) -> bool:
-    """Whether what such an object leads to is no state of the user's program."""
+    """Whether the objects behind such an object are not part of the user program's state."""
     kind = type(value)
     is_foreign = issubclass(kind, io.IOBase) or _package(kind) in _SHARED | _TOOLS or kind.__module__.startswith("torch._")
     return is_foreign and next(state.library_states(value), None) is None
@@ -98,7 +98,7 @@ def _is_hidden(value: Any) -> bool:
         return False
     if _package(kind) == "functools" or (callable(value) and _package(kind) in _CODE_OF_LIBRARIES):
         return False
-    # equal by value, and with a hash: not made to be changed
+    # compared by value and hashable, so not meant to be changed
     return _defined(kind, "__hash__") in (None, object.__hash__)
 
 

@@ -20,7 +20,7 @@ class StateSnapshot:
     """The state of these objects and of the process, as it is now."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
-        #: what is not, or was not, restored: one sentence each
+        #: sentences on what will not be, or was not, restored
         self.notes: list[str] = []
         self._bytes = self._too_large = 0
         self._storages: set[tuple[int, int]] = set()
@@ -49,14 +49,14 @@ class StateSnapshot:
             yield from state.states_of(value)
 
     def _fits(self, size: int) -> bool:
-        """Whether so many more bytes are kept."""
+        """Whether this many more bytes may be kept."""
         fits = self._bytes + size <= MOST_BYTES
         self._bytes += size if fits else 0
         self._too_large += not fits
         return fits
 
     def restore(self, *, only_changed: bool = False) -> None:
-        """Restore everything; `only_changed`: only what was found changed before, the rest is not looked at."""
+        """Restore everything; `only_changed`: only what had changed at earlier restores, without checking the rest."""
         self.is_restored = False
         if only_changed:
             for _, state in sorted(self._changing.items(), key=lambda item: item[0]):

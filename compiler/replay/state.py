@@ -1,6 +1,6 @@
 """State that a call can change: for each kind of object, how to read it and how to write it again.
 
-Looking at an object runs none of the user's code: its attributes are not asked for, its own methods are not called, and it
+Inspecting an object runs none of the user's code: its attributes are not looked up, its own methods are not called, and it
 counts as changed where it holds other objects, not where it holds unequal ones.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from dynascope.compiler.torch_private import tensor_state
 
-#: stands for a name, a slot, or the content of a cell, that is not there
+#: value of a name, a slot or a closure cell that is empty
 ABSENT = object()
 CONTAINERS = (OrderedDict, dict, list, set, deque)
 #: descriptors in a class that hold no state of it
@@ -38,18 +38,18 @@ def identical(now: Any, before: Any) -> bool:
 
 
 def never(now: Any, before: Any) -> bool:
-    """For state that is written more quickly than compared."""
+    """A comparison for state that is faster to write than to compare."""
     return False
 
 
 @dataclass(slots=True)
 class State:
-    """One thing that a call can change, and what it was when this was made."""
+    """One piece of state that a call can change, and its value when this object was made."""
 
     read: Callable[[], Any]
     write: Callable[[Any], Any]
     same: Callable[[Any, Any], bool] = operator.is_
-    #: copies what was read, where that can be changed in place
+    #: copies the value that was read, if it can be changed in place
     keep: Callable[[Any], Any] = lambda now: now
     before: Any = field(init=False)
 
@@ -57,11 +57,11 @@ class State:
         self.before = self.keep(self.read())
 
     def restore(self) -> bool:
-        """Write what was there before; returns whether there was anything else."""
+        """Write the earlier value; returns whether the current one was different."""
         return self.set(self.before)
 
     def set(self, value: Any) -> bool:
-        """Write this, unless it is there already."""
+        """Write this value, unless it is the current one."""
         if self.same(self.read(), value):
             return False
         self.write(value)
@@ -105,12 +105,12 @@ def states_of(value: Any) -> Iterator[State]:
 
 
 def _optional(get: Callable[[], Any], put: Callable[[Any], None], delete: Callable[[], None]) -> State:
-    """A place that can be empty."""
+    """The state of a place that can be empty."""
     return State(functools.partial(value_or_absent, get), lambda value: delete() if value is ABSENT else put(value))
 
 
 def value_or_absent(get: Callable[[], Any]) -> Any:
-    """What `get` returns; ABSENT where the name, the slot or the cell that it reads is empty."""
+    """The result of `get`; ABSENT if the name, the slot or the closure cell that it reads is empty."""
     try:
         return get()
     except (AttributeError, KeyError, ValueError):
@@ -118,7 +118,7 @@ def value_or_absent(get: Callable[[], Any]) -> Any:
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
-    """The object's own attributes, its `__getattr__` not asked."""
+    """The object's own attributes, without calling its `__getattr__`."""
     try:
         attributes = object.__getattribute__(value, "__dict__")
     except Exception:  # most often there are none; `__dict__` may be the user's property
@@ -177,7 +177,7 @@ def _set_class_values(kind: type, kept: tuple[Any, ...]) -> None:
 
 
 def is_array(value: Any) -> bool:
-    """Whether this is a NumPy array, NumPy not imported for the question."""
+    """Whether this is a NumPy array; does not import NumPy."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)
 
@@ -277,7 +277,7 @@ def _set_history(tensor: Any, before: Any) -> None:
 
 
 def storage_of(tensor: Any) -> Any:
-    """The memory where a tensor's values lie; None where they do not lie in one piece, or there are none."""
+    """The memory of a tensor's values; None if it is not one block, or if there are none."""
     import torch
 
     if hasattr(type(tensor), "__tensor_flatten__") or tensor.layout is not torch.strided or tensor.device.type == "meta":

@@ -34,7 +34,7 @@ def nested_code(code: CodeType) -> Iterator[CodeType]:
 
 
 def last_line(code: CodeType) -> int:
-    """The last line that any instruction of `code`, or of a function in it, stands on."""
+    """The last line of any instruction in `code` or in a function defined in it."""
     lines = (line for inner in nested_code(code) for _, _, line in inner.co_lines())
     return max([code.co_firstlineno, *(line for line in lines if line is not None)])
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from dynascope.compiler.source.code import first_line
 
-#: file name -> execution count of the cell that has it, None where it is no cell
+#: file name -> execution count of its cell; None if it is not a cell
 CellResolver = Callable[[str], "int | None"]
 
 
 def source_line(file: str, line: int | None) -> str:
-    """The text of one line without its line end; "" where it cannot be read."""
+    """The text of one line without its line end; "" if it cannot be read."""
     return linecache.getline(file, line).rstrip("\r\n") if line else ""
 
 
@@ -98,29 +98,29 @@ def _parsed(file: str) -> _Parsed:
 
 
 def function_at(file: str, line: int) -> tuple[str, int, int] | None:
-    """Name, first and last line of the innermost function or class around a line, by the source; None where unknown.
+    """Name, first and last line of the innermost function or class around a line, from the source; None if unknown.
 
-    A method bears its class's name: `Block.forward`.
+    A method's name includes its class: `Block.forward`.
     """
     around = [function for function in _parsed(file).functions if function[1] <= line <= function[2]]
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
 
 
 def function_extent(file: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the innermost function or class around a line, by the source; None where unknown."""
+    """First and last line of the innermost function or class around a line, from the source; None if unknown."""
     function = function_at(file, line)
     return function[1:] if function is not None else None
 
 
 def is_changed(file: str, function: str, line: int) -> bool:
-    """Whether the file on disk is not what was loaded: no such function starts at this line."""
+    """Whether the file on disk differs from the loaded code: no function of this name starts at this line."""
     if not file.endswith(".py") or not function.isidentifier() or not os.path.isfile(file):
         return False
     return not any(name.rpartition(".")[2] == function and start == line for name, start, _ in _parsed(file).functions)
 
 
 def expression_end(file: str, line: int, column: int | None, end_column: int | None) -> int | None:
-    """The line on which the expression between these columns (bytes) ends; None where that is unknown."""
+    """The line on which the expression between these columns (bytes) ends; None if unknown."""
     if column is None or end_column is None:
         return None
     return _parsed(file).ends.get((line, column, end_column)) or (line if column < end_column else None)

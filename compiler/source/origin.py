@@ -1,4 +1,4 @@
-"""Whose a file is: torch's, dynascope's, Python's, a library's, or the user's."""
+"""Whether a file belongs to torch, dynascope, Python, a library or the user."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ def is_compilers_own(file: str) -> bool:
 
 
 def is_users(file: str) -> bool:
-    """Whether the file is the user's own, and part of no library."""
+    """Whether the file belongs to the user, rather than to a library."""
     return origin(file) == "user" and not is_plumbing(file)

@@ -1,4 +1,4 @@
-"""What Dynamo remembers: code objects that it was asked about, compiled code, resume functions, sizes, strings."""
+"""What Dynamo keeps between compiles: known code objects, compiled code, resume functions, sizes, strings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynascope.compiler.torch_private.availability import guarded, note_missing
 
 
 def known_codes() -> list[CodeType]:
-    """The user's code objects that Dynamo has been asked about and may hold compiled code or skip marks for."""
+    """The user's code objects for which Dynamo may hold compiled code or skip marks."""
     convert_frame = sys.modules.get("torch._dynamo.convert_frame")
     if convert_frame is None:
         return []
@@ -33,7 +33,7 @@ def _wraps_users_code(code: CodeType) -> bool:
 
 
 def is_known(code: CodeType) -> bool:
-    """Whether Dynamo has been asked about this code object before."""
+    """Whether Dynamo has seen this code object before."""
     convert_frame = sys.modules.get("torch._dynamo.convert_frame")
     return convert_frame is not None and code in convert_frame.input_codes
 
@@ -49,7 +49,7 @@ def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
 
 
 def compiles() -> int:
-    """How often Dynamo has begun to compile a frame since it was reset, in any thread."""
+    """How often Dynamo has started to compile a frame since its last reset, in any thread."""
     counter = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
     if counter is None:
         note_missing("counting compiles", "no FRAME_COMPILE_COUNTER")
@@ -58,7 +58,7 @@ def compiles() -> int:
 
 
 def generation() -> object:
-    """An object that is another one after each `torch._dynamo.reset()`, with which compile ids restart."""
+    """An object that is replaced at each `torch._dynamo.reset()`, when compile ids restart."""
     return getattr(sys.modules.get("torch._dynamo.pgo"), "_CODE_STATE", None)
 
 
@@ -76,7 +76,7 @@ times_forgotten = 0
 
 @contextlib.contextmanager
 def forgotten_shapes() -> Iterator[None]:
-    """Automatic dynamic shapes of the user's code, forgotten for the duration and restored afterwards.
+    """Make Dynamo forget which sizes of the user's code are dynamic, for the duration; restored afterwards.
 
     Dynamo keys them by file, line and name, so without this the third run of a cell with other sizes would
     trace symbolically because of the first two.
@@ -92,7 +92,7 @@ def forgotten_shapes() -> Iterator[None]:
 
 
 def _take_sizes() -> dict[Any, Any] | None:
-    """Remove from Dynamo's table what it knows of sizes in the user's code; None where there is no table."""
+    """Remove the sizes of the user's code from Dynamo's table; None if there is no table."""
     pgo = sys.modules.get("torch._dynamo.pgo")
     if pgo is not None:
         with guarded("automatic dynamic shapes"):
@@ -102,7 +102,7 @@ def _take_sizes() -> dict[Any, Any] | None:
 
 
 def known_sizes() -> Sizes:
-    """What Dynamo has noted of sizes in the user's code."""
+    """The sizes that Dynamo has recorded for the user's code."""
     pgo = sys.modules.get("torch._dynamo.pgo")
     sizes: Sizes = {}
     with guarded("automatic dynamic shapes"):

@@ -1,4 +1,4 @@
-"""What can be chosen for a compile: backends, modes, options and flags of the compiler's configuration."""
+"""The choices for a compile: backends, modes, options and flags of the compiler's configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def backends() -> list[str]:
 
 
 def modes() -> list[str]:
-    """The modes that Inductor knows; [] where it does not say."""
+    """The modes that Inductor knows; [] if this torch does not list them."""
     import torch._inductor
 
     with guarded("Inductor's modes"):
@@ -28,7 +28,7 @@ def modes() -> list[str]:
 
 
 def refused_option(options: dict[str, Any]) -> str | None:
-    """Why Inductor would refuse one of these options, in one line; None where it takes them all."""
+    """Why Inductor would refuse one of these options, in one line; None if it accepts them all."""
     if not options:
         return None
     import torch._inductor.config as inductor
@@ -56,7 +56,7 @@ def has_nested_graph_breaks() -> bool:
 
 @contextlib.contextmanager
 def dynamo_config(**values: Any) -> Iterator[None]:
-    """torch._dynamo.config with these values, restored exactly."""
+    """Set these values in torch._dynamo.config for the duration; restored exactly."""
     import torch._dynamo
 
     config: Any = torch._dynamo.config
@@ -66,7 +66,7 @@ def dynamo_config(**values: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_caches() -> Iterator[None]:
-    """Inductor's and AOTAutograd's caches off, restored exactly.
+    """Turn off Inductor's and AOTAutograd's caches for the duration; restored exactly.
 
     Not torch's `force_disable_caches`: that one warns in the user's notebook.
     """

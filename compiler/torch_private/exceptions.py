@@ -1,4 +1,4 @@
-"""What Dynamo raises, and running eagerly where it does."""
+"""The exceptions that Dynamo raises, and running a frame eagerly if it does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynascope.compiler.torch_private.config import dynamo_config
 
 
 def refusals() -> tuple[type[BaseException], ...]:
-    """What Dynamo raises where it, or a backend, refuses the user's code."""
+    """The exceptions that Dynamo raises if it, or a backend, refuses the user's code."""
     import torch._dynamo.exc as exc
 
     names = ("Unsupported", "UserError", "InternalTorchDynamoError", "BackendCompilerFailed")
@@ -34,7 +34,7 @@ _QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor"
 
 @contextlib.contextmanager
 def suppressed_errors() -> Iterator[None]:
-    """Where compiling a frame fails, run it eagerly: exceptions, effects and names are those of the eager run.
+    """Run a frame eagerly if compiling it fails; exceptions, side effects and names are those of the eager run.
 
     Dynamo logs a warning for each; the report has it instead.
     """

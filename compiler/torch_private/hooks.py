@@ -31,7 +31,7 @@ Points = Mapping[str, Callable[["Hooks"], Undo]]
 
 @dataclass(slots=True)
 class Attempt:
-    """A frame that Dynamo is being asked about, while it is."""
+    """A frame that Dynamo is working on."""
 
     code: Code
     frame: FrameType
@@ -40,7 +40,7 @@ class Attempt:
     compile_id: str | None = None
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
-    #: the exception that a skip swallows
+    #: the exception that Dynamo swallows if it skips the frame
     error: BaseException | None = None
     #: where the latest exception stopped tracing, innermost first
     stopped: list[Stop] = field(default_factory=list)
@@ -55,12 +55,12 @@ class Hooks:
         self.sinks: list[Sink] = []
         self._points: Points = {}
         self.status: dict[str, bool | str] = {}
-        #: how many recordings keep bytecode; printing it is slow, so it is done only where it is asked for
+        #: how many recordings keep bytecode; printing it is slow, so it is done only if there are any
         self.bytecode = 0
-        #: ours among the handlers of the structured trace
+        #: our handler of the structured trace
         self.trace_handler: logging.Handler | None = None
         self._undo: list[Undo] = []
-        #: how many threads measure, or run a graph alone, just now
+        #: how many threads are measuring, or running a graph alone
         self._pausing = 0
         self._lock = threading.RLock()
         self._local = threading.local()
@@ -84,7 +84,7 @@ class Hooks:
             return self.status
 
     def detach(self, sink: Sink) -> None:
-        """Stop sending to `sink`; with the last one gone, torch is as it was."""
+        """Stop sending to `sink`; when the last one is detached, all hooks are removed."""
         with self._lock:
             self.sinks = [s for s in self.sinks if s != sink]  # a bound method is a new object each time
             if not self.sinks:
@@ -104,7 +104,7 @@ class Hooks:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Torch without hooks, in all threads, for the duration; what is known stays known.
+        """Remove the hooks in all threads for the duration; what has been recorded is kept.
 
         Recordings get an event of it, because they miss what other threads compile meanwhile.
         """
@@ -131,7 +131,7 @@ class Hooks:
         self._local = threading.local()
 
     def emit(self, event: Event) -> None:
-        """Give one event to every sink."""
+        """Send one event to every sink."""
         event.thread = threading.get_ident()
         attempt = self.attempt()
         if attempt is not None and attempt.compile_id is None:
@@ -140,7 +140,7 @@ class Hooks:
             sink(event)
 
     def safely(self, handler: Callable[..., None], *args: Any) -> None:
-        """Run a handler of ours: an error in it must never reach the user's code."""
+        """Run one of our handlers; an error in it never reaches the user's code."""
         try:
             handler(*args)
         except Exception as error:
@@ -149,7 +149,7 @@ class Hooks:
     # -- what this thread is compiling ------------------------------------------------------------------
 
     def attempts(self) -> list[Attempt]:
-        """Stack of frames that Dynamo is being asked about in this thread."""
+        """Stack of frames that Dynamo is working on in this thread."""
         stack: list[Attempt] | None = getattr(self._local, "attempts", None)
         if stack is None:
             stack = self._local.attempts = []

@@ -1,9 +1,9 @@
-"""Observing a function of torch from inside: `watch` gives it code that calls an observer, and adds no frame to the stack.
+"""Observes a function of torch from inside: `watch` replaces its code by code that also calls an observer.
 
-torch reads its own stack (`disable(recursive=False)`, the start of a compile, logs), and so may a backend; each of them
-would see a wrapper.  So the function stays the very object that it is.  Only its code is another for the time being: its own
-source with the observer's calls in it, compiled with the names, lines and columns of the original.  First the source is
-compiled as it stands: it must give the code that the function has, or the function is left alone.
+torch reads its own stack (`disable(recursive=False)`, the start of a compile, logs), and a backend may do so, too; both would
+see the frame of a wrapper.  So the function object is kept, and only its code is replaced temporarily: by its own source with
+calls of the observer added, compiled with the names, lines and columns of the original.  First the unchanged source is
+compiled: if the result differs from the function's code, the function is not observed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from dynascope.compiler.source.code import nested_code
 
-#: stands for the observer in code that is not installed
+#: placeholder for the observer in code that is not installed yet
 _OBSERVER = "the observer of dynascope"
 
 #: code with the observer's calls in it, by the original, its file, and what is added
@@ -121,7 +121,7 @@ def _plain(code: CodeType) -> CodeType:
 
 
 def _added(text: str, at: ast.AST) -> list[Any]:
-    """The statements of `text`, at the place of another node; `observer` becomes the constant that stands for it."""
+    """The statements of `text`, at the place of another node; the name `observer` becomes the placeholder constant."""
     module = _Observer().visit(ast.parse(text))
     for node in ast.walk(module):
         ast.copy_location(node, at)
@@ -134,7 +134,7 @@ class _Observer(ast.NodeTransformer):
 
 
 class _Returns(ast.NodeTransformer):
-    """Puts an expression in place of each result that the function itself returns."""
+    """Replaces each value that the function itself returns by an expression."""
 
     def __init__(self, text: str) -> None:
         self.text = text

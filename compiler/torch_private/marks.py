@@ -18,12 +18,12 @@ _COMPILED_CALL = "_compiled_call_impl"
 
 
 def original_in(attributes: Mapping[str, Any]) -> Any:
-    """What the object with these attributes was compiled from; None where it was not."""
+    """The original of a compiled object with these attributes; None if it is not compiled."""
     return attributes.get(ORIGINAL)
 
 
 def inner_function(compiled: Any) -> Any:
-    """What `torch.compile` was given to make `compiled`; `compiled` itself where it is not compiled."""
+    """The function or module from which `torch.compile` made `compiled`; `compiled` itself if it is not compiled."""
     return getattr(compiled, ORIGINAL, None) or getattr(compiled, "_orig_mod", None) or compiled
 
 

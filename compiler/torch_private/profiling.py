@@ -17,7 +17,7 @@ def _fast_mark() -> Callable[[str], contextlib.AbstractContextManager[Any]]:
 
 
 def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
-    """Names a block in the profiler; where torch can, without the microseconds that `record_function` takes."""
+    """Names a block in the profiler, if possible without the microseconds of overhead that `record_function` has."""
     return _fast_mark()(name)
 
 

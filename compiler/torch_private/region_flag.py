@@ -10,7 +10,7 @@ from dynascope.compiler.torch_private.availability import note_missing
 
 
 def error_on_graph_break() -> Any:
-    """Torch's own region, the very object that Dynamo knows; RuntimeError where this torch has none."""
+    """torch's own region object, which Dynamo recognizes; raises RuntimeError if this torch has none."""
     import torch._dynamo
 
     region = getattr(torch._dynamo, "error_on_graph_break", None)
@@ -22,7 +22,7 @@ def error_on_graph_break() -> Any:
 
 @contextlib.contextmanager
 def flag_kept() -> Iterator[None]:
-    """`error_on_graph_break` is afterwards what it was, also where an interrupt hit torch while it was setting it."""
+    """Restore `error_on_graph_break` afterwards, even if an interrupt hits torch while it is setting it."""
     import torch._dynamo.decorators as decorators
 
     get = getattr(decorators, "_get_error_on_graph_break", None)
@@ -39,7 +39,7 @@ def flag_kept() -> Iterator[None]:
 
 
 def set_flag_of(compiled: Any, flag: bool) -> bool:
-    """Set error_on_graph_break on a compiled module itself; False where it has no place for it."""
+    """Set error_on_graph_break on a compiled module itself; returns False if this torch's modules do not support it."""
     context = getattr(compiled, "dynamo_ctx", None)
     if context is None or not hasattr(context, "error_on_graph_break"):
         return False

@@ -19,7 +19,7 @@ Undo = Callable[[], None]
 
 @contextlib.contextmanager
 def neutral() -> Iterator[None]:
-    """No mode, no transform, no gradients, no autocast; on the CPU, in float32, where nothing else is said."""
+    """Turn off modes, transforms, gradients and autocast; the default device is the CPU, the default dtype float32."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator()

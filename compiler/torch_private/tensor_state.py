@@ -25,6 +25,6 @@ def set_version(tensor: Any, version: int | None) -> None:
 
 
 def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
-    """The functions that run in a tensor's backward, in the dicts where torch keeps them; none while there are no hooks."""
+    """The dicts in which torch keeps a tensor's backward hooks; empty if there are no hooks."""
     groups = (getattr(tensor, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
     return tuple(hooks for hooks in groups if hooks is not None)

@@ -15,7 +15,7 @@ from dynascope.compiler.torch_private.marks import undecorated
 
 
 def positions(instruction: Any) -> Position:
-    """Where a Dynamo instruction stands."""
+    """The source position of a Dynamo instruction."""
     at = getattr(instruction, "positions", None)
     if at is None:
         return Position(getattr(instruction, "starts_line", None))
@@ -23,7 +23,7 @@ def positions(instruction: Any) -> Position:
 
 
 def outermost(translator: Any) -> Any:
-    """The translator of the frame itself, where this one is of a function that is traced into it."""
+    """The translator of the frame itself, if this one belongs to an inlined function."""
     while getattr(translator, "parent", None) is not None:
         translator = translator.parent
     return translator
@@ -42,13 +42,13 @@ def instructions_around(translator: Any) -> dict[int, Any]:
 
 
 def offset_positions(instructions: Any, offset: int) -> Position:
-    """Where the instruction at a bytecode offset stands; all unknown where there is none."""
+    """The source position of the instruction at a bytecode offset; all None if there is none."""
     instruction = next((i for i in instructions if getattr(i, "offset", None) == offset), None)
     return Position() if instruction is None else positions(instruction)
 
 
 def regions_of(translator: Any) -> list[Region]:
-    """Each `with error_on_graph_break(...)` that a translator stands in, outermost first."""
+    """The `with error_on_graph_break(...)` blocks around a translator's current instruction, outermost first."""
     regions = []
     lines = {block.stack_index: positions(block.inst).line for block in getattr(translator, "block_stack", ())}
     for index, value in enumerate(getattr(translator, "stack", ())):
@@ -62,7 +62,7 @@ def regions_of(translator: Any) -> list[Region]:
 
 
 def regions_around(translator: Any) -> list[TracedCall]:
-    """The calls that are being traced, innermost first, each with the regions that it stands in."""
+    """The calls that are being traced, innermost first, each with its regions."""
     chain = []
     while translator is not None:
         code = translator.f_code
@@ -80,7 +80,7 @@ def summaries(stack: Any) -> list[Location]:
 
 
 def callers(frame: FrameType | None) -> list[Location]:
-    """A Python frame and those around it, outermost first, up to where another compile continues.
+    """A Python frame and its callers, outermost first, up to the place where another compile continues.
 
     torch's own record of this leaves out more frames than it has of its own: the innermost callers, too.
     """
@@ -116,7 +116,7 @@ def module_path(stack: Any) -> str | None:
 
 
 def symbol_sizes(graph: Any) -> dict[str, int | float]:
-    """What the symbols among a graph's inputs stand for in the call that it is captured in; unknown ones are left out."""
+    """The values of the symbols among a graph's inputs in the call that was traced; unknown ones are left out."""
     values: dict[str, int | float] = {}
     for node in graph.nodes:
         symbol = getattr(node.meta.get("example_value"), "node", None) if node.op == "placeholder" else None
@@ -127,7 +127,7 @@ def symbol_sizes(graph: Any) -> dict[str, int | float]:
 
 
 def describe(error: BaseException) -> Error:
-    """An exception of the compiler's as plain data."""
+    """An exception of the compiler as plain data."""
     return Error(type(error).__name__, str(error), summaries(getattr(error, "real_stack", None)))
 
 
@@ -159,7 +159,7 @@ def _callables_name(function: Any) -> str:
 
 
 def current_compile_id() -> str | None:
-    """The compile that is under way in this thread, as torch prints it; None where there is none, or torch has no such name."""
+    """The id of the compile that is running in this thread, as torch prints it; None if there is none, or if it is unknown."""
     context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
     current = getattr(context, "current_compile_id", lambda: None)()
     return None if current is None else str(current)

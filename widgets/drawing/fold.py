@@ -1,7 +1,7 @@
-"""Which frames are drawn where there are too many, and what stands for the others.
+"""Chooses the frames to draw if there are too many, and folds the others.
 
-Promises: what failed, was skipped or compiled again is drawn first, then functions, then resume functions,
-empty ones last; every frame that is not drawn is counted in exactly one fold, which has a name in words.
+Promises: failed, skipped, unfinished and recompiled frames are chosen first, then functions, then resume functions, empty ones
+last; every frame that is not drawn is counted in exactly one fold, and every fold has a readable name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from dynascope.compiler.report import Frame, plural
 from dynascope.widgets.labels.words import printable
 
-#: more names than this share one fold
+#: number of functions with a fold of their own; all others share one
 NAMES = 10
 
 
@@ -31,9 +31,9 @@ class Folded:
 
 
 def fold(visible: list[Frame], keep: int, prefix: str = "fold") -> tuple[list[Frame], dict[str, Folded]]:
-    """The `keep` frames to draw, in their order, and for the id of each other frame what stands for it.
+    """The `keep` frames to draw, in order, and the fold of each other frame, by the frame's id.
 
-    `prefix`: of the folds' ids; two pictures of one report need different ones.
+    `prefix`: prefix of the folds' ids, which must differ between two pictures of one report.
     """
     chosen = {f.id for f in sorted(visible, key=_weight)[:keep]}
     names = Counter(_key(f) for f in visible if f.id not in chosen)
@@ -52,7 +52,7 @@ def fold(visible: list[Frame], keep: int, prefix: str = "fold") -> tuple[list[Fr
 
 
 def _key(frame: Frame) -> tuple[str, bool]:
-    """Frames of one function are folded together, its resume functions apart from itself."""
+    """Key of a frame's fold: frames of one function are folded together, separately from its resume functions."""
     return frame.name or frame.code_name, frame.kind == "resume"
 
 

@@ -1,7 +1,7 @@
-"""Which nodes of a large FX graph are folded together: stretches that belong together become one box each.
+"""Folds the nodes of a large FX graph: consecutive nodes that belong together become one box.
 
-Promises: a fold is a run of neighbours in the order of the graph, so arrows between folds lead forward only; there are
-at least two and at most `MOST` of them; each node stands in exactly one, inputs apart from operations.
+Promises: a fold is a run of consecutive nodes, so arrows between folds only lead forward; there are at least two and at most
+`MOST` folds; each node is in exactly one, and inputs are not mixed with operations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import groupby
 from dynascope.widgets.labels.words import shorten
 from dynascope.widgets.wire import FxNode
 
-#: boxes that can still be taken in
+#: boxes in a drawing that a reader can still grasp
 MOST = 60
 #: share of the nodes that one fold may hold
 LARGEST = 0.7
@@ -24,7 +24,7 @@ DEEPEST = 8
 
 @dataclass(frozen=True)
 class FxRun:
-    """`count` neighbours from node `first` of the graph on."""
+    """`count` consecutive nodes, from node `first` of the graph on."""
 
     name: str
     first: int
@@ -36,22 +36,22 @@ class FxRun:
 
 
 def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0) -> list[FxRun]:
-    """The folds of a stretch of more than `MOST` nodes that begins at node `first`.
+    """The folds of a run of more than `MOST` nodes that begins at node `first`.
 
-    By module path, as deep as stays readable; by source line; by number where nothing is known.
+    Nodes are grouped by module path, as deep as stays readable; else by source line; else, if nothing is known, by number.
     """
     known = sum(m is not None for m in modules)
     by_module: list[list[FxRun]] = []
     if known * 2 > len(nodes):
         by_module = [_runs([_upto(m, depth) for m in modules], nodes, first) for depth in range(DEEPEST, 0, -1)]
     by_line = _runs([n.get("place", "") for n in nodes], nodes, first)
-    telling = [runs for runs in (*by_module, by_line) if _tells(runs)]
-    few = next((runs for runs in telling if len(runs) <= MOST), None)
-    return few or (_joined(telling[-1]) if telling else _pieces(len(nodes), first))
+    useful = [runs for runs in (*by_module, by_line) if _is_useful(runs)]
+    few = next((runs for runs in useful if len(runs) <= MOST), None)
+    return few or (_joined(useful[-1]) if useful else _pieces(len(nodes), first))
 
 
-def _tells(runs: list[FxRun]) -> bool:
-    """Whether these are several, none of which holds nearly everything."""
+def _is_useful(runs: list[FxRun]) -> bool:
+    """Whether there are several runs, none of which has nearly all nodes."""
     own = [r.count for r in runs if r.name != INPUTS]
     return len(own) >= 2 and max(own) <= LARGEST * sum(own)
 
@@ -61,7 +61,7 @@ def _upto(module: str | None, depth: int) -> str:
 
 
 def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
-    """Runs of one key.  A node without a key goes with what is before it; inputs and parameters stand apart."""
+    """Runs of nodes with the same key.  A node without a key joins the run before it; inputs and parameters stay separate."""
     filled: list[str] = []
     for key, node in zip(keys, nodes, strict=True):
         own = INPUTS if node["kind"] in ("input", "param") else key
@@ -75,7 +75,7 @@ def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
 
 
 def _joined(runs: list[FxRun]) -> list[FxRun]:
-    """Neighbours among too many runs put together: `model.layers.0 – 13`; inputs stay apart where they come first."""
+    """Join neighbouring runs, because there are too many: `model.layers.0 – 13`; inputs at the start stay separate."""
     head = runs[:1] if runs[0].name == INPUTS else []
     rest = runs[len(head) :]
     size = -(-len(rest) // (MOST - len(head)))

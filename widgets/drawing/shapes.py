@@ -1,4 +1,4 @@
-"""What stands in the boxes of the split graph: titles, notes and lines that fit, and the whole text for the title.
+"""The boxes of the split graph: titles, notes and lines that fit into them, and the whole text for the tooltip.
 
 Promises: no text is wider than its box; a place with its own `error_on_graph_break` says so; positions are left 0.
 """
@@ -19,7 +19,7 @@ from dynascope.widgets.wire import Shape
 
 BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
 GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
-#: a fold is as wide as a frame in it and what is around that
+#: a fold is as wide as a frame in it, with the padding around
 FOLD_WIDTH = GROUP_WIDTH + 2 * lay.MARGIN
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}
 SHORT_FLAGS = {True: "breaks are errors", False: "breaks allowed"}
@@ -53,7 +53,7 @@ def frame_shape(
 
 
 def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]) -> list[str]:
-    """What is said below a frame's title: at most three short lines."""
+    """The lines below a frame's title: at most three short ones."""
     lines: list[str] = []
     if frame.recompile_of:
         reason = next((r for r in report.recompiles if r.frame == frame.id), None)
@@ -86,13 +86,13 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
 
 
 def _brief(reason: str | None) -> str:
-    """`graph break in loop`, of the compiler's reason, which goes on after a colon to say it at length."""
+    """The short form of the compiler's reason, before the colon: `graph break in loop`."""
     head, _, _ = said(reason or "reason unknown", 400).partition(": ")
     return head if head.count(" ") > 1 else said(reason or "reason unknown", 400)
 
 
 def _why_empty(frame: Frame) -> str:
-    """A short reason as it is; the compiler's long ones all mean the same."""
+    """A short reason unchanged; the compiler's long ones all mean the same."""
     reason = said(frame.reason or "", 400)
     return reason if 0 < len(reason) < 50 else "nothing to compile in it"
 
@@ -112,7 +112,7 @@ def graph_shape(places: Places, number: int, graph: Graph, frame: Frame) -> Shap
 
 
 def break_shape(places: Places, b: Break) -> Shape:
-    """The box of a break; below the name of its region, where it stands in one."""
+    """The box of a break, with the name of its region above it if it is in one."""
     region = region_name(b, places)
     rest = {"resumed": [], "skipped": ["skips"], "raised": ["stops"]}[b.outcome]
     rest += [f"{len(b.hits)} hits"] if len(b.hits) > 1 else []
@@ -139,7 +139,7 @@ def _short_call(code: str) -> str:
 
 
 def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]], width: float) -> Shape:
-    """The box that stands for folded frames, and what it holds; as wide as it is once it is open."""
+    """The box of folded frames, with its contents; it is as wide as it will be once opened."""
     note = plural(len(breaks), "break") if breaks else ""
     room = width - 44 - text_width(note, 11)
     full = f"{folded.title()}, folded" + (f", with {note}" if note else "")
@@ -151,12 +151,12 @@ def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int,
 
 
 def _notes(word: str, place: str, line: int) -> list[str]:
-    """What can stand right of a frame's name, the fullest first."""
+    """Possible notes to the right of a frame's name, the longest first."""
     return [" · ".join(p for p in (word, at) if p) for at in (place, f":{line}", "")][: 3 if word else 2]
 
 
 def beside(title: str, notes: list[str], width: float, size: float = 12.5, mono: bool = True) -> tuple[str, str]:
-    """A title and the fullest note that leaves room for all of it; where none does, both are cut."""
+    """The title with the longest note that leaves room for it; if none does, both are cut."""
     for note in notes:
         if text_width(title, size, bold=True) + 10 + text_width(note, 11, mono=mono) <= width:
             return cut(title, width, size, bold=True), note

@@ -1,4 +1,4 @@
-"""The sizes, in pixels, that the static picture and the page draw with, once: they travel in the model as `drawing`."""
+"""Sizes in pixels for the static picture and the front end, which gets them in the model as `drawing`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The split graph: which frames, graphs and breaks are drawn, what is folded, how they are joined.
 
-Promises: every break is one box, in the frame that stands at its line, however many frames ran into it;
-calls lead to the right, continuations downwards; frames with status "ignored" are left out; what is folded is
-counted in words, never silently dropped, and comes along laid out, so that a fold opens where no kernel is.
+Promises: every break is one box, in the frame that contains its line, however many frames ran into it; calls lead to the right,
+continuations downwards; frames with status "ignored" are left out; what is folded is counted in words, never silently dropped,
+and is laid out in advance, so that a fold opens without a kernel.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from dynascope.widgets.layout import placement as lay
 from dynascope.widgets.layout.packing import packed
 from dynascope.widgets.wire import Arrow, Picture, Shape
 
-#: pixels across which parts that no arrow joins stand side by side: two frames and what is between them
+#: width in pixels for placing unconnected parts side by side: two frames and the gap between them
 ROOM = 2 * GROUP_WIDTH + lay.SIDE_GAP + 2
 #: more frames than this are folded
 FOLD_ABOVE = 50
 KEEP = 20
-#: frames of a picture that cannot be scrolled
+#: number of frames in a picture that cannot be scrolled
 SHORT = 10
 #: more folded frames than this are not drawn even when unfolded
 INSIDE = 400
@@ -47,7 +47,7 @@ def short_picture(report: Report, places: Places) -> Picture:
 
 
 def split_picture(report: Report, places: Places) -> Picture:
-    """The picture to show; where it has folds, each with what it holds."""
+    """The picture to show; folds include the picture of their contents."""
     visible = [f for f in report.frames if f.status != "ignored"]
     if len(visible) <= FOLD_ABOVE:
         return _Drawing(report, places, visible, {}).picture()
@@ -62,7 +62,7 @@ def split_picture(report: Report, places: Places) -> Picture:
 
 
 def _inside(report: Report, places: Places, folded: Folded, room: int, elsewhere: dict[str, str | None]) -> Picture:
-    """What a fold holds; of more than `room` frames the last ones stay folded."""
+    """The picture inside a fold; if there are more than `room` frames, the last ones stay folded."""
     frames, rest = folded.frames[:room], folded.frames[room:]
     more = Folded(folded.id.replace("fold", "rest"), folded.name, folded.resumes, rest)
     drawing = _Drawing(report, places, frames, {f.id: more for f in rest}, inner=True)
@@ -71,20 +71,20 @@ def _inside(report: Report, places: Places, folded: Folded, room: int, elsewhere
 
 
 class _Drawing:
-    """One picture being put together."""
+    """Builds one picture."""
 
     def __init__(
         self, report: Report, places: Places, frames: list[Frame], folds: dict[str, Folded], *, inner: bool = False
     ) -> None:
-        """`inner`: of what a fold holds; what belongs to no frame in it is drawn outside."""
+        """`inner`: whether this is the inside of a fold; whatever belongs to none of its frames is drawn outside."""
         self.report, self.places, self.frames, self.folds, self.inner = report, places, frames, folds, inner
-        #: by a fold's id: what it shows once it is open
+        #: id of a fold -> the picture that it shows once it is open
         self.insides: dict[str, Picture] = {}
         self.by_id = {f.id: f for f in report.frames}
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
         self.breaks = {b.id: b for b in report.breaks}
         self.drawn = {f.id for f in frames}
-        #: by a break's id: the frames that gave up because of it, or have a graph that ends there
+        #: id of a break -> the frames that were skipped or failed because of it, or have a graph that ends there
         self.stopped: dict[str | None, list[str]] = defaultdict(list)
         for f in frames:
             if f.status in ("skipped", "failed"):
@@ -99,7 +99,7 @@ class _Drawing:
         self.edges: list[lay.Edge] = []
         self.arrows: list[Arrow] = []
         self.tails: dict[str, str] = {}
-        #: who has a neighbour on the right already
+        #: frames that have a neighbour on the right already
         self.beside: set[str] = set()
         self.seen: set[tuple[str, str]] = set()
 
@@ -127,7 +127,7 @@ class _Drawing:
     # -- boxes ------------------------------------------------------------------------------------
 
     def _owner(self, b: Break) -> str | None:
-        """The frame that a break is drawn in: the one that stands at its line."""
+        """The frame in which a break is drawn: the one that contains its line."""
         hits = [h for h in b.hits if h.frame in self.drawn]
         for hit in hits:
             if hit.line == b.line and self.by_id[hit.frame].file == b.file:
@@ -170,7 +170,7 @@ class _Drawing:
     # -- arrows -----------------------------------------------------------------------------------
 
     def _seen_as(self, id: str | None) -> str | None:
-        """The group or fold that stands for a frame; for an undrawn frame that of its caller."""
+        """Id of the group or fold of a frame; for a frame that is not drawn, that of its caller."""
         for _ in range(len(self.by_id) + 1):
             if id is None or id in self.drawn:
                 return id
@@ -196,7 +196,7 @@ class _Drawing:
             line = frame.resume.line if frame.resume else frame.line
             broken = self.breaks.get(frame.break_ or "")
             within = broken is not None and any(h.frame == frame.continues and h.line == line for h in broken.hits)
-            word = "in" if within else "at"  # `y = f(x) * 2`: what comes after the call, in the same line
+            word = "in" if within else "at"  # `y = f(x) * 2` continues in the same line, after the call
             self._arrow(source, me, "continues", "down", f"resumes {word} line {line}", "continues as")
             self.tails[before] = me
         elif caller is not None and caller != me:
@@ -215,11 +215,11 @@ class _Drawing:
         return previous
 
     def _aside(self, id: str) -> lay.EdgeKind:
-        """To the right of a frame; below it, where it has a neighbour on the right already."""
+        """Place to the right of a frame, or below it if it has a neighbour on the right already."""
         return "down" if id in self.beside else "side"
 
     def _order(self, older: str, below: str) -> None:
-        """Stack a frame below another one and all that this continues in."""
+        """Stack a frame below another one and all of its continuations."""
         if older == below:
             return
         above = older
@@ -232,7 +232,7 @@ class _Drawing:
             self.arrows.append({"source": above, "target": below, "kind": "order", "points": [], "full": ""})
 
     def _hits(self, b: Break) -> None:
-        """Arrows from the other frames that ran into a break; along the calls where these lead there."""
+        """Arrows from the other frames that ran into a break, along existing call arrows where possible."""
         owner = self.owners[b.id]
         hit_by = {h.frame for h in b.hits}
         if b.id not in self.shapes or not hit_by - {owner}:

@@ -37,7 +37,7 @@ def diff_summary(diff: Diff) -> str:
 
 
 def unfinished(diff: Diff) -> list[str]:
-    """What cannot be said because one of the runs did not finish, one sentence each."""
+    """Sentences on what is unknown because one of the runs did not finish."""
     sentences = {
         "now": "this run did not finish: a break that it does not have is not known to be fixed",
         "before": "the earlier run did not finish: a break that it does not have is not known to be new",
@@ -86,7 +86,7 @@ def _line(broken: Break) -> str:
 
 
 def unmet(report: Report, expected: Expectation) -> str:
-    """What was expected, what was found, and where: one line for each place."""
+    """The message of a failed expectation: the expected and the actual count, and one line for each place."""
     name = expected.name
     lines = [f"expected {expected}, found {expected.actual(report)}"]
     if name in ("breaks", "unexpected"):

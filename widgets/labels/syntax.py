@@ -24,7 +24,7 @@ def statements(lines: dict[int, str]) -> list[ast.stmt]:
 
 
 def first_line(node: ast.stmt) -> int:
-    """The line on which a definition begins: that of its first decorator, where it has any."""
+    """The line on which a definition begins: that of its first decorator, if it has any."""
     decorators = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else []
     return min([node.lineno, *(d.lineno for d in decorators)])
 
@@ -40,7 +40,7 @@ def methods(lines: dict[int, str]) -> list[tuple[str, int, int, str]]:
 
 @functools.lru_cache(maxsize=4096)
 def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | None:
-    """The columns of an expression in its line; None where they are unknown or do not fit the text.
+    """The columns of an expression in its line; None if they are unknown or do not fit the text.
 
     A file may be compiled from a text of another indentation than its own: then columns would cut words in two.
     `end` None: the longest expression that begins there.

@@ -70,7 +70,7 @@ def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = 
 
 
 def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: bool = False) -> str:
-    """`text` in at most `width` pixels, its middle replaced by an ellipsis where it is longer."""
+    """`text` in at most `width` pixels; if it is longer, its middle is replaced by an ellipsis."""
     text = " ".join(printable(text[:4000]).split())
     if text_width(text, size, mono=mono, bold=bold) <= width:
         return text
@@ -114,7 +114,7 @@ def _middle(text: str, keep: int) -> str:
 
 
 def line_ranges(lines: Iterable[int]) -> str:
-    """`line 4`, `lines 2–3`, `lines 2–3, 7`; empty where there are none."""
+    """`line 4`, `lines 2–3`, `lines 2–3, 7`; empty if there are none."""
     ordered = sorted(set(lines))
     if not ordered:
         return ""
@@ -187,7 +187,7 @@ class Places:
         return self.at(frame.file, frame.line, frame.cell)
 
     def function(self, name: str, file: str, line: int | None) -> str:
-        """`Attention.forward` where the source shows the class of the method around a line, else the name alone."""
+        """`Attention.forward` if the source shows the class of the method around a line, else only the name."""
         if file not in self._methods:
             self._methods[file] = methods(self.lines(file))
         at = line or 0

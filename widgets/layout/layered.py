@@ -60,7 +60,7 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where each box stands, and one polyline per line."""
+    """The position of each box, and one polyline per line."""
 
     boxes: dict[str, Rect]
     routes: list[list[Point]]
@@ -69,7 +69,7 @@ class Placed:
 def place(sizes: dict[str, Size], lines: list[Line], gaps: Gaps, *, snug: bool = False) -> Placed:
     """Place every box of `sizes` and route every line.
 
-    `snug`: a box that nothing leads to stands right above the first that it leads to, not in the top row.
+    `snug`: a box without incoming lines is right above the first box that it leads to, not in the top row.
     """
     if not sizes:
         return Placed({}, [[] for _ in lines])
@@ -193,7 +193,7 @@ class _Rows:
         return points
 
     def order(self) -> None:
-        """Sort each row by where its neighbours stand, down and up a few times."""
+        """Sort each row by the positions of its neighbours, down and up a few times."""
         place = [0.0] * len(self.ranks)
         for row in self.rows:
             _number(row, place)
@@ -227,7 +227,7 @@ class _Rows:
                 self.x[node] = x + self.offset[node]
 
     def _starts(self, row: list[list[int]]) -> list[float]:
-        """The centres of the first boxes of a row whose units stand as close as they may."""
+        """The centres of the first boxes of a row whose units are as close together as allowed."""
         starts, at = [], 0.0
         for position, unit in enumerate(row):
             if position:
@@ -237,7 +237,7 @@ class _Rows:
         return starts
 
     def _settle(self, row: list[list[int]], starts: list[float], neighbours: list[list[int]]) -> None:
-        """Least movement towards the wished places without overlap: blocks of units that touch move as one."""
+        """Move units as little as possible from their desired places without overlap: units that touch move as one block."""
         x = self.x
         blocks: list[tuple[float, float, int]] = []  # sum of wishes, weight, how many units
         for unit, start in zip(row, starts, strict=True):
@@ -285,7 +285,7 @@ class _Rows:
         return top, top + self.height[self.ranks[node]]
 
     def rect(self, node: int) -> Rect:
-        """Where a box stands."""
+        """The position of a box."""
         width, height = self.sizes[node]
         return Rect(self.x[node] - width / 2, self.top[self.ranks[node]], width, height)
 
@@ -300,7 +300,7 @@ def _sideways(a: Rect, b: Rect) -> list[Point]:
 
 
 def _units(count: int, beside: set[tuple[int, int]]) -> list[list[int]]:
-    """All nodes, each behind the first one that it stands beside; a circle is cut at its smallest."""
+    """All nodes, each after the first node that it is beside; a cycle is cut at its smallest node."""
     follow: dict[int, list[int]] = {}
     leader = list(range(count))
     for source, target in sorted(beside):

@@ -1,8 +1,8 @@
-"""Parts of a drawing that no arrow joins, set side by side where there is room for them.
+"""Places the unconnected parts of a drawing side by side where there is room.
 
-Promises: what an arrow joins is laid out as one, by `layout`; parts stand in the order given, in rows no wider than
-asked for (a part that is wider has a row of its own); tall parts are cut into columns; nothing overlaps; ids, sizes and
-edges are those given.
+Promises: everything connected by arrows is laid out as one part, by `layout`; parts keep the given order, in rows no wider than
+`room` (a wider part has a row of its own); tall parts are cut into columns; nothing overlaps; ids, sizes and edges are
+unchanged.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def packed(
     boxes: list[lay.Box], edges: list[lay.Edge], groups: list[lay.Group], room: float, *,
     alone: Collection[str] = (), compact: float = 0,
 ) -> lay.Placement:  # fmt: skip
-    """As `layout.layout`, but parts that only an edge of kind "order" joins stand beside each other.
+    """Lay out like `layout.layout`, but with parts that only an edge of kind "order" joins side by side.
 
-    `alone`: ids beside which no other part may stand, because they grow; `compact`: many small boxes, with half the gaps,
-    and in columns where they are higher than that many pixels.
+    `alone`: ids of boxes that will grow, so that no other part may be beside them; `compact`: for many small boxes, with half
+    the gaps, and in columns if they are higher than that many pixels.
     """
     parts = _parts(boxes, edges, groups)
 
@@ -50,7 +50,7 @@ def packed(
 
 @dataclass(frozen=True)
 class _Part:
-    """What arrows join; `edges` are numbers of edges; `grows`: nothing may stand beside it."""
+    """A connected part; `edges` are indices of edges; `grows`: no other part may be beside it."""
 
     boxes: list[lay.Box]
     groups: list[lay.Group]

@@ -5,8 +5,8 @@ foreign boxes; every edge starts and ends on the border of what it joins; all co
 inside the returned size; the same input gives the same output.  The work is
 linear in boxes and edges (`layered`), beside the right-angled routes of drawings of at most `ROUTED` boxes (`routes`).
 
-A group is a column: its boxes stand one under the other, below its header, in the order given.  So to `layered` a
-group is one tall box, and what is inside it never moves.
+A group is a column: its boxes are one below the other, under its header, in the given order.  For `layered` a group is one tall
+box, and its contents never move.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dynascope.widgets.layout import layered
 from dynascope.widgets.layout.layered import Point, Rect
 from dynascope.widgets.layout.routes import Router
 
-#: "down": the target stands below; "side": the target stands to the right, in the same row where possible;
-#: "free": drawn, but moves nothing; "order": not drawn, but the target stands below
+#: "down": the target is below; "side": the target is to the right, in the same row if possible;
+#: "free": drawn, but without influence on the layout; "order": not drawn, but the target is below
 EdgeKind = Literal["down", "side", "free", "order"]
 
-#: of more boxes and groups no right-angled routes are searched
+#: number of boxes and groups above which no right-angled routes are searched
 ROUTED = 600
 ROW_GAP = 46.0
 COLUMN_GAP = 26.0
@@ -37,7 +37,7 @@ INNER_GAP = 16.0
 
 @dataclass(frozen=True)
 class Box:
-    """Something with a size; `group` is the id of the group it stands in."""
+    """Something with a size; `group` is the id of the group that it is in."""
 
     id: str
     width: float
@@ -65,7 +65,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where everything stands.  `edges` has one polyline per edge given, empty for kind "order"."""
+    """The positions of everything.  `edges` has one polyline for each given edge, empty for kind "order"."""
 
     width: float
     height: float
@@ -83,7 +83,7 @@ def layout(boxes: list[Box], edges: list[Edge], groups: list[Group] | None = Non
     return _cached(tuple(boxes), tuple(edges), tuple(groups or ()), compact)
 
 
-#: as many as a large report has pictures in its folds: widget, static twin and a growing report ask for the same ones
+#: cache size: the number of pictures in a large report's folds, as the widget and the static twin need the same ones
 @functools.lru_cache(maxsize=512)
 def _cached(boxes: tuple[Box, ...], edges: tuple[Edge, ...], groups: tuple[Group, ...], compact: bool) -> Placement:
     columns = _Columns(boxes, groups)
@@ -107,7 +107,7 @@ class _Columns:
         for box in boxes:
             if box.group is not None:
                 if box.group not in self.members:
-                    raise ValueError(f"box {box.id!r} stands in a group that is not there: {box.group!r}")
+                    raise ValueError(f"box {box.id!r} is in an unknown group: {box.group!r}")
                 self.members[box.group].append(box)
         self.sizes: dict[str, tuple[float, float]] = {}
         for group in groups:
@@ -168,7 +168,7 @@ class _Columns:
     def _angled(
         self, router: Router, edge: Edge, line: layered.Line, boxes: dict[str, Rect], rects: dict[str, Rect]
     ) -> list[Point] | None:
-        """A right-angled route, where there is a free one; one down from a box inside needs this box to be the last."""
+        """A free right-angled route, or None; a route down from a box in a group is possible for the last box only."""
         a, b = boxes.get(edge.source, rects[line.source]), boxes.get(edge.target, rects[line.target])
         last = edge.source == line.source or self.members[line.source][-1].id == edge.source
         if edge.kind == "down" and last and edge.target == line.target:

@@ -1,7 +1,7 @@
-"""Right-angled routes between placed boxes, where one is free; elsewhere the routes of `layered` serve.
+"""Right-angled routes between placed boxes; if none is free, the routes of `layered` are used.
 
-Promises: a route returned starts and ends on the borders asked for and crosses no other box; None where no
-simple route is free.  Only for drawings of moderate size: each try looks at every box.
+Promises: a returned route starts and ends on the given borders and crosses no other box; None if no simple route is free.  Only
+for drawings of moderate size: each try checks every box.
 """
 
 from __future__ import annotations

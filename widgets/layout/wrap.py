@@ -1,8 +1,8 @@
-"""A tall drawing cut into columns that stand side by side, as the text of a newspaper does.
+"""Cuts a tall drawing into columns side by side, like a newspaper.
 
-Promises: cut only where a single arrow, one that leads down, joins what is above to what is below; each column moves as
-it is; columns stand in reading order; what is too wide for a column has the whole width, below the columns before it; an
-arrow to the next column runs between the two, where nothing else is.
+Promises: a cut is made only where a single arrow, leading down, crosses it; each column is moved unchanged; columns are in
+reading order; a part that is too wide for a column has the whole width, below the columns before it; the arrow to the next
+column runs through the free space between the two.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from dynascope.widgets.layout import placement as lay
 from dynascope.widgets.layout.layered import Point, Rect
 
-#: pixels: what is less high stays one column
+#: height in pixels up to which a drawing stays one column
 TALL = 640.0
-#: between what ends a column and the bend of the arrow that leaves it
+#: pixels between the end of a column and the bend of the arrow that leaves it
 BEND = 18.0
 
 
 @dataclass
 class _Cut:
-    """A place to cut: above it all ends at `bottom`, below it all begins at `top`; `edge` is the one that crosses it."""
+    """A place to cut: everything above ends at `bottom`, everything below begins at `top`; `edge` is the one that crosses."""
 
     bottom: float
     top: float
@@ -31,7 +31,7 @@ class _Cut:
 
 @dataclass
 class _Column:
-    """What stands between two cuts, at first; neighbours are joined.  `dx`, `dy`: by how much it moves."""
+    """The part between two cuts, to which neighbouring parts may be joined.  `dx`, `dy`: how far it is moved."""
 
     left: float
     top: float
@@ -50,7 +50,7 @@ class _Column:
 def wrapped(
     placed: lay.Placement, edges: list[lay.Edge], room: float, *, tall: float = TALL, bend: float = BEND
 ) -> lay.Placement:
-    """`placed` in as many columns as stand side by side in `room` pixels; as it is, where it is not tall or cannot be cut."""
+    """`placed` in as many columns as fit into `room` pixels; unchanged if it is not tall or cannot be cut."""
     cuts = _cuts(placed, edges, bend) if placed.height > tall else []
     if not cuts:
         return placed
@@ -83,25 +83,26 @@ def wrapped(
 
 
 def _cuts(placed: lay.Placement, edges: list[lay.Edge], bend: float) -> list[_Cut]:
-    """Where it can be cut, from top to bottom."""
+    """All places where the drawing can be cut, from top to bottom."""
     gaps: list[tuple[float, float]] = []
     bottom = math.inf
     for r in sorted([*placed.groups.values(), *placed.boxes.values()], key=lambda r: r.y):
         if r.y > bottom + 2 * bend:
             gaps.append((bottom, r.y))
         bottom = max(r.bottom, bottom) if bottom < math.inf else r.bottom
-    met: list[list[int]] = [[] for _ in gaps]
+    crossing: list[list[int]] = [[] for _ in gaps]
     for number, route in enumerate(placed.edges):
         heights = [y for _, y in route]
         first = bisect_right(gaps, min(heights, default=math.inf), key=lambda gap: gap[1])
         last = bisect_left(gaps, max(heights, default=-math.inf), key=lambda gap: gap[0])
-        for crossed in met[first:last]:
-            crossed.append(number)
-    return [_Cut(*gap, m[0]) for gap, m in zip(gaps, met, strict=True) if len(m) == 1 and edges[m[0]].kind == "down"]
+        for numbers in crossing[first:last]:
+            numbers.append(number)
+    pairs = zip(gaps, crossing, strict=True)
+    return [_Cut(*gap, numbers[0]) for gap, numbers in pairs if len(numbers) == 1 and edges[numbers[0]].kind == "down"]
 
 
 def _pieces(placed: lay.Placement, cuts: list[_Cut]) -> list[_Column]:
-    """What stands between the cuts, as narrow as it and its arrows are."""
+    """The parts between the cuts, as narrow as their boxes and arrows allow."""
     begins = [c.top for c in cuts]
     pieces = [_Column(math.inf, math.inf, -math.inf, -math.inf) for _ in (0, *cuts)]
     for r in (*placed.groups.values(), *placed.boxes.values()):
@@ -115,7 +116,7 @@ def _pieces(placed: lay.Placement, cuts: list[_Cut]) -> list[_Column]:
 
 
 def _pages(pieces: list[_Column], room: float, tall: float) -> list[list[_Column]]:
-    """The columns that stand side by side, page by page: narrow pieces spread evenly, wide ones one below the other."""
+    """The columns side by side, page by page: narrow pieces are spread evenly, wide ones are one below the other."""
     runs: list[tuple[bool, list[_Column]]] = []
     for piece in pieces:
         narrow = 2 * (piece.right - piece.left) + lay.SIDE_GAP <= room
@@ -136,7 +137,7 @@ def _pages(pieces: list[_Column], room: float, tall: float) -> list[list[_Column
 
 
 def _carried(route: list[Point], cut: _Cut, columns: list[_Column], pages: list[list[_Column]], bend: float) -> list[Point]:
-    """The route that leads from the end of one column to the begin of the next."""
+    """The route from the end of one column to the start of the next."""
     before = next(n for n, column in enumerate(columns) if column.bottom == cut.bottom)
     here, there = columns[before], columns[before + 1]
     begin = [here.moved(p) for p in route if p[1] <= cut.bottom]

@@ -1,7 +1,7 @@
 """Details: all there is to know of one break, frame or graph, as facts and parts (tabs).
 
 Promises: an entry for every break, drawn or folded frame and graph of the report; nothing is shown as known
-that the report does not know (None becomes "unknown" or is left out); one that cannot be made says so, the others stand.
+that the report does not know (None becomes "unknown" or is left out); a detail that cannot be made says so, the others remain.
 """
 
 from __future__ import annotations

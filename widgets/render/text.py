@@ -71,7 +71,7 @@ class _Terminal:
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
 
     def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
-        """`text` in at most `most` lines; of a longer one the sentences that fit, cut where these fill less than half of it."""
+        """`text` in at most `most` lines: if longer, the sentences that fit; if these fill less than half, cut off text."""
         sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
         under = indent or "  "  # the later lines of a text at the margin
         wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)

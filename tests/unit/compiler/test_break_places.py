@@ -214,4 +214,4 @@ def test_a_break_whose_line_torch_keeps_to_itself_is_said_in_words(tmp_path: Pat
     frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file=str(file), line=1)
     assert table.ended(record, frame) == table.breaks[0].id
     assert (table.breaks[0].line, table.breaks[0].outcome, table.breaks[0].type) == (2, "skipped", "Graph break in a block")
-    assert "does not tell at which line" in (table.breaks[0].explanation or "")
+    assert "does not say at which line" in (table.breaks[0].explanation or "")
