@@ -21,7 +21,7 @@ from dynascope.widgets.render.picture import to_svg
 from dynascope.widgets.render.static_output import to_mimebundle
 from dynascope.widgets.render.text import to_text
 
-FILE = "/work/model.py"
+FILE = "/home/me/model.py"
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 #: few, so that names meet again
 NAMES = ("output", "output_1", "x", "l_x_", "setitem", "inputs", "start", "y", "<b>")
@@ -136,7 +136,7 @@ LINES = (
     "{a} = {b} + {c}", "{a}: 'f32[8, s0]cpu' = torch.sin({b})", "{a} = {b}.view(2, {c})", "{b}[0] = {c};  {a} = {b}",
     "{b} += {c};  {a} = {b}", "{a} = {b}", "{a} = self.L__self___{b}_", "{a} = self.layer({b})", "{b} = {c} = None",
     "{a} = None",
-    "# File: /work/model.py:{n} in f, code: {a} = {b}", "# No stacktrace found for following nodes", "{a} = {b}[({c}, 0)]",
+    "# File: /home/me/model.py:{n} in f, code: {a} = {b}", "# No stacktrace found for following nodes", "{a} = {b}[({c}, 0)]",
     "{a} = torch.cat([{b}, {c}], dim = {b}.size(0))",
 )  # fmt: skip
 WORDS = ("output", "output_1", "output_2", "L_x_", "l_x_", "x", "setitem", "y")

@@ -103,7 +103,7 @@ def test_a_picture_depends_on_no_program_of_the_machine(monkeypatch: pytest.Monk
 def test_layout_refuses_unknown_ids() -> None:
     with pytest.raises(ValueError, match="not there"):
         layout([Box("a", 1, 1)], [Edge("a", "b")])
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="box 'a' is in an unknown group: 'G'"):
         layout([Box("a", 1, 1, "G")], [])
     with pytest.raises(ValueError, match="twice"):
         layout([Box("a", 1, 1), Box("a", 1, 1)], [])
