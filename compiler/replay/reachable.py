@@ -10,9 +10,7 @@ from __future__ import annotations
 import gc
 import io
 import logging
-import os
 import sys
-import sysconfig
 import types
 import weakref
 from collections import deque
@@ -22,7 +20,7 @@ from typing import Any
 
 from dynascope.compiler.replay import side_effects, state
 from dynascope.compiler.replay.state import ABSENT, GlobalName
-from dynascope.compiler.source.origin import in_torch, is_plumbing
+from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import custom_operators, marks, tensor_state
 
 #: objects that are looked at
@@ -30,8 +28,6 @@ MOST_OBJECTS = 200_000
 
 _LEAVES = (type(None), bool, int, float, complex, str, bytes, range, slice, ModuleType, CodeType, FrameType, TracebackType)
 _LIBRARY_MODULES = frozenset(("builtins", "torch", "collections", "typing", "numpy", *sys.builtin_module_names)) - {"__main__"}
-_LIBRARIES = tuple(folder + os.sep for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
-_SITE = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
 class Reachable:
@@ -129,7 +125,7 @@ class Reachable:
 
     def _of_function(self, function: FunctionType) -> Iterator[Any]:
         yield marks.original_in(vars(function)) or vars(function).get("__wrapped__")
-        if not _is_users(function.__code__.co_filename):
+        if not is_users(function.__code__.co_filename):
             return  # a library's closures are its own affair
         self.objects.append(function)
         yield from (function.__defaults__, function.__kwdefaults__, *_attributes(function), *(function.__closure__ or ()))
@@ -207,12 +203,7 @@ def _is_users_module(name: str) -> bool:
     if name.partition(".")[0] in _LIBRARY_MODULES:
         return False
     file = getattr(sys.modules.get(name), "__file__", None)
-    return file is None or _is_users(file)
-
-
-def _is_users(file: str) -> bool:
-    is_library = file.startswith(_LIBRARIES) or any(folder in file for folder in _SITE)
-    return not (is_library or in_torch(file) or is_plumbing(file))
+    return file is None or is_users(file)
 
 
 def names_used(code: CodeType) -> set[str]:

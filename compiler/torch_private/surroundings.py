@@ -149,14 +149,3 @@ def compiled_graph(backend: str, module: Any, inputs: list[Any]) -> Callable[...
     with tracing(TracingContext(mode)):
         made: Callable[..., Any] = lookup_backend(backend)(module, fakes)
     return made
-
-
-def restore_version(tensor: Any, version: int) -> bool:
-    """Restore how often a tensor was changed in place (autograd compares it); whether it was another number."""
-    if tensor.is_inference() or tensor._version == version:
-        return False
-    with guarded("versions of tensors"):
-        from torch._C._autograd import _unsafe_set_version_counter
-
-        _unsafe_set_version_counter((tensor,), (version,))
-    return True
