@@ -50,7 +50,7 @@ def test_a_function_its_resume_functions_and_its_versions_are_one_call() -> None
     assert sorted(placed) == sorted(f.id for f in report.frames if f.status != "ignored")
     assert sorted(b for root in tree for _, call in root.walk() for b in call.breaks) == sorted(b.id for b in report.breaks)
     assert first.breaks
-    assert loop.breaks
+    assert loop.is_eventful
 
 
 def test_recompiled_versions_are_counted_on_the_same_call() -> None:
