@@ -143,6 +143,7 @@ def test_a_region_without_nested_graph_breaks() -> None:
 
 def test_a_break_in_a_comprehension_skips_only_that() -> None:
     """Up to Python 3.11 a comprehension is a function of its own, which is skipped; later Dynamo resumes after it."""
+
     def f(x: torch.Tensor) -> torch.Tensor:
         y = x + 1
         z = [torch._dynamo.graph_break() or y + i for i in range(2)]
