@@ -61,4 +61,4 @@ def explain(
 
 def _warn(sentence: str) -> None:
     """Warn about what repeating a call cannot undo."""
-    warnings.warn(f"profile: {sentence}", stacklevel=5)
+    warnings.warn(f"dynascope: {sentence}", stacklevel=5)

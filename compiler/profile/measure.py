@@ -7,7 +7,6 @@ written after torch's documentation and tested on synthetic events: they have no
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import itertools
@@ -31,7 +30,8 @@ from dynascope.compiler.profile.timing import (
     timed_calls,
     waiter,
 )
-from dynascope.compiler.replay.replay import Prepare, RecordedCall, unwatched, watching
+from dynascope.compiler.replay.last_call import WatchedCall
+from dynascope.compiler.replay.replay import Prepare, RecordedCall
 from dynascope.compiler.report import Profile, Report, Verdict, plural, time_text
 from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
@@ -75,65 +75,17 @@ class Measured:
         return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
 
 
-class LastCall:
-    """Keeps what is needed to run the last call of a run's entry points again, and runs it.
-
-    `warn` is called before the first call with each sentence on what repeating it cannot undo; `quiet` is a context manager
-    that is entered while calls are repeated.
-    """
-
-    def __init__(
-        self,
-        warn: Callable[[str], None] = lambda sentence: None,
-        quiet: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
-    ) -> None:
-        self._warn, self._quiet = warn, quiet
-        self._warned: set[str] = set()
-        self._last: tuple[Callable[..., Any], RecordedCall] | None = None
-        #: the function that was called last, and its compiled entry point
-        self._called: tuple[Any, Callable[..., Any]] | None = None
-        self._raised = False
-
-    def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
-        """`entry`, the compiled `target`, with its calls watched; `namespace`: as for RecordedCall."""
-        plain = unwatched(entry)  # what `--check` has put around it is not to be measured
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            recorded = RecordedCall(target, args, kwargs, namespace)
-            for sentence in recorded.side_effects:
-                if sentence not in self._warned:
-                    self._warned.add(sentence)
-                    self._warn(sentence)
-            self._last, self._raised = (plain, recorded), True
-            self._called = (target, plain) if namespace is None else None  # a cell's statements take no inputs
-            result = entry(*args, **kwargs)
-            self._raised = False
-            return result
-
-        return watching(call, entry)
-
-    def measure(self, calls: int) -> Measured:
-        """Run the last call again, and release its arguments."""
-        last, self._last = self._last, None
-        if last is None:
-            return Measured(failed="nothing was profiled: nothing that this run compiles was called")
-        if self._raised:
-            return Measured(failed="the call was not profiled: it raised")
-        with self._quiet():
-            return measure(*last, calls)
-
-    def quietly(self, run: Callable[..., Any], *args: Any) -> Any:
-        """`run(target, entry, *args)` with the function that was called last; None if none was called."""
-        if self._called is None:
-            return None
-        with self._quiet():
-            return run(*self._called, *args)
+def measure_last(call: WatchedCall | None, calls: int) -> Measured:
+    """Run a watched call again, if it can be."""
+    if call is None:
+        return Measured(failed="nothing was profiled: nothing that this run compiles was called")
+    if not call.returned:
+        return Measured(failed="the call was not profiled: it raised")
+    return measure(call.entry, call.recorded, calls)
 
 
 def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
     """Run the call again: `entry` is the compiled function; it has been called, and compiled, before."""
-    if calls < 1:
-        raise ValueError(f"profile takes a number of calls of at least 1, not {calls}")
     result = Measured(notes=list(recorded.side_effects))
     if recorded.refusal is not None:
         result.failed = f"the call was not profiled: {recorded.refusal}"
