@@ -71,7 +71,7 @@ class Measured:
 
     def overhead(self) -> float:
         """Seconds by which the profiler makes a call longer; compares the faster calls, which other load disturbs least."""
-        profiled = [e["duration"] * 1e-9 for e in self.events if e["name"] == CALL]
+        profiled = [e.duration * 1e-9 for e in self.events if e.name == CALL]
         return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
 
 

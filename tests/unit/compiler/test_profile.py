@@ -258,8 +258,8 @@ def profiled(measured: profiles.Measured) -> Profile:
 
 
 def test_calls_that_take_very_different_times_make_rough_figures() -> None:
-    call = {"name": profiles.CALL, "kind": "cpu", "start": 0, "duration": 1_000_000, "thread": 1, "device": None}
-    measured = profiles.Measured(events=[{**call, "correlation": None}], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
+    call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
+    measured = profiles.Measured(events=[call], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
     found = profiled(measured)
     assert [note.partition(",")[0] for note in found.notes] == ["the calls took very different times"]
     measured.compiled = [0.5e-3] * 5
