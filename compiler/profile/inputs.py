@@ -9,13 +9,12 @@ as often as `--profile` says, compiled and eager (`profile.measure`).  All of it
 from __future__ import annotations
 
 import functools
-import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynascope.compiler.profile.measure import INTERRUPTED, Measured, measure
+from dynascope.compiler.profile.measure import INTERRUPTED, Measured, measure, payback
 from dynascope.compiler.profile.segments import graphs_in
 from dynascope.compiler.profile.timing import nothing, quartiles, timed
 from dynascope.compiler.recording.recording import observe
@@ -199,10 +198,5 @@ def _input_run(tried: Tried, report: Report) -> InputRun:
         result.reasons = list(dict.fromkeys(r.partition(":")[0] for r in refused))
     if result.outcome in ("recompiled", "compiled") and result.seconds is not None and result.eager_seconds is not None:
         gain = result.eager_seconds - result.seconds
-        if gain <= 0:
-            result.payback = "no gain"
-        elif not result.compile_seconds:
-            result.payback = "compile time unknown"
-        else:
-            result.payback, result.payback_calls = "calls", math.ceil(result.compile_seconds / gain)
+        result.payback, result.payback_calls = payback(gain, result.compile_seconds or None)
     return result

@@ -33,6 +33,7 @@ from dynascope.compiler.profile.timing import (
 from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.replay.replay import Prepare, RecordedCall
 from dynascope.compiler.report import Profile, Report, Verdict, plural, time_text
+from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
 DEFAULT_CALLS = 10
@@ -43,8 +44,6 @@ WARM_UP = 8
 WARM_BUDGET = 0.05
 #: seconds; slower calls are made in one turn, with one call to warm up
 SLOW = 0.2
-#: seconds that the eager calls may take together; at least three are timed
-EAGER_BUDGET = 10.0
 #: of the eager time: smaller differences between eager and compiled mean nothing
 _CLEAR = 0.03
 #: the note of a run that Ctrl-C ended
@@ -109,27 +108,19 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
 
     wait = _waiter()
     result.devices = _devices()
-    warm_up = timed_calls(
-        _prepared(entry, prepare, fully=True), wait, 2
-    )  # may still compile: a guard can fail on the second call
+    # may still compile: a guard can fail on the second call
+    warm_up = timed_calls(_prepared(entry, prepare, fully=True), wait, 2)
     known = caches.compiles()
-    is_slow = warm_up[1] > SLOW
     is_harmless = not result.notes  # what cannot be undone is done as seldom as possible
-    turns = timing.turns(calls, TURNS if is_harmless and not is_slow else 1)
+    turns = timing.turns(calls, TURNS if is_harmless and warm_up[1] <= SLOW else 1)
     result.turns = len(turns)
     result.warm_up = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / warm_up[1])))
-    with torch.compiler.set_stance("force_eager"):
-        spent = timed_calls(_prepared(entry, prepare), wait, 1)[0]
-    for number, count in enumerate(turns):
+    for count in turns:
         gc.collect(0)
         result.compiled += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
         _profiled(entry, prepare, wait, count, result)
-        if number < 3 or spent < EAGER_BUDGET:
-            with torch.compiler.set_stance("force_eager"):
-                fewer = count if spent < EAGER_BUDGET else 1
-                eager = timed_calls(_prepared(entry, prepare), wait, fewer, result.warm_up)
-            result.eager += eager
-            spent += sum(eager)
+        with torch.compiler.set_stance("force_eager"):
+            result.eager += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
     compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
@@ -264,8 +255,13 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
     gain = result.eager_seconds - result.compiled_seconds
     if gain <= _CLEAR * result.eager_seconds:
         result.payback = "slower" if gain < -_CLEAR * result.eager_seconds else "no gain"
-    elif result.compile_seconds is None:
-        result.payback = "compile time unknown"
     else:
-        result.payback, result.payback_calls = "calls", math.ceil(result.compile_seconds / gain)
+        result.payback, result.payback_calls = payback(gain, result.compile_seconds)
     return result
+
+
+def payback(gain: float, compile_seconds: float | None) -> tuple[Payback, int | None]:
+    """After how many calls compiling has paid off, where each call gains so many seconds; or why that is unknown."""
+    if gain <= 0:
+        return "no gain", None
+    return ("compile time unknown", None) if compile_seconds is None else ("calls", math.ceil(compile_seconds / gain))
