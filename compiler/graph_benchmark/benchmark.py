@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dynascope.compiler.graph_benchmark.rebuild import RECORDED, NotRunnable, is_from_outside_torch, rebuild
 from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits
 from dynascope.compiler.profile import timing
-from dynascope.compiler.replay.process_state import held_back, random_state
+from dynascope.compiler.replay.process_state import held_back, random_states
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.torch_private import config, hooks, profiling, surroundings
@@ -94,10 +94,14 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
 def _isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
     silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
-    with hooks.HOOKS.paused(), surroundings.neutral(), random_state(), silent, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with timing.no_collection():
+    drawn = random_states()
+    try:
+        with hooks.HOOKS.paused(), surroundings.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
+            warnings.simplefilter("ignore")
             yield
+    finally:
+        for state in drawn:
+            state.restore()
 
 
 class _Case:

@@ -156,35 +156,32 @@ def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], No
     result.events += plain_events(trace)
 
 
+def _is_used(kind: str) -> bool:
+    """Whether the program has used a device of this kind; asking it for more would take memory on the device."""
+    import torch
+
+    module = getattr(torch, kind, None)
+    return module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)()
+
+
 def _waiter() -> Callable[[], None]:
     """Wait until the accelerator has finished all work; does nothing if the program uses none."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator()
-    if accelerator is None or not _is_used(getattr(torch, accelerator.type, None)):
-        return nothing
-    return waiter(accelerator.type)
-
-
-def _is_used(module: Any) -> bool:
-    """Whether the program has used a device of this kind; asking it for more would take memory on the device."""
-    return module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)()
+    return waiter(accelerator.type) if accelerator is not None and _is_used(accelerator.type) else nothing
 
 
 def _accelerators() -> list[str]:
     """The kinds of devices that the program uses, and the profiler can watch."""
-    import torch
-
-    return [kind for kind in ("cuda", "xpu") if _is_used(getattr(torch, kind))]
+    return [kind for kind in ("cuda", "xpu") if _is_used(kind)]
 
 
 def _devices() -> list[str]:
     import torch
 
-    names = [device_name("cpu")]
-    for kind in _accelerators():
-        names += [device_name(f"{kind}:{i}") for i in range(getattr(torch, kind).device_count())]
-    return names
+    devices = [f"{kind}:{i}" for kind in _accelerators() for i in range(getattr(torch, kind).device_count())]
+    return [device_name(device) for device in ("cpu", *devices)]
 
 
 def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:

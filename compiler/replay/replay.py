@@ -105,7 +105,7 @@ class RecordedCall:
             finally:
                 if not snapshot.is_restored:  # an interrupt came just then
                     snapshot.restore()
-                self.notes.extend(note for note in snapshot.notes if note not in self.notes)
+                self.notes = list(dict.fromkeys([*self.notes, *snapshot.notes]))
 
 
 class _ArgumentState:
