@@ -94,14 +94,14 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
 def _isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
     silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
-    drawn = random_states()
-    try:
-        with hooks.HOOKS.paused(), surroundings.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
-            warnings.simplefilter("ignore")
+    with hooks.HOOKS.paused(), surroundings.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
+        warnings.simplefilter("ignore")
+        drawn = random_states()
+        try:
             yield
-    finally:
-        for state in drawn:
-            state.restore()
+        finally:
+            for state in drawn:
+                state.restore()
 
 
 class _Case:
