@@ -174,16 +174,15 @@ class _Cutter:
 
     def _outside(self, call: Event) -> None:
         skipped = self.outer
-        eager: dict[str, Any] = {"label": f"{skipped.name}, skipped" if skipped else "eager code"}
-        own: tuple[SegmentKind, dict[str, Any]] = ("unaccounted", {})
-        if skipped is not None:
-            eager |= {"frame": skipped.id, "break_": skipped.break_}
-            own = ("gap", eager)
-        cause = eager.get("break_")
-        self._fill(call, lambda start, end: self._add(own[0], start, end, **own[1]), lambda s: self._eager(s, eager, cause))
+        if skipped is None:
+            eager: dict[str, Any] = {"label": "eager code"}
+            self._fill(call, lambda *stretch: self._add("unaccounted", *stretch), lambda s: self._eager(s, eager))
+        else:
+            self._eager(call, {"label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.break_})
 
-    def _eager(self, span: Event, gap: dict[str, Any], cause: str | None, op: str | None = None) -> None:
+    def _eager(self, span: Event, gap: dict[str, Any], op: str | None = None) -> None:
         """One thing that happens in eager code: an op, waiting, or compiled code that it calls."""
+        cause = gap.get("break_")
         if span.name == GUARD_CHECK:
             self._add("lookup", span.start, span.end, break_=cause, entry=gap.get("entry", 0))
         elif span.region is not None:
@@ -193,11 +192,11 @@ class _Cutter:
         elif span.name == BACKWARD or span.name.startswith(_GRAPH_OR_BACKEND):
             self._backward(span, cause)
         else:
-            outermost = op or (span.name if span.kind == "cpu" else None)
+            outermost = op or (span.name if span.kind == "cpu" and span.name != CALL else None)
             self._fill(
                 span,
                 lambda start, end: self._add("gap", start, end, op=outermost, **gap),
-                lambda inner: self._eager(inner, gap, cause, outermost),
+                lambda inner: self._eager(inner, gap, outermost),
             )
             if outermost == span.name and self.slices and outermost in self.slices[-1].ops:
                 self.slices[-1].ops[outermost][1] += 1
@@ -239,7 +238,7 @@ class _Cutter:
             elif entering or inner.name in (PREGRAPH, WRAPPER):
                 self._add("prologue", inner.start, inner.end, **before)
             else:
-                self._eager(inner, after, after["break_"])
+                self._eager(inner, after)
 
         self._fill(span, own, inside)
 
@@ -261,10 +260,10 @@ class _Cutter:
             graph["graph"] = frame.graph if frame else None
         else:
             graph["label"] = f"compiled code the report lacks ({region})"
-        for forward in _named(span, FORWARD):
+        for forward in _outermost(span, lambda s: s.name.startswith(FORWARD)):
             if forward.name == FORWARD and forward.sequence is not None:
                 self.forwards[forward.sequence] = (graph, before["break_"])
-        self._backend(span, graph, before["break_"])
+        self._backend(span, graph, before)
 
     def _backward(self, span: Event, cause: str | None) -> None:
         """The backward of the graph whose forward has the same sequence number; it has the same cause."""
@@ -273,17 +272,17 @@ class _Cutter:
         if graph in self.order:
             label = f"graph {self.order[graph]}"
         self.entries += 1
-        entry = {"frame": forward.get("frame"), "graph": graph, "entry": self.entries}
-        self._backend(span, {**entry, "label": f"backward of {label}" if label else "compiled backward"}, because)
+        entry = {"frame": forward.get("frame"), "entry": self.entries}
+        label = f"backward of {label}" if label else "compiled backward"
+        self._backend(span, {**entry, "graph": graph, "label": label}, {**entry, "break_": because})
 
-    def _backend(self, span: Event, graph: dict[str, Any], cause: str | None) -> None:
+    def _backend(self, span: Event, graph: dict[str, Any], prologue: dict[str, Any]) -> None:
         """The backend's code, or the whole graph if the backend does not mark its code; the wrapper around it is prologue."""
-        prologue = {"frame": graph["frame"], "entry": graph["entry"], "break_": cause}
-        backend = [span] if span.name.startswith(BACKEND) else _named(span, BACKEND) or [span]
+        backend = _outermost(span, lambda s: s.name.startswith(BACKEND)) or [span]
         start, end = backend[0].start, backend[-1].end
         self._add("prologue", span.start, start, **prologue)
         self._fill(
-            Event("", "cpu", start, end, inside=[wait for s in backend for wait in _waits(s)]),
+            Event("", "cpu", start, end, inside=[wait for s in backend for wait in _outermost(s, lambda s: s.is_wait)]),
             lambda start, end: self._add("graph", start, end, **graph),
             lambda wait: self._add("wait", wait.start, wait.end, **{**graph, "label": wait.name}),
         )
@@ -296,10 +295,6 @@ def _skipped_root(report: Report) -> Frame | None:
     return roots[0] if roots and all(f.status == "skipped" for f in roots) else None
 
 
-def _named(span: Event, name: str) -> list[Event]:
-    """The outermost spans inside whose name starts with this."""
-    return [s for inner in span.inside for s in ([inner] if inner.name.startswith(name) else _named(inner, name))]
-
-
-def _waits(span: Event) -> list[Event]:
-    return [s for inner in span.inside for s in ([inner] if inner.is_wait else _waits(inner))]
+def _outermost(span: Event, matches: Callable[[Event], bool]) -> list[Event]:
+    """The outermost events that match: the event itself, or events inside it."""
+    return [span] if matches(span) else [found for inner in span.inside for found in _outermost(inner, matches)]

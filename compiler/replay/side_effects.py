@@ -15,8 +15,9 @@ import threading
 import types
 from typing import Any
 
+from dynascope.compiler.patching import ABSENT
 from dynascope.compiler.replay import state
-from dynascope.compiler.replay.state import ABSENT, NotRestored, State
+from dynascope.compiler.replay.state import NotRestored, State
 
 #: names whose calls reach outside Python's objects
 OUTSIDE = frozenset((
