@@ -107,7 +107,7 @@ class _Swaps:
             for function, copy in self.done.values():
                 if function.__code__ is copy:  # otherwise another run, or the user's code, has replaced it
                     function.__code__ = before[id(copy)]
-            for key, (copy, replaced) in _replaced.items():  # runs that go on restore what was there before this one
+            for key, (copy, replaced) in _replaced.items():  # other runs restore the code that was there before this one
                 _replaced[key] = (copy, before.get(id(replaced), replaced))
 
     def _inner_copies(self) -> list[tuple[CodeType, weakref.ref[CodeType]]]:

@@ -130,7 +130,7 @@ def is_spoiled(value: Any, before: Any) -> str | None:
         return f"it needs a file ({_file_name(value)}) that is closed now" if value.closed and not before else None
     if lock_state(value) == before:
         return None
-    return "a lock or a semaphore is not as it was before the call, and the next call could wait for it for ever"
+    return "a lock or a semaphore is not as it was before the call, and the next call could wait for it forever"
 
 
 def watched(value: Any) -> State | None:
