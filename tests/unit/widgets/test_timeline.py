@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dynascope.compiler.profile.profiler_trace import Event
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
 from dynascope.widgets.model import timeline
@@ -21,7 +22,7 @@ TRACE = Path(__file__).parents[1] / "compiler" / "profiler_traces" / "inductor_c
 def report() -> Report:
     data = json.loads(TRACE.read_text(encoding="utf-8"))
     found = Report.from_dict(data["report"])
-    found.profile = profile_of([dict(zip(data["columns"], row, strict=True)) for row in data["events"]], found)
+    found.profile = profile_of([Event(**dict(zip(data["columns"], row, strict=True))) for row in data["events"]], found)
     return found
 
 
