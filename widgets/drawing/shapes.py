@@ -14,13 +14,13 @@ from dynascope.widgets.labels.advice import said
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
-from dynascope.widgets.layout import placement as lay
+from dynascope.widgets.layout.columns import COLUMN, PAD
+from dynascope.widgets.layout.geometry import MARGIN
 from dynascope.widgets.wire import Shape
 
-BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
-GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
+BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
 #: a fold is as wide as a frame in it, with the padding around
-FOLD_WIDTH = GROUP_WIDTH + 2 * lay.MARGIN
+FOLD_WIDTH = COLUMN + 2 * MARGIN
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}
 SHORT_FLAGS = {True: "breaks are errors", False: "breaks allowed"}
 
@@ -37,7 +37,7 @@ def frame_shape(
     place = places.frame(frame)
     known = frame.status in ("compiled", "failed") and frame.compile_id
     word = frame.compile_id if known else "" if frame.status == "compiled" else frame.status
-    name, notes, room = places.name(frame), _notes(word or "", place, frame.line), GROUP_WIDTH - 2 * lay.PAD - 8
+    name, notes, room = places.name(frame), _notes(word or "", place, frame.line), BOX_WIDTH - 8
     if text_width(name, 12.5, bold=True) + 10 + text_width(notes[-1], 11, mono=True) > room:
         name = name.replace("resume in ", "↳ ", 1) if frame.kind == "resume" else name
     title, note = beside(name, notes, room)
@@ -82,7 +82,7 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
         lines.insert(0, FLAGS[flag])
     if frame.rank is not None:
         lines.append(f"rank {frame.rank}")
-    return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11, most=3)]
+    return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], BOX_WIDTH, 11, most=3)]
 
 
 def _brief(reason: str | None) -> str:
