@@ -196,13 +196,13 @@ class Detail(TypedDict):
 
 
 class Row(TypedDict):
-    """One break in the list of breaks; `told`: its outcome in words."""
+    """One break in the list of breaks; `outcome_text`: its outcome in words."""
 
     id: str
     place: str
     code: str
     outcome: str
-    told: str
+    outcome_text: str
     type: str
     hits: int
     allowed: bool
@@ -257,7 +257,7 @@ class TimeLine(TypedDict):
     first_id: str
     devices: str
     inputs: list[InputRow]
-    inputs_told: str
+    inputs_summary: str
 
 
 class Chip(TypedDict):

@@ -50,7 +50,7 @@ def timeline(report: Report, places: Places) -> TimeLine | None:
         "verdict": printable(verdict_words(profile), 1000), "first": printable(first_to_fix(profile, report), 1000),
         "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),
         "devices": printable(", ".join(profile.devices), 300),
-        "inputs": _inputs(report), "inputs_told": inputs_summary(report.inputs) if report.inputs else "",
+        "inputs": _inputs(report), "inputs_summary": inputs_summary(report.inputs) if report.inputs else "",
     }  # fmt: skip
 
 

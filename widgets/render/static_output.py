@@ -96,7 +96,7 @@ def _table(model: ViewModel) -> str:
     rows = []
     given_steps = set()
     for row in model["breaks"][:ROWS]:
-        outcome = row["told"] + (" (allowed)" if row["allowed"] else "")
+        outcome = row["outcome_text"] + (" (allowed)" if row["allowed"] else "")
         if row["hits"] > 1:
             outcome += f", {row['hits']} hits"
         why, step = escape(row["type"]), _first_step(model, row["id"])
