@@ -270,33 +270,19 @@ class Chip(TypedDict):
 
 
 class Drawing(TypedDict):
-    """Sizes in pixels that the static picture and the page share.
+    """Sizes in pixels that the static picture and the page share."""
 
-    Attributes:
-        inset: from the border of a frame, a graph or a fold to its text.
-        break_inset: the same for a break, whose ends are round.
-        title_height: the strip of a frame that holds its title.
-        title_baseline: from the top of a frame to the baseline of its title.
-        line_height: of each line below the title.
-        first_line: from the top of a frame to the baseline of the first of these lines.
-        region_height: the strip above a break that names its region.
-        fold_head: room for a fold's name above what it holds, once it is open.
-        corner: the radius of a frame's corners.
-        box_corner: the radius of a box's corners.
-        bend: the radius of the bends of arrows.
-    """
-
-    inset: float
-    break_inset: float
-    title_height: float
-    title_baseline: float
-    line_height: float
-    first_line: float
-    region_height: float
-    fold_head: float
-    corner: float
-    box_corner: float
-    bend: float
+    inset: float  # from the border of a frame, a graph or a fold to its text
+    break_inset: float  # the same for a break, whose ends are round
+    title_height: float  # the strip of a frame that has its title
+    title_baseline: float  # from the top of a frame to the baseline of its title
+    line_height: float  # of each line below the title
+    first_line: float  # from the top of a frame to the baseline of the first of these lines
+    region_height: float  # the strip above a break that names its region
+    fold_head: float  # room for a fold's name above its contents, once it is open
+    corner: float  # the radius of a frame's corners
+    box_corner: float  # the radius of a box's corners
+    bend: float  # the radius of the bends of arrows
 
 
 class ViewModel(TypedDict):

@@ -6,6 +6,7 @@ Promises: no text is wider than its box; a place with its own `error_on_graph_br
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, plural
 from dynascope.widgets.drawing.fold import Folded
@@ -16,9 +17,13 @@ from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
 from dynascope.widgets.layout.columns import COLUMN, PAD
 from dynascope.widgets.layout.geometry import MARGIN
-from dynascope.widgets.wire import Shape
+from dynascope.widgets.wire import Drawing, Shape
 
 BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
+SIZES: Final[Drawing] = {
+    "inset": 12.0, "break_inset": 14.0, "title_height": 34.0, "title_baseline": 22.0, "line_height": 16.0,
+    "first_line": 40.0, "region_height": 20.0, "fold_head": 34.0, "corner": 8.0, "box_corner": 5.0, "bend": 7.0,
+}  # fmt: skip
 #: a fold is as wide as a frame in it, with the padding around
 FOLD_WIDTH = COLUMN + 2 * MARGIN
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}

@@ -15,12 +15,12 @@ from dynascope.widgets.drawing.shapes import (
     BOX_HEIGHT,
     BOX_WIDTH,
     FOLD_WIDTH,
+    SIZES,
     break_shape,
     fold_shape,
     frame_shape,
     graph_shape,
 )
-from dynascope.widgets.drawing.sizes import SIZES
 from dynascope.widgets.labels.words import Places, shorten, text_width
 from dynascope.widgets.layout.columns import COLUMN, Box, Edge, EdgeKind, layout
 from dynascope.widgets.wire import Arrow, Picture, Shape
@@ -50,7 +50,7 @@ def split_picture(report: Report, places: Places) -> Picture:
     kept, folds = fold(visible, KEEP)
     drawing = _Drawing(report, places, kept, folds)
     room = INSIDE
-    for folded in {id(f): f for f in folds.values()}.values():
+    for folded in _distinct(folds):
         if room > 0:
             drawing.insides[folded.id] = _inside(report, places, folded, room, drawing.owners)
         room -= len(folded.frames)
@@ -64,6 +64,10 @@ def _inside(report: Report, places: Places, folded: Folded, room: int, elsewhere
     drawing = _Drawing(report, places, frames, {f.id: more for f in rest}, inner=True)
     drawing.owners |= {id: None for id, owner in elsewhere.items() if owner is not None}
     return drawing.picture()
+
+
+def _distinct(folds: dict[str, Folded]) -> list[Folded]:
+    return list({folded.id: folded for folded in folds.values()}.values())
 
 
 class _Drawing:
@@ -106,7 +110,7 @@ class _Drawing:
                 self._box(break_shape(self.places, b), None)
         for frame in self.frames:
             self._frame(frame, held[frame.id])
-        for folded in {id(f): f for f in self.folds.values()}.values():
+        for folded in _distinct(self.folds):
             self._fold_box(folded)
         for frame in self.report.frames:
             if frame.id in self.drawn or frame.id in self.folds:
@@ -241,11 +245,10 @@ class _Drawing:
                 if arrow["kind"] == "continues":
                     width = max(width, at[0] + text_width(arrow["label"], 11) + 4)
         frames = set(self.groups)
-        folds = {id(f): f for f in self.folds.values()}.values()
         return {
             "width": round(width, 1), "height": placed.height, "groups": [self.shapes[id] for id in self.groups],
             "boxes": [self.shapes[b.id] for b in self.boxes if b.id not in frames], "arrows": self.arrows,
-            "folded": "; ".join(f.title() for f in folds),
+            "folded": "; ".join(f.title() for f in _distinct(self.folds)),
         }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import groupby
 
 from dynascope.compiler.report import Break, Frame, Report, Source
 from dynascope.widgets.labels.syntax import methods, span
@@ -116,17 +117,9 @@ def _middle(text: str, keep: int) -> str:
 def line_ranges(lines: Iterable[int]) -> str:
     """`line 4`, `lines 2–3`, `lines 2–3, 7`; empty if there are none."""
     ordered = sorted(set(lines))
-    if not ordered:
-        return ""
-    runs: list[list[int]] = []
-    for line in ordered:
-        if runs and line == runs[-1][1] + 1:
-            runs[-1][1] = line
-        else:
-            runs.append([line, line])
-    shown = [str(a) if a == b else f"{a}–{b}" for a, b in runs[:3]]
-    more = ", …" if len(runs) > 3 else ""
-    return ("line " if len(ordered) == 1 else "lines ") + ", ".join(shown) + more
+    runs = [[line for _, line in run] for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])]
+    shown = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs[:3]] + ["…"] * (len(runs) > 3)
+    return f"line{'' if len(ordered) == 1 else 's'} {', '.join(shown)}" if ordered else ""
 
 
 def indent_of(text: str) -> int:
@@ -216,14 +209,11 @@ class Places:
         lines = self.lines(frame.file)
         if frame.line not in lines or frame.kind == "statements":
             return max([frame.line, *lines]) if frame.kind == "statements" else frame.line
-        first = indent_of(lines[frame.line])
-        last, number = frame.line, frame.line + 1
-        while number in lines:
-            text = lines[number]
-            deeper = indent_of(text) > first or (frame.kind == "resume" and indent_of(text) == first)
-            if text.strip() and not deeper:
-                break
-            if text.strip():
+        least = indent_of(lines[frame.line]) + (frame.kind != "resume")
+        number = last = frame.line
+        while (number := number + 1) in lines:
+            if lines[number].strip():
+                if indent_of(lines[number]) < least:
+                    break
                 last = number
-            number += 1
         return last

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
-from dynascope.widgets.drawing.sizes import SIZES
+from dynascope.widgets.drawing.shapes import SIZES
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.words import cut, wrapped
 from dynascope.widgets.model.build import view_model
