@@ -224,6 +224,12 @@ def inputs_summary(runs: Sequence[InputRun]) -> str:
 # -- a graph run alone ------------------------------------------------------------------------------
 
 
+def graphs_alone(report: Report) -> list[str]:
+    """A sentence on each graph that was run on its own."""
+    runs = [(number, graph.run) for number, graph in enumerate(report.graphs)]
+    return [f"graph {number} alone. {graph_run_words(run)}" for number, run in runs if run is not None]
+
+
 def graph_run_words(run: GraphRun) -> str:
     """`On CPU, 2 threads: eager 0.52 ms, inductor 93 µs a call, 5.6 times as fast`."""
     words = f"On {run.device_name}: eager {time_text(run.eager_seconds)}"

@@ -17,11 +17,10 @@ from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import outcome_words
 from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
-from dynascope.widgets.model.details import break_target, details, not_drawn
-from dynascope.widgets.model.fold_details import fold_details
+from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.timeline import timeline
-from dynascope.widgets.wire import Chip, Detail, Picture, Row, ViewModel
+from dynascope.widgets.wire import Chip, Detail, Part, Picture, Row, ViewModel
 
 #: version of the model; the front end refuses any other
 MODEL_SCHEMA = 1
@@ -153,3 +152,29 @@ def _chips(report: Report, places: Places) -> list[Chip]:
     again = [r for r in report.recompiles[:2] if r.frame in frames]
     chips += [about(frames[r.frame], "recompiled", "note", (recompile_words(r) or ["a guard failed"])[0]) for r in again]
     return chips
+
+
+def fold_details(report: Report, places: Places, picture: Picture) -> dict[str, Detail]:
+    """The detail of each fold of a picture: how many frames and breaks are folded, and the first of them, with links."""
+    frames = {f.id: f for f in report.frames}
+    breaks = {b.id: b for b in report.breaks}
+    by_id: dict[str, Detail] = {}
+    for shape in picture["boxes"]:
+        if shape["kind"] != "fold":
+            continue
+        held = shape.get("holds", [])
+        inside = [frames[id] for id in held if id in frames]
+        broken = [breaks[id] for id in held if id in breaks]
+        rows = [[shorten(places.name(f), 120), places.frame(f), f.status, f.id] for f in inside[:ROWS]]
+        parts: list[Part] = [list_part("frames", f"Frames ({len(inside)})", rows)]
+        if broken:
+            at = [(b, places.at(b.file, b.line, b.cell)) for b in broken[:ROWS]]
+            rows = [[shorten(break_code(b, places), 120), place, b.outcome, b.id] for b, place in at]
+            parts.append(list_part("breaks", f"Graph breaks ({len(broken)})", rows))
+        if "inside" in shape:
+            by_id |= fold_details(report, places, shape["inside"])
+        by_id[shape["id"]] = {
+            "kind": "fold", "title": "Folded", "code": shape["full"].replace(", folded", ""), "place": "", "copy": "",
+            "facts": [["frames", str(len(inside)), ""], ["graph breaks", str(len(broken)), ""]], "parts": parts,
+        }  # fmt: skip
+    return by_id

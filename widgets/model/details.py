@@ -92,7 +92,7 @@ class _Details:
             facts += cost_facts(self.costs[b.id])
             parts.append(_prose("cost", "Cost", [printable(cost_method(self.costs[b.id]) + ".", 2000)], []))
         if len(b.hits) > 1:
-            parts.append(_list("hits", f"Frames ({len(b.hits)})", self._hit_rows(b)))
+            parts.append(list_part("hits", f"Frames ({len(b.hits)})", self._hit_rows(b)))
         if b.stack:
             parts.append({"key": "stack", "name": f"Stack ({len(b.stack)})", "kind": "stack", "body": self._stack(b)})
         parts.append(
@@ -218,15 +218,15 @@ class _Details:
         if source:
             parts.append(source)
         if f.kind == "resume" and f.resume:
-            parts.append(_list("receives", "Receives", self._receives(f)))
+            parts.append(list_part("receives", "Receives", self._receives(f)))
         if self.called.get(f.id):
             rows = [[self._frame_words(c), self.places.frame(c), c.status, c.id] for c in self.called[f.id][:ROWS]]
-            parts.append(_list("calls", f"Calls ({len(self.called[f.id])})", rows))
+            parts.append(list_part("calls", f"Calls ({len(self.called[f.id])})", rows))
         if f.guards:
             parts.append(_code("guards", f"Guards ({len(f.guards)})", "\n".join(f.guards), "python"))
         if f.inlined:
             rows = [[shorten(i.name or "?", 120), self.places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined[:ROWS]]
-            parts.append(_list("inlined", f"Traced into ({len(f.inlined)})", rows))
+            parts.append(list_part("inlined", f"Traced into ({len(f.inlined)})", rows))
         if f.bytecode:
             parts.append(_code("bytecode", "Bytecode", f.bytecode, "text"))
         if f.modified_bytecode:
@@ -308,13 +308,7 @@ class _Details:
         if g.ops is None:
             parts.append(_prose("about", "What is known", [BEFORE], []))
         if g.nodes:
-            parts.append(
-                _part(
-                    "graph",
-                    "Graph",
-                    lambda: {"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, self.places)},
-                )
-            )
+            parts.append(_part("graph", "Graph", lambda: self._picture(g)))
         if g.ops and g.code:
             parts.append(_part("run", "Run alone", lambda: run_part(self.report, g)))
         splits = "\n\n".join(f"# {split.name}\n{split.code}" for split in g.splits)
@@ -327,7 +321,7 @@ class _Details:
         if g.inputs or g.outputs:
             rows = [[shorten(x, 200), "", "input", ""] for x in g.inputs[:ROWS]]
             rows += [[shorten(x, 200), "", "output", ""] for x in g.outputs[:ROWS]]
-            parts.append(_list("ends", "Inputs, outputs", rows))
+            parts.append(list_part("ends", "Inputs, outputs", rows))
         if g.notes:
             parts.append(_prose("notes", "Notes", [printable(n, 2000) for n in g.notes], []))
         first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)
@@ -339,6 +333,9 @@ class _Details:
         if first and first.file and first.line:
             detail["file"], detail["line"] = printable(first.file, 1000), first.line
         return detail
+
+    def _picture(self, g: Graph) -> Part:
+        return {"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, self.places)}
 
 
 def break_target(b: Break) -> str:
@@ -376,5 +373,6 @@ def _code(key: str, name: str, text: str, lang: str) -> Part:
     return {"key": key, "name": name, "kind": "code", "body": {"text": printable(text, TEXT_LIMIT), "lang": lang}}
 
 
-def _list(key: str, name: str, rows: list[list[str]]) -> Part:
+def list_part(key: str, name: str, rows: list[list[str]]) -> Part:
+    """A tab with a list: name, place, note and the id that a click selects."""
     return {"key": key, "name": name, "kind": "list", "body": rows}

@@ -25,11 +25,7 @@ _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
     "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
     "lookups": ("guards", "lookup", "looking for compiled code whose guards hold"),
-    "prologue": (
-        "prologue",
-        "prologue",
-        "entering and leaving compiled code: bytecode around the graph, the backend's wrappers",
-    ),
+    "prologue": ("prologue", "prologue", "bytecode and the backend's wrappers around the compiled graphs"),
     "waiting": ("waiting", "wait", "the processor waits for the device"),
     "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler explains this time"),
     "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
