@@ -150,10 +150,8 @@ def first_to_fix(profile: Profile, report: Report) -> str:
         words.append(f"the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
     if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
         worst = unknown[0]
-        words.append(
-            f"the break at {at[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
-            "(what compiling it gains is unknown)"
-        )
+        taken = time_text(worst.eager_seconds or 0)
+        words.append(f"the break at {at[worst.break_]} makes {taken} a call run eagerly (what compiling it gains is unknown)")
     return f"Fix this first: {'; and '.join(words)}" if words else ""
 
 

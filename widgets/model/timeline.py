@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from itertools import groupby
 
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment, time_text
 from dynascope.widgets.drawing.palette import graph_tone
@@ -84,20 +85,14 @@ def _segments(profile: Profile, drawn: float, report: Report) -> list[TimeSegmen
     return segments
 
 
-def _runs(segments: list[Segment], drawn: float) -> Iterator[list[Segment]]:
-    """Runs of neighbouring segments to merge; a long segment is a run by itself."""
-    run: list[Segment] = []
-    for segment in segments:
+def _runs(segments: list[Segment], drawn: float) -> list[list[Segment]]:
+    """Runs of neighbouring segments to merge: the short ones of each hundredth; a long segment is a run by itself."""
+
+    def key(segment: Segment) -> tuple[bool, float]:
         is_long = segment.duration >= _LONG * drawn
-        if run and (is_long or segment.start + segment.duration - run[0].start > _GATHERED * drawn):
-            yield run
-            run = []
-        run.append(segment)
-        if is_long:
-            yield run
-            run = []
-    if run:
-        yield run
+        return is_long, segment.start if is_long else segment.start // (_GATHERED * drawn)
+
+    return [list(run) for _, run in groupby(segments, key)]
 
 
 def _merged(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
