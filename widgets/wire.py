@@ -47,7 +47,7 @@ class Shape(TypedDict):
     """A box or a group of the split graph, placed.
 
     `region`: "error" or "allow", where another `error_on_graph_break` is in force than the run's; a break's `lines`
-    then name the region.  `holds`: the ids of what a fold replaces; `inside`: the layout of its contents.
+    then name the region.  `contents`: the ids of what a fold replaces; `inside`: the layout of its contents.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Shape(TypedDict):
     badge: NotRequired[str]
     group: NotRequired[str]
     region: NotRequired[str]
-    holds: NotRequired[list[str]]
+    contents: NotRequired[list[str]]
     inside: NotRequired[Picture]
 
 

@@ -150,8 +150,8 @@ def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int,
     full = f"{folded.title()}, folded" + (f", with {note}" if note else "")
     shape = blank(folded.id, "fold", cut(folded.title(), room, 12, bold=True), note, full)
     shape["w"] = width
-    shape["holds"] = [f.id for f in folded.frames] + [b.id for b in breaks]
-    shape["holds"] += [f.graph for f in folded.frames if f.graph in graphs and f.graph]
+    shape["contents"] = [f.id for f in folded.frames] + [b.id for b in breaks]
+    shape["contents"] += [f.graph for f in folded.frames if f.graph in graphs and f.graph]
     return shape
 
 

@@ -26,7 +26,7 @@ const KINDS = {
 };
 
 /**
- * How long an operation took, as a tint; its time stands beside it in words.
+ * How long an operation took, as a tint; its time is beside it in words.
  * @param {{ heat?: number }} node
  */
 const heatStyle = ({ heat }) => (heat === undefined ? null : `--h:${heat}%`);

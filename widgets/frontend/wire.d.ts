@@ -40,7 +40,7 @@ export interface Shape {
   badge?: string;
   group?: string;
   region?: string;
-  holds?: string[];
+  contents?: string[];
   inside?: Picture;
 }
 

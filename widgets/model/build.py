@@ -162,7 +162,7 @@ def fold_details(report: Report, places: Places, picture: Picture) -> dict[str, 
     for shape in picture["boxes"]:
         if shape["kind"] != "fold":
             continue
-        held = shape.get("holds", [])
+        held = shape.get("contents", [])
         inside = [frames[id] for id in held if id in frames]
         broken = [breaks[id] for id in held if id in breaks]
         rows = [[shorten(places.name(f), 120), places.frame(f), f.status, f.id] for f in inside[:ROWS]]

@@ -128,7 +128,7 @@ content.split,open,content.drawing.fold_head),svg=drawPicture(picture,content.dr
 ow")],stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),foldButton.hidden=
 !folds().length,foldButton.textContent=someOpen()?"Fold all":"Unfold all",folded.textContent=picture.folded&&!someOpen()?
 `folded: ${picture.folded}`:"",legend2.replaceChildren(...legendOf(picture)),tabStop(selected),find()}function shownAs(id){
-if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.holds?.includes(id));return fold?fold.id:id}function tabStop(id){
+if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.contents?.includes(id));return fold?fold.id:id}function tabStop(id){
 return stop&&stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabi\
 ndex","0"),stop}function highlight(chosen){if(selected=chosen,!svg)return()=>{};let id=shownAs(chosen),shown=nodes.get(id);
 markPressed(shown?[shown]:[]);for(let{dataset,classList}of arrows)classList.toggle("dyn-on",dataset.s===id||dataset.t===
