@@ -16,7 +16,7 @@ _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
     r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
 )
-_NOISE = frozenset({
+NOISE = frozenset({
     "ID_MATCH", "TYPE_MATCH", "DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR", "DICT_CONTAINS", "NO_TENSOR_ALIASING",
     "LAMBDA_GUARD", "GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE", "DUAL_LEVEL_MATCH",
     "DETERMINISTIC_ALGORITHMS", "CLASS_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH",
@@ -33,9 +33,9 @@ def guards(text: str) -> list[str]:
     """
     readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
-        if match["kind"] in _NOISE:
+        if match["kind"] in NOISE:
             continue
-        words = _readable(match["kind"], match["text"])
+        words = as_written(split_comment(match["text"])[0])
         if words:
             readable[words] = None
         if len(readable) == _LIMIT:
@@ -43,8 +43,14 @@ def guards(text: str) -> list[str]:
     return list(readable)
 
 
-def _readable(kind: str, text: str) -> str:
-    text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
+def split_comment(text: str) -> tuple[str, str]:
+    """A guard's condition, and what torch prints beside it: the line that made it."""
+    condition, *comment = re.split(r"\s{2,}(?=# )", text, maxsplit=1)
+    return condition.strip(), comment[0] if comment else ""
+
+
+def as_written(text: str) -> str:
+    """A guard's condition as the user writes it."""
     tensor = _TENSOR.match(text)
     if tensor:
         grad = ", requires grad" if tensor["grad"] == "True" else ""
@@ -63,15 +69,19 @@ def source(text: str) -> str:
     return re.sub(r"__import_(\w+?)(?=\W|$)", lambda m: m.group(1).replace("_dot_", "."), text)
 
 
-def recompile_reasons(text: str) -> list[str]:
-    """The reasons of a recompile, one for each compiled version that was tried, without stacks."""
+def recompile_texts(text: str) -> list[str]:
+    """The reasons of a recompile, one for each compiled version that was tried, each with the stack that torch adds."""
     try:
         data = json.loads(text)
     except ValueError:
         # 2.11 and later join the reasons with "\n" inside a JSON-like list, or give one alone
         data = [text]
-    reasons = data if isinstance(data, list) else [data]
-    return [str(r).split("\nUser stack trace:", 1)[0].strip() for r in reasons if str(r).strip()]
+    return [str(r) for r in (data if isinstance(data, list) else [data]) if str(r).strip()]
+
+
+def without_stack(reason: str) -> str:
+    """A reason of a recompile without the stack that torch adds."""
+    return reason.split("\nUser stack trace:", 1)[0].strip()
 
 
 #: torch's messages for failed guards; `n` is what was guarded, `i` a dimension, `a` the expected value, `b` the actual one
@@ -101,7 +111,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
 def failed_guard(reason: str) -> FailedGuard:
     """One reason of a recompile as facts; the compiler's own expression if no pattern matches."""
     text = re.sub(r"^!?\d+/\d+: ", "", reason)
-    text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
+    text = split_comment(text)[0]
     for pattern, kind in _FAILED:
         match = pattern.search(text)
         if match:

@@ -19,7 +19,7 @@ from typing import Any
 from dynascope.compiler import __version__
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.events.records import KNOWN, record_compile_id
+from dynascope.compiler.events.records import KNOWN, SHAPES, record_compile_id
 from dynascope.compiler.events.schema import Trace
 from dynascope.compiler.report import Report
 
@@ -29,6 +29,8 @@ _LINE = re.compile(
 )
 _RANK = re.compile(r"rank_(\d+)")
 _JSON_DEPTH_ERRORS = (ValueError, RecursionError)
+#: records with stacks that are read
+_STACKED = ("dynamo_start", *sorted(SHAPES))
 
 
 def load(path: str | Path, *, strict: bool = False) -> Report:
@@ -166,11 +168,11 @@ def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None
 
 def _resolve(metadata: dict[str, Any], strings: dict[int, str]) -> None:
     """Fill in the file names that the log keeps in its table of strings; each file has its own."""
-    start = metadata.get("dynamo_start")
-    stack = start.get("stack") if isinstance(start, dict) else None
-    for entry in stack if isinstance(stack, list) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("filename"), int):
-            entry["filename"] = strings.get(entry["filename"], "?")
+    fields: dict[str, Any] = next((metadata[name] for name in _STACKED if isinstance(metadata.get(name), dict)), {})
+    for stack in (fields.get("stack"), fields.get("user_stack")):
+        for entry in stack if isinstance(stack, list) else ():
+            if isinstance(entry, dict) and isinstance(entry.get("filename"), int):
+                entry["filename"] = strings.get(entry["filename"], "?")
 
 
 def _torch_version(events: Iterable[Trace]) -> str | None:

@@ -67,6 +67,8 @@ class Hooks:
         self._codes: dict[int, tuple[CodeType, Code]] = {}
         #: code objects that were called compiled while hooks were on, with their globals
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
+        #: how often each was called, by uid
+        self._calls: dict[int, int] = {}
 
     def attach(self, sink: Sink, points: Points) -> dict[str, bool | str]:
         """Send events to `sink` from now on; returns which of the hooks could be installed."""
@@ -127,7 +129,7 @@ class Hooks:
     def _remove(self) -> None:
         self._uninstall()
         self._codes.clear()
-        self.entered = {}
+        self.entered, self._calls = {}, {}
         self._local = threading.local()
 
     def emit(self, event: Event) -> None:
@@ -158,6 +160,14 @@ class Hooks:
     def attempt(self) -> Attempt | None:
         stack = self.attempts()
         return stack[-1] if stack else None
+
+    def enter(self, uid: int) -> None:
+        """Count a call of compiled code."""
+        self._calls[uid] = self._local.call = self._calls.get(uid, 0) + 1
+
+    def call(self) -> int | None:
+        """Which call of the compiled function this thread is in, from 1."""
+        return getattr(self._local, "call", None)
 
     def compile_id(self) -> str | None:
         return current_compile_id()
