@@ -34,7 +34,7 @@ from dynascope.compiler.report import (
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, function_at, function_extent, merge
-from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing
+from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing, is_users
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
 _KNOWN = (
@@ -323,8 +323,8 @@ class _Assembly:
         version = read_version(record, self.cell_of, files)
         frame.guard_sites, frame.symbols = version.tree.sites, version.symbols
         for site in frame.guard_sites:
-            if site.at is not None:
-                self.note_lines(site.at.file, site.at.line)
+            if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
+                self.note_lines(site.at.file, site.at.line, site.at.line)
         if record.compile_id is not None and record.recompile_text is not None:
             before = self.latest.get(_key(record))
             if record.started or record.unfinished:  # else it was refused, and nothing was compiled again

@@ -6,6 +6,7 @@ later).
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 
@@ -59,6 +60,7 @@ def as_written(text: str) -> str:
     return source(text)
 
 
+@functools.lru_cache(8192)
 def source(text: str) -> str:
     """`L['x']` and `G['x']` as the user writes them."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)

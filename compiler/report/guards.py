@@ -51,13 +51,28 @@ class Guard:
 
 @dataclass(kw_only=True)
 class GuardSite:
-    """A line of the program, and the guards that tracing it made."""
+    """A line, and the guards that tracing it made, as one of a frame's: lines that only call others are sites, too."""
 
-    #: the innermost place outside torch; None: unknown
+    #: None: unknown
     at: StackEntry | None = None
-    #: the calls that lead to it, from the frame on; the last entries may be torch's own
-    stack: list[StackEntry] = field(default_factory=list)
+    #: the site that called it, as an index; None: the frame itself, or unknown
+    caller: int | None = None
+    #: it is in torch's own code (an nn.Linear): the line of the program is that of a caller
+    in_torch: bool = False
     guards: list[Guard] = field(default_factory=list)
+
+
+def site_stack(sites: list[GuardSite], index: int) -> list[int]:
+    """The sites that lead to one, itself included, outermost first."""
+    stack = [index]
+    while (caller := sites[stack[0]].caller) is not None and caller not in stack:
+        stack.insert(0, caller)
+    return stack
+
+
+def site_place(sites: list[GuardSite], index: int) -> StackEntry | None:
+    """The line of the program that made a site's guards: the innermost one outside torch."""
+    return next((sites[i].at for i in reversed(site_stack(sites, index)) if not sites[i].in_torch), None)
 
 
 @dataclass(kw_only=True)

@@ -11,6 +11,7 @@ import re
 from typing import Any, TypeVar
 
 from dynascope.compiler.report.data import SCHEMA, ReportData
+from dynascope.compiler.report.guards import GuardSite, Symbol
 from dynascope.compiler.report.upgrade import from_schema_1
 
 AnyReport = TypeVar("AnyReport", bound=ReportData)
@@ -19,6 +20,8 @@ AnyReport = TypeVar("AnyReport", bound=ReportData)
 _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have: left out of the data where they are None
 _OPTIONAL = ("profile", "inputs", "check")
+#: parts that a report may have thousands of: fields with their default are left out of the data
+_SPARSE = (GuardSite, Symbol)
 _TYPES = {
     "array": "a list", "object": "an object", "str": "a string", "int": "an integer", "float": "a number",
     "bool": "true or false", "null": "null",
@@ -69,12 +72,15 @@ def json_schema(cls: type[ReportData]) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, sparse: bool = False) -> Any:
+    """JSON-ready; `sparse`: without the fields that have their default."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [f.name for f in dataclasses.fields(value) if not f.metadata.get("beside")]
-        return {_KEY if name == _FIELD else name: _plain(getattr(value, name)) for name in fields}
+        sparse = sparse or isinstance(value, _SPARSE)
+        given = ((f, getattr(value, f.name)) for f in dataclasses.fields(value) if not f.metadata.get("beside"))
+        kept = ((f.name, v) for f, v in given if not (sparse and (v == f.default or v == [])))
+        return {_KEY if name == _FIELD else name: _plain(v, sparse) for name, v in kept}
     if isinstance(value, list):
-        return [_plain(v) for v in value]
+        return [_plain(v, sparse) for v in value]
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     return value

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.assembly import guard_text
-from dynascope.compiler.assembly.guards.places import Place, Places
-from dynascope.compiler.report import Guard, GuardSite
+from dynascope.compiler.assembly.guards.places import Place, Places, is_torchs
+from dynascope.compiler.report import Guard, GuardSite, StackEntry
 
 _ENTRY = re.compile(
     r"^(?P<bars>[| ]*)\+- (?:(?P<kind>[A-Z_]+): (?P<text>.*)"
@@ -60,9 +61,9 @@ class _Reader:
         self.tree = GuardTree()
         #: what is guarded: as Dynamo names it, and as the user writes it
         self.source = self.about = ""
-        self.sites: dict[tuple[int, ...], GuardSite] = {}
-        #: (site, kind, text without indices) -> the guard that counts them
-        self.known: dict[tuple[tuple[int, ...], str, str], Guard] = {}
+        self.sites: dict[tuple[StackEntry, ...], GuardSite] = {}
+        #: (id of the site, kind, text without indices) -> the guard that counts them
+        self.known: dict[tuple[int, str, str], Guard] = {}
 
     def add(self, kind: str, text: str, outside: bool) -> None:
         code, comment = guard_text.split_comment(text)
@@ -74,10 +75,12 @@ class _Reader:
         about = self.about or None
         self.tree.made.setdefault(self.about, []).append((kind, code, place))
         if kind in guard_text.NOISE:
-            marked = _MARKED.search(code) if kind == "DIMENSION_DYNAMIC_MARKING_GUARD" else None
-            if marked is not None:
-                dims = marked["dims"].split(",")
-                self.tree.marked |= {(guard_text.source(marked["about"]), int(d)) for d in dims}
+            if kind == "DIMENSION_DYNAMIC_MARKING_GUARD":
+                marked = _MARKED.search(code)
+                if marked is not None:
+                    about = guard_text.source(marked["about"])
+                    self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
+                return  # five for each tensor, and they say nothing else
             self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
         else:
             words = guard_text.as_written(code)
@@ -104,14 +107,20 @@ class _Reader:
             self.put(place, Guard(kind="SHAPE", text=part, source=about and (about["a"] or about["b"])), part)
 
     def put(self, place: Place, guard: Guard, like: str) -> None:
-        key = tuple(map(id, place.stack))
-        site = self.sites.get(key)
-        if site is None:
-            site = self.sites[key] = GuardSite(at=place.at, stack=place.calls)
-            self.tree.sites.append(site)
-        same = self.known.setdefault((key, guard.kind, like), guard)
+        site = self.site(place.stack)
+        same = self.known.setdefault((id(site), guard.kind, like), guard)
         if same is guard:
             guard.origin, guard.asked_by = place.origin, place.asked_by
             site.guards.append(guard)
         else:
             same.count += 1
+
+    def site(self, stack: tuple[StackEntry, ...]) -> GuardSite:
+        """The site of a stack; it and its callers are made where they are new."""
+        known = self.sites.get(stack)
+        if known is None:
+            caller = self.tree.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
+            at = dataclasses.replace(stack[-1], source="") if stack else None  # the report has the lines themselves
+            known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and is_torchs(at.file))
+            self.tree.sites.append(known)
+        return known
