@@ -123,7 +123,7 @@ def guard_words(guard: FailedGuard) -> str:
     if guard.kind == "global state":
         return "a global setting of torch changed" + (f": {guard.source}" if guard.source else " (grad mode, autocast, ...)")
     words = _GUARDS[guard.kind]
-    if guard.kind in _KNOWN_NOW and (guard.actual is not None or (guard.before is not None and guard.now is not None)):
+    if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
         words = _KNOWN_NOW[guard.kind]
     return words.format(**vars(guard))
 
