@@ -102,6 +102,8 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)"), "object"),
     (re.compile(r"^len\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "length"),
     (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),
+    (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),
+    (re.compile(r"^not ___dict_contains\('(?P<b>\w+)', (?P<n>.+?)\.__dict__\)$"), "new attribute"),
     (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "global state"),
     (re.compile(r"___check_global_state"), "global state"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) == (?P<a>\S+)"), "value"),

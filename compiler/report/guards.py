@@ -7,7 +7,8 @@ from typing import Literal
 
 FailedGuardKind = Literal[
     "size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor", "type", "object", "length",
-    "not empty", "global state", "value", "range", "minimum", "none found", "expression", "text", "unknown",
+    "not empty", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "expression", "text",
+    "unknown",
 ]  # fmt: skip
 
 

@@ -37,6 +37,8 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "value": "{source} was {before} when it was compiled, and is not now",
     "range": "{source} was between {before} and {now} when it was compiled, and is not now",
     "minimum": "{source} was at least {before} when it was compiled, and is not now",
+    "none": "{source} was None when it was compiled, and is not now",
+    "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
     "none found": "no reason found: all guards held when Dynamo looked for it (threads that compile at once cause this)",
     "expression": "this no longer held: {text}",
     "text": "{text}",
