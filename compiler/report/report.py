@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,9 +32,9 @@ class Report(ReportData):
     """What the compiler did during one recording."""
 
     #: the report of the previous run of the same cell or function; not part of the data
-    previous: Report | None = field(default=None, compare=False, repr=False, metadata={"beside": True})
+    previous: Report | None = field(default=None, compare=False, repr=False)
     #: read from a file: its graphs cannot be run
-    loaded: bool = field(default=False, compare=False, repr=False, metadata={"beside": True})
+    loaded: bool = field(default=False, compare=False, repr=False)
 
     # -- looking up ---------------------------------------------------------------------------
 
@@ -78,9 +78,8 @@ class Report(ReportData):
             report = Report.from_dict(json.loads(Path("report.json").read_text()))
             print(report.headline())
         """
-        report = serialization.from_dict(cls, data)
-        report.loaded = True
-        return report
+        loaded = serialization.from_dict(data)
+        return cls(**{f.name: getattr(loaded, f.name) for f in fields(loaded)}, loaded=True)
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file.
