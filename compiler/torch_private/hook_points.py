@@ -21,6 +21,7 @@ from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
 from dynascope.compiler.torch_private.inside import watch
 from dynascope.compiler.torch_private.translators import (
     callers,
+    current_compile_id,
     describe,
     entered_function,
     instructions_around,
@@ -37,18 +38,11 @@ from dynascope.compiler.torch_private.translators import (
 
 
 def _observer(hooks: Hooks, **handlers: Callable[..., None]) -> SimpleNamespace:
-    """The object that watched code calls, with each handler as an attribute; a handler's errors never reach torch."""
+    """The object that watched code calls, with each handler as an attribute.
+
+    A handler's errors never reach torch; each call returns its first argument, such as the result that is observed.
+    """
     return SimpleNamespace(**{name: functools.partial(hooks.safely, handler) for name, handler in handlers.items()})
-
-
-def _passing(hooks: Hooks, handler: Callable[..., None]) -> Callable[..., Any]:
-    """Wrap a handler whose first argument is a result, so that it returns that result."""
-
-    def passes(result: Any, *args: Any) -> Any:
-        hooks.safely(handler, result, *args)
-        return result
-
-    return passes
 
 
 def _structured_trace(hooks: Hooks) -> Undo:
@@ -149,10 +143,8 @@ def _frames(hooks: Hooks) -> Undo:
             compile_id=attempt.compile_id,
         ))  # fmt: skip
 
-    observer = _observer(hooks, begin=begin, failed=failed)
-    observer.returned = _passing(hooks, returned)
     return watch(
-        convert_frame.CatchErrorsWrapper.__call__, observer,
+        convert_frame.CatchErrorsWrapper.__call__, _observer(hooks, begin=begin, returned=returned, failed=failed),
         before="observer.begin(frame)", returned="observer.returned(result, frame)", failed="observer.failed(frame)",
     )  # fmt: skip
 
@@ -182,18 +174,11 @@ def _stops(hooks: Hooks) -> Undo:
     """Observe where an exception stops tracing: the innermost line and column, then the calls around it."""
     from torch._dynamo import symbolic_convert
 
-    restarts = (
-        "SpeculationRestartAnalysis",
-        "RestartAnalysis",
-        "UnspecializeRestartAnalysis",
-        "TensorifyScalarRestartAnalysis",
-    )
-
     def stopped(translator: Any) -> None:
         error = sys.exc_info()[1]
         attempt = hooks.attempt()
         name = type(error).__name__
-        if attempt is None or name in restarts:
+        if attempt is None or name.endswith("RestartAnalysis"):
             return
         chain = attempt.stopped
         if chain and chain[0].error != id(error):
@@ -229,7 +214,7 @@ def _graph_ends(hooks: Hooks) -> Undo:
             fullgraph=getattr(translator, "one_graph", None),
             around=regions_around(translator),
             stopped=list(attempt.stopped) if attempt is not None else [],
-            compile_id=hooks.compile_id(),
+            compile_id=current_compile_id(),
         ))  # fmt: skip
 
     compile_subgraph = output_graph.OutputGraph.compile_subgraph
@@ -258,11 +243,11 @@ def _resumes(hooks: Hooks) -> Undo:
             offset_positions(instructions, given["resume_offset"]),
             [str(n) for n in given.get("argnames", ())],
             given.get("nstack"),
-            compile_id=hooks.compile_id(),
+            compile_id=current_compile_id(),
         ))  # fmt: skip
 
-    observer = SimpleNamespace(made=_passing(hooks, made))
-    return watch(vars(cache)["lookup"].__func__, observer, returned="observer.made(result, code, lineno, init_offset, *key)")
+    lookup = vars(cache)["lookup"].__func__
+    return watch(lookup, _observer(hooks, made=made), returned="observer.made(result, code, lineno, init_offset, *key)")
 
 
 def _node_modules(hooks: Hooks) -> Undo:
@@ -272,7 +257,7 @@ def _node_modules(hooks: Hooks) -> Undo:
     def captured(gm: Any) -> None:
         paths = {n.name: module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
         modules = {name: path for name, path in paths.items() if path}
-        hooks.emit(schema.GraphCaptured(modules, symbol_sizes(gm.graph), compile_id=hooks.compile_id()))
+        hooks.emit(schema.GraphCaptured(modules, symbol_sizes(gm.graph), compile_id=current_compile_id()))
 
     call_user_compiler = output_graph.OutputGraph.call_user_compiler
     return watch(call_user_compiler, _observer(hooks, captured=captured), before="observer.captured(gm)")
