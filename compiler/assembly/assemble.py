@@ -205,12 +205,14 @@ class _Assembly:
             graph.nodes, graph.outputs = graph_text.read(record.graph_text)
         except ValueError:
             self.records.count("dynamo_output_graph: unreadable")
+        calls = [n for n in graph.nodes if n.op.startswith("call_")]
         for node in graph.nodes:
             node.module = _module(record.modules.get(node.name))
-            if node.file is not None and node.line is not None and node.op.startswith("call_"):
+        for node in calls:
+            if node.file is not None and node.line is not None:
                 self.note_lines(node.file, node.line)
         graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
-        graph.ops = graph_text.ops(graph.nodes)
+        graph.ops = len(calls)
         graph.sizes = record.sizes
         graph.notes = [*stages.notes(record), *summary.unrolled(graph.nodes, self.cell_of)]
         stages.add_stages(record, graph)
@@ -220,17 +222,14 @@ class _Assembly:
 
     def inlined(self, frame: Frame, graph: Graph) -> list[InlinedFunction]:
         """Functions other than the frame's own that have lines in the graph."""
-        functions: dict[tuple[str, int], InlinedFunction] = {}
-        for node in graph.nodes:
-            if node.file is None or node.line is None:
+        functions = {}
+        for file, line in dict.fromkeys((n.file, n.line) for n in graph.nodes):
+            if file is None or line is None or (file == frame.file and frame.line <= line <= (frame.end_line or frame.line)):
                 continue
-            if node.file == frame.file and frame.line <= node.line <= (frame.end_line or frame.line):
-                continue
-            function = function_at(node.file, node.line)
-            if function is not None:
-                name, line, end_line = function
-                functions[node.file, line] = InlinedFunction(
-                    name=name, file=node.file, line=line, end_line=end_line, cell=self.cell_of(node.file)
+            if (function := function_at(file, line)) is not None:
+                name, first, last = function
+                functions[file, first] = InlinedFunction(
+                    name=name, file=file, line=first, end_line=last, cell=self.cell_of(file)
                 )
         return list(functions.values())
 
@@ -239,13 +238,12 @@ class _Assembly:
     def end(self, record: CompileRecord, frame: Frame) -> None:
         """Set the frame's status, its reason, and the break that ended or stopped it."""
         outcome = self.outcome(record)
-        graph = self.result.graphs[-1] if frame.graph else None
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
             broken = self.breaks.ended(record, frame)
-            if graph is not None:
-                graph.end = "break" if broken else _end_word(record)
-                graph.break_ = broken
+            if frame.graph:
+                graph = self.result.graphs[-1]
+                graph.end, graph.break_ = "break" if broken else _end_word(record), broken
         elif outcome == "raised":
             cause = self.breaks.stopped(record, frame, "raised")
             frame.status, frame.reason = "failed", skip_reasons.reason_of(record)
@@ -319,14 +317,8 @@ class _Assembly:
         before = self.latest.get(_key(record))
         frame.recompile_of = before.id if before else None
         reasons = guard_text.recompile_reasons(record.recompile_text)
-        self.result.recompiles.append(
-            Recompile(
-                frame=frame.id,
-                of=frame.recompile_of,
-                reasons=reasons,
-                failed_guards=[guard_text.failed_guard(r) for r in reasons],
-            )
-        )
+        failed = [guard_text.failed_guard(r) for r in reasons]
+        self.result.recompiles.append(Recompile(frame=frame.id, of=frame.recompile_of, reasons=reasons, failed_guards=failed))
 
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
         """Add the source of these lines to the report."""
@@ -340,10 +332,7 @@ class _Assembly:
 
 def _module(path: str | None) -> str | None:
     """`L['self'].enc.norm1` as the user would write it: `enc.norm1`."""
-    if not path:
-        return None
-    text = guard_text.source(path)
-    return text.removeprefix("self.") or None
+    return guard_text.source(path).removeprefix("self.") or None if path else None
 
 
 def _end_word(record: CompileRecord) -> str | None:

@@ -66,25 +66,20 @@ def parse(text: str | ast.ClassDef) -> ParsedGraph:
     Raises ValueError if the text is not an FX graph.
     """
     lines: list[str] = []
-    scopes: list[ast.ClassDef | ast.Module]
+    scopes: list[ast.ClassDef | ast.Module] = []
     if isinstance(text, ast.ClassDef):
         scopes = [text]
     else:
         try:
-            body = ast.parse(text).body
+            module = ast.parse(text)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(f"not an FX graph: {error}") from None
-        lines, scopes = text.splitlines(), [*(s for s in body if isinstance(s, ast.ClassDef)), ast.Module(body, [])]
+        lines, scopes = text.splitlines(), [*(s for s in module.body if isinstance(s, ast.ClassDef)), module]
     for scope in scopes:
         for item in scope.body:
             if isinstance(item, ast.FunctionDef) and item.name == "forward":
                 return _Reader(item, _places(lines, item)).read({c.name: c for c in scope.body if isinstance(c, ast.ClassDef)})
     raise ValueError("not an FX graph: no forward() in it")
-
-
-def ops(nodes: list[Node]) -> int:
-    """Number of operations: all nodes except inputs, attributes and the output."""
-    return sum(n.op.startswith("call_") for n in nodes)
 
 
 def _places(lines: list[str], forward: ast.FunctionDef) -> dict[int, tuple[str, int]]:
@@ -192,25 +187,26 @@ _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]
 
 def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
     """(opcode, target, args, kwargs) of the expression or statement that a node is printed as."""
-    if isinstance(value, ast.Call):
-        return _written_call(value, known)
-    if isinstance(value, ast.AugAssign):
-        value.target.ctx = ast.Load()  # it becomes an argument, which is read
-        return _operator("i" + _name_of(value.op).rstrip("_"), value.target, value.value)
-    if isinstance(value, ast.Assign) and isinstance(place := value.targets[0], ast.Subscript):
-        return _operator("setitem", place.value, place.slice, value.value)
-    if isinstance(value, ast.BinOp):
-        return _operator(_name_of(value.op), value.left, value.right)
-    if isinstance(value, ast.UnaryOp):
-        return _operator(_name_of(value.op), value.operand)
-    if isinstance(value, ast.Compare):
-        return _operator(_name_of(value.ops[0]), value.left, *value.comparators)
-    if isinstance(value, ast.Subscript):
-        return _operator("getitem", value.value, value.slice)
-    if isinstance(value, ast.Attribute):
-        if _is_own(_root(value)):
+    match value:
+        case ast.Call():
+            return _written_call(value, known)
+        case ast.AugAssign():
+            value.target.ctx = ast.Load()  # it becomes an argument, which is read
+            return _operator("i" + _OPERATORS.get(type(value.op), "op").rstrip("_"), value.target, value.value)
+        case ast.Assign(targets=[ast.Subscript() as place, *_]):
+            return _operator("setitem", place.value, place.slice, value.value)
+        case ast.BinOp(left, op, right):
+            return _operator(_OPERATORS.get(type(op), "op"), left, right)
+        case ast.UnaryOp(op, operand):
+            return _operator(_OPERATORS.get(type(op), "op"), operand)
+        case ast.Compare(left, [op, *_], comparators):
+            return _operator(_OPERATORS.get(type(op), "op"), left, *comparators)
+        case ast.Subscript():
+            return _operator("getitem", value.value, value.slice)
+        case ast.Attribute() if _is_own(value):
             return "get_attr", ast.unparse(value).removeprefix("self."), [], {}
-        return "call_function", "getattr", [value.value, ast.Constant(value.attr)], {}
+        case ast.Attribute():
+            return "call_function", "getattr", [value.value, ast.Constant(value.attr)], {}
     return "call_function", type(value).__name__, [], {}
 
 
@@ -218,7 +214,7 @@ def _written_call(value: ast.Call, known: dict[str, Node]) -> _Call:
     function, root = value.func, _root(value.func)
     kwargs = {k.arg: k.value for k in value.keywords if k.arg is not None}
     if isinstance(function, ast.Attribute):
-        if _is_own(root):
+        if _is_own(function):
             return "call_module", ast.unparse(function).removeprefix("self."), value.args, kwargs
         if not isinstance(root, ast.Name) or (function.value is root and root.id in known):
             return "call_method", function.attr, [function.value, *value.args], kwargs
@@ -229,10 +225,6 @@ def _operator(name: str, *args: ast.expr) -> _Call:
     return "call_function", f"operator.{name}", list(args), {}
 
 
-def _name_of(operator: ast.AST) -> str:
-    return _OPERATORS.get(type(operator), "op")
-
-
 def _root(value: ast.expr) -> ast.expr:
     """`a` of `a.b.c`."""
     while isinstance(value, ast.Attribute):
@@ -240,7 +232,9 @@ def _root(value: ast.expr) -> ast.expr:
     return value
 
 
-def _is_own(root: ast.expr) -> bool:
+def _is_own(value: ast.expr) -> bool:
+    """Whether this is an attribute of `self`, or of one of its attributes."""
+    root = _root(value)
     return isinstance(root, ast.Name) and root.id == "self"
 
 
