@@ -32,7 +32,7 @@ from dynascope.compiler.report import (
     label,
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
-from dynascope.compiler.source.lines import CellResolver, function_at, function_extent, merge
+from dynascope.compiler.source.lines import CellResolver, function_at, merge
 from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
@@ -77,7 +77,7 @@ class _Assembly:
                 try:
                     self.add(record)
                 except Exception as error:  # damaged records of one frame must not lose the other frames
-                    self.records.count(f"frame: {type(error).__name__}")
+                    self.records.unread[f"frame: {type(error).__name__}"] += 1
         self.ignore_wrappers()
         by_code: dict[int | None, Frame] = {}
         for event in self.records.cache_hits:
@@ -162,7 +162,7 @@ class _Assembly:
             record.code = Code(last.function, last.file, last.line)
         code = record.code or Code("?", "?", 0)
         end, metrics = record.frame_end, record.metrics
-        extent = function_extent(code.file, code.line) if code.end_line is None else None
+        function = function_at(code.file, code.line) if code.end_line is None else None
         frame = Frame(
             id=f"f{len(self.result.frames)}",
             compile_id=record.compile_id,
@@ -170,7 +170,7 @@ class _Assembly:
             code_name=code.name,
             file=code.file,
             line=code.line,
-            end_line=extent[1] if extent else code.end_line,
+            end_line=function[2] if function else code.end_line,
             cell=self.cell_of(code.file),
             fullgraph=end.fullgraph if end else None,
             error_on_graph_break=end.error_on_graph_break if end else None,
@@ -204,7 +204,7 @@ class _Assembly:
         try:
             graph.nodes, graph.outputs = graph_text.read(record.graph_text)
         except ValueError:
-            self.records.count("dynamo_output_graph: unreadable")
+            self.records.unread["dynamo_output_graph: unreadable"] += 1
         calls = [n for n in graph.nodes if n.op.startswith("call_")]
         for node in graph.nodes:
             node.module = _module(record.modules.get(node.name))
@@ -325,8 +325,8 @@ class _Assembly:
         if is_plumbing(file) or in_torch(file) or line < 1:
             return
         if end_line is None:
-            extent = function_extent(file, line)
-            line, end_line = extent if extent else (line, line)
+            function = function_at(file, line)
+            line, end_line = function[1:] if function else (line, line)
         self.extents.setdefault(file, set()).add((line, end_line))
 
 

@@ -112,35 +112,30 @@ class _Reader:
         outputs: list[str] = []
         pending: ast.stmt | None = None
         for statement in self.forward.body:
-            if isinstance(statement, ast.Return):
-                outputs, code = self.names(statement.value), ast.unparse(statement)
-                output = Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=code)
-                self.add(Statement(output, [statement.value or ast.Constant(None)]), None)
-            elif isinstance(statement, ast.AugAssign) or _is_store(statement):
-                pending = statement  # torch prints `y += 1` and `y[0] = 1` on a line before the node's name
-            else:
-                self.assignment(statement, pending)
-                pending = None
+            match statement:
+                case ast.Return(value):
+                    outputs, code = self.names(value), ast.unparse(statement)
+                    output = Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=code)
+                    self.add(Statement(output, [value or ast.Constant(None)]), None)
+                case ast.AugAssign() | ast.Assign(targets=[ast.Subscript(), *_]):
+                    pending = statement  # torch prints `y += 1` and `y[0] = 1` on a line before the node's name
+                    continue
+                case ast.AnnAssign(ast.Name(name), annotation, ast.expr() as value):
+                    self.assignment(name, value, annotation, pending)
+                case ast.Assign([ast.Name(name)], value):  # `a = b = None` frees names; it is not a node
+                    self.assignment(name, value, None, pending)
+            pending = None
         return ParsedGraph(self.statements, outputs, inner)
 
-    def assignment(self, statement: ast.stmt, pending: ast.stmt | None) -> None:
-        annotation = None
-        if isinstance(statement, ast.AnnAssign):
-            target, value, annotation = statement.target, statement.value, statement.annotation
-        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            target, value = statement.targets[0], statement.value  # type: ignore[assignment]
-        else:
-            return  # `a = b = None` frees names; it is not a node
-        if not isinstance(target, ast.Name) or value is None:
+    def assignment(self, name: str, value: ast.expr, annotation: ast.expr | None, pending: ast.stmt | None) -> None:
+        if isinstance(value, ast.Constant) and value.value is None and name in self.nodes:
             return
-        if isinstance(value, ast.Constant) and value.value is None and target.id in self.nodes:
-            return
-        if isinstance(value, ast.Name) and pending is None and self.rename(target.id, value.id):
+        if isinstance(value, ast.Name) and pending is None and self.rename(name, value.id):
             return
         source = pending if pending is not None else value
         op, function, args, kwargs = _call(source, self.nodes)
-        node = Node(name=target.id, op=op, target=function, inputs=self.names(source), code=ast.unparse(source))
-        node.file, node.line = self.places.get(statement.lineno, (None, None))
+        node = Node(name=name, op=op, target=function, inputs=self.names(source), code=ast.unparse(source))
+        node.file, node.line = self.places.get(value.lineno, (None, None))
         self.add(Statement(node, args, kwargs), annotation)
 
     def rename(self, name: str, placeholder: str) -> bool:
@@ -175,11 +170,6 @@ class _Reader:
         """Names of the nodes that an expression reads, in order, each once."""
         read = (n.id for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes)
         return list(dict.fromkeys(self.nodes[name].name for name in read))
-
-
-def _is_store(statement: ast.stmt) -> bool:
-    """Whether the statement is of the form `x[0] = v`."""
-    return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
 
 
 _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]

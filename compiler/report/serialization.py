@@ -7,22 +7,15 @@ additions of later versions load, too; reports of schema 1 are upgraded.
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Any
 
-from dynascope.compiler.report.data import SCHEMA, ReportData
+from dynascope.compiler.report.schema import SCHEMA, ReportData
 from dynascope.compiler.report.upgrade import from_schema_1
 
 #: a keyword in Python, the plain word in the data
 _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have: left out of the data where they are None
 _OPTIONAL = ("profile", "inputs", "check")
-_TYPES = {
-    "array": "a list", "object": "an object", "str": "a string", "int": "an integer", "float": "a number",
-    "bool": "true or false", "null": "null",
-}  # fmt: skip
-_MESSAGE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.S)
-_EXPECTED = re.compile(r"^Expected `(?P<expected>.*)`, got `(?P<got>.*)`$")
 
 
 def to_dict(report: ReportData) -> dict[str, Any]:
@@ -47,7 +40,7 @@ def from_dict(data: dict[str, Any]) -> ReportData:
         renamed = {k: v if k == "settings" else _renamed(v) for k, v in data.items()}
         return msgspec.convert(from_schema_1(renamed) if schema == 1 else renamed, ReportData)
     except msgspec.ValidationError as error:
-        raise ValueError(f"not a dynascope report: {_readable(str(error))}") from None
+        raise ValueError(f"not a dynascope report: {str(error).replace(_FIELD, _KEY)}") from None
     except RecursionError:
         raise ValueError("not a dynascope report: it is nested too deeply") from None
 
@@ -82,15 +75,3 @@ def _renamed(value: Any) -> Any:
     if isinstance(value, dict):
         return {_FIELD if k == _KEY else k: _renamed(v) for k, v in value.items()}
     return [_renamed(v) for v in value] if isinstance(value, list) else value
-
-
-def _readable(message: str) -> str:
-    """msgspec's message with the path first, in words: `frames[0].line: expected an integer, got a string`."""
-    match = _MESSAGE.match(message)
-    what, path = (match["what"], match["path"]) if match else (message, None)
-    types = _EXPECTED.match(what)
-    if types:
-        expected = " or ".join(_TYPES.get(name, name) for name in types["expected"].split(" | "))
-        what = f"expected {expected}, got {_TYPES.get(types['got'], types['got'])}"
-    what = (what[:1].lower() + what[1:]).replace("`", "'").replace(_FIELD, _KEY)
-    return f"{path.replace(_FIELD, _KEY)}: {what}" if path else what

@@ -106,12 +106,6 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
 
 
-def function_extent(file: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the innermost function or class around a line, from the source; None if unknown."""
-    function = function_at(file, line)
-    return function[1:] if function is not None else None
-
-
 def is_changed(file: str, function: str, line: int) -> bool:
     """Whether the file on disk differs from the loaded code: no function of this name starts at this line."""
     if not file.endswith(".py") or not function.isidentifier() or not os.path.isfile(file):

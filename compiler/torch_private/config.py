@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -31,9 +32,7 @@ def refused_option(options: dict[str, Any]) -> str | None:
     """Why Inductor would refuse one of these options, in one line; None if it accepts them all."""
     if not options:
         return None
-    import torch._inductor.config as inductor
-
-    config: Any = inductor
+    config = importlib.import_module("torch._inductor.config")
     with guarded("Inductor's options"):
         known = config.get_config_copy()
         for name, value in options.items():
@@ -57,10 +56,7 @@ def has_nested_graph_breaks() -> bool:
 @contextlib.contextmanager
 def dynamo_config(**values: Any) -> Iterator[None]:
     """Set these values in torch._dynamo.config for the duration; restored exactly."""
-    import torch._dynamo
-
-    config: Any = torch._dynamo.config
-    with config.patch(**values):
+    with importlib.import_module("torch._dynamo.config").patch(**values):
         yield
 
 
@@ -70,15 +66,12 @@ def no_caches() -> Iterator[None]:
 
     Not torch's `force_disable_caches`: that one warns in the user's notebook.
     """
-    import torch._functorch.config as functorch
-    import torch._inductor.config as inductor
-
-    off = {
-        inductor: ("fx_graph_cache", "fx_graph_remote_cache"),
-        functorch: ("enable_autograd_cache", "enable_remote_autograd_cache"),
+    caches = {
+        "torch._inductor.config": ("fx_graph_cache", "fx_graph_remote_cache"),
+        "torch._functorch.config": ("enable_autograd_cache", "enable_remote_autograd_cache"),
     }
     with contextlib.ExitStack() as stack:
-        for module, names in off.items():
-            config: Any = module
+        for module, names in caches.items():
+            config = importlib.import_module(module)
             stack.enter_context(config.patch({name: False for name in names if hasattr(config, name)}))
         yield

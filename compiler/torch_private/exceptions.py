@@ -21,14 +21,8 @@ def refusals() -> tuple[type[BaseException], ...]:
     return tuple(getattr(exc, name) for name in names if name not in absent)
 
 
-class _Quiet(logging.Filter):
-    """Drops what torch logs about a failed attempt: the eager run after it raises the same error, and the report has it."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = str(record.msg).lstrip()
-        return not text.startswith(("WON'T CONVERT", "failed while attempting to run meta", "Graph break from `Tensor.item()`"))
-
-
+#: beginnings of what torch logs about a failed attempt: the eager run after it raises the same error, and the report has it
+_FAILED_ATTEMPT = ("WON'T CONVERT", "failed while attempting to run meta", "Graph break from `Tensor.item()`")
 _QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor", "torch._dynamo.variables.tensor")
 
 
@@ -38,7 +32,10 @@ def suppressed_errors() -> Iterator[None]:
 
     Dynamo logs a warning for each; the report has it instead.
     """
-    quiet = _Quiet()
+
+    def quiet(record: logging.LogRecord) -> bool:
+        return not str(record.msg).lstrip().startswith(_FAILED_ATTEMPT)
+
     for name in _QUIET_LOGGERS:
         logging.getLogger(name).addFilter(quiet)
     try:
