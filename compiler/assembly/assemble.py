@@ -1,8 +1,6 @@
-"""*Events in, Report out*: a pure function, the same for a live run and for TORCH_TRACE files.
+"""Makes a Report of events: the outcome of each frame, which break ended or stopped which graph, and how frames are linked.
 
-`assemble` groups the events by compile (`compile_records`), then determines the outcome of each frame, which break ended or
-stopped which graph, and how the frames are linked.  Nothing is guessed: a link, a column or a flag that is not in the events
-stays None.
+Nothing is guessed: a link, a column or a flag that is not in the events stays None.
 """
 
 from __future__ import annotations
@@ -300,15 +298,15 @@ class _Assembly:
 
     def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
         """Set the report's error to that of the last frame that failed (outer frames fail with the same error)."""
-        at = self.breaks.get(cause)
+        at = self.breaks.get(cause) or frame
         self.result.error = Failure(
             type=skip_reasons.error_of(record).type or "error",
             message=skip_reasons.error_message(record),
             break_=cause,
             frame=frame.id,
-            file=at.file if at else frame.file,
-            line=at.line if at else frame.line,
-            cell=at.cell if at else frame.cell,
+            file=at.file,
+            line=at.line,
+            cell=at.cell,
         )
 
     def recompile(self, record: CompileRecord, frame: Frame) -> None:

@@ -1,12 +1,10 @@
 """The hooks' machinery: installed once for all recordings, undone exactly.
 
-Each hook observes one call site in torch (`hook_points` has them all).  They are installed one by one; a hook that does not
-fit the installed torch is left out and named, with the reason, in `report.hooks`.  A hook changes nothing that torch does,
-and its own errors never reach the user: they are named in `report.hooks`, too.
+Each hook observes one call site in torch (`hook_points` has them all) and changes nothing that torch does.  A hook that does
+not fit the installed torch is left out; `report.hooks` has the reason, and the hooks' own errors, which never reach the user.
 
-All recordings share one installation: the first one installs the hooks, the last one removes them,
-in whichever order and threads they begin and end.  Code objects are kept alive while a recording runs, so that the uids by
-which events name them stay unique.
+The first recording installs the hooks and the last one removes them, in whichever order and threads they begin and end.  Code
+objects are kept alive while a recording runs, so that the uids by which events name them stay unique.
 """
 
 from __future__ import annotations

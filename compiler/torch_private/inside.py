@@ -87,9 +87,7 @@ def _parse(function: Any) -> tuple[ast.Module, Any]:
         raise ValueError(f"the source of {function.__qualname__} is not its definition")
     called = _called(definition) & _imported(code.co_filename)
     if called:  # the call of an imported module's function has a bytecode of its own
-        module.body.insert(
-            0, ast.Import([ast.alias(name, lineno=1, col_offset=0) for name in sorted(called)], lineno=1, col_offset=0)
-        )
+        module.body[:0] = ast.parse(f"import {', '.join(sorted(called))}").body
     return module, definition
 
 
