@@ -34,10 +34,6 @@ class Location:
     #: columns that a printed traceback marks with carets, counted without the line's indentation; the end may be None: unknown
     carets: tuple[int, int | None] | None = None
 
-    @classmethod
-    def at(cls, file: str, function: str, position: Position) -> Location:
-        return cls(file, position.line or 0, function, *position[1:])
-
 
 @dataclass(slots=True)
 class Code:

@@ -60,41 +60,37 @@ class _Parsed:
     ends: dict[tuple[int, int, int], int]
 
 
-_NOTHING = _Parsed([], [], {})
 _parsed_files: dict[str, _Parsed] = {}
 _MOST_PARSED = 256
 
 
 def _parsed(file: str) -> _Parsed:
     lines = linecache.getlines(file)
-    if not lines:
-        return _NOTHING
     known = _parsed_files.get(file)
     if known is None or known.lines is not lines:
-        try:
-            nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            nodes = []
-        classes: dict[ast.AST, str] = {}
-        for node in nodes:  # outer ones first
-            if isinstance(node, ast.ClassDef):
-                classes |= dict.fromkeys(node.body, f"{classes.get(node, '')}{node.name}.")
         if len(_parsed_files) >= _MOST_PARSED:
             _parsed_files.pop(next(iter(_parsed_files)), None)
-        known = _parsed_files[file] = _Parsed(
-            lines,
-            [
-                (classes.get(n, "") + n.name, first_line(n), n.end_lineno or n.lineno)
-                for n in nodes
-                if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-            ],
-            {
-                (n.lineno, n.col_offset, n.end_col_offset or 0): n.end_lineno
-                for n in nodes
-                if n.end_lineno is not None and n.end_lineno > n.lineno
-            },
-        )
+        known = _parsed_files[file] = _parse(lines)
     return known
+
+
+def _parse(lines: list[str]) -> _Parsed:
+    parsed = _Parsed(lines, [], {})
+    try:
+        nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parsed
+    classes: dict[ast.AST, str] = {}
+    for n in nodes:  # outer ones first
+        end = n.end_lineno or n.lineno
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            name = classes.get(n, "") + n.name
+            parsed.functions.append((name, first_line(n), end))
+            if isinstance(n, ast.ClassDef):
+                classes |= dict.fromkeys(n.body, f"{name}.")
+        if end > n.lineno:
+            parsed.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
+    return parsed
 
 
 def function_at(file: str, line: int) -> tuple[str, int, int] | None:
@@ -104,12 +100,6 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
     """
     around = [function for function in _parsed(file).functions if function[1] <= line <= function[2]]
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
-
-
-def function_extent(file: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the innermost function or class around a line, from the source; None if unknown."""
-    function = function_at(file, line)
-    return function[1:] if function is not None else None
 
 
 def is_changed(file: str, function: str, line: int) -> bool:

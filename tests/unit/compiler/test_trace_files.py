@@ -292,7 +292,7 @@ def _retyped(line: bytes, chance: random.Random) -> bytes:
         ("report.json", "{", "no saved report"),
         ("old.json", '{"schema": 99}', "schema 99"),
         ("list.json", "[]", "not a dynascope report"),
-        ("frames.json", '{"schema": 1, "frames": "xy"}', "frames: expected a list, got a string"),
+        ("frames.json", '{"schema": 1, "frames": "xy"}', r"Expected `array`, got `str` - at `\$\.frames`"),
         ("deep.json", "[" * 100_000, "no saved report"),
     ],
 )
