@@ -130,7 +130,8 @@ def stack_of(text: str) -> list[Location]:
         elif entries and entries[-1].carets is None and (marks := _CARETS.match(line)) is not None:
             # ~~~^^ marks an expression, the carets its operator; an expression of several lines has blanks, or marks below each
             start, count = len(marks["before"]), len(marks["marks"])
-            entries[-1].carets = (start, start + count if count else None)
+            # from Python 3.13 on, the marks of an expression of several lines are lost: an empty line
+            entries[-1].carets = (start, start + count) if count else (start or None, None)
         elif entries and not line.startswith("    "):
             break
     if any(e.carets for e in entries):  # Python prints none where they would mark the whole line; torch before 2.13 prints none

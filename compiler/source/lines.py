@@ -33,12 +33,15 @@ def character_column(file: str, line: int, byte_column: int | None) -> int | Non
     return byte_column if text.isascii() else len(text.encode()[:byte_column].decode(errors="replace"))
 
 
-def caret_columns(source: str, carets: tuple[int, int | None]) -> tuple[int, int | None]:
+def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
     """Start and end column, in bytes, of what a traceback marks with carets below a line.
 
     Python prints the line without its indent, and two carets below a wide character.  Where the carets reach the end of the
-    line, the end is unknown: they look the same for an expression that ends on a later line.
+    line, the end is unknown: they look the same for an expression that ends on a later line.  `(0, None)`: nothing is marked,
+    which stands for the whole line.
     """
+    if carets[0] is None or (carets == (0, None) and _is_unmarked_call(source)):
+        return None, None
     indent = len(source) - len(source.lstrip())
     ends = list(itertools.accumulate(1 + (unicodedata.east_asian_width(c) in "WF") for c in source.strip()))
 
@@ -46,7 +49,19 @@ def caret_columns(source: str, carets: tuple[int, int | None]) -> tuple[int, int
         return len(source[: indent + bisect.bisect_right(ends, caret)].encode())
 
     start, end = carets
-    return offset(start), None if end is None or end >= ends[-1] else offset(end)
+    return offset(start or 0), None if end is None or end >= ends[-1] else offset(end)
+
+
+def _is_unmarked_call(source: str) -> bool:
+    """Whether Python 3.13 and newer mark nothing for the call in this statement, as others do for a whole line."""
+    try:
+        body = ast.parse(source.strip()).body
+    except SyntaxError:
+        return False
+    match body[0] if body else None:
+        case ast.Return(value=ast.Call(func=ast.Name())) | ast.Assign(value=ast.Call()):
+            return True
+    return False
 
 
 @dataclass(frozen=True)
