@@ -26,14 +26,12 @@ STARTUP_SECONDS = 120
 #: keeps the debugger's warning about frozen modules out of outputs
 _ENVIRONMENT = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
-#: clients whose kernel runs, in whichever thread
-_running: set[Client] = set()
+#: set after Ctrl-C: every page in every thread stops
+interrupted = threading.Event()
 
-
-def kill_all() -> None:
-    """Kill every kernel that this process started (after Ctrl-C, with pages in several threads)."""
-    for client in list(_running):
-        client.kill()
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
+_log.propagate = False  # nbclient logs what it also raises
 
 
 class _ThisPython(KernelSpecManager):  # type: ignore[misc, unused-ignore]
@@ -72,6 +70,13 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
         await super().async_start_new_kernel(**kwargs)
         self.group = getattr(getattr(self.km, "provisioner", None), "pid", None)
 
+    async def run_silently(self, code: str) -> None:
+        """Run code that leaves no output; raises RuntimeError if it fails."""
+        kernel: Any = self.kc
+        reply = await kernel.execute_interactive(code, silent=True, store_history=False, timeout=STARTUP_SECONDS)
+        if reply["content"]["status"] != "ok":
+            raise RuntimeError(f"before the first cell: {reply['content'].get('evalue')}")
+
     def kill(self) -> None:
         """Kill the kernel and what it started; it leads a process group of its own."""
         group, self.group = self.group, None
@@ -85,17 +90,17 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
 
 
 def execute(
-    notebook: Any,
-    folder: str,
-    *,
-    timeout: Callable[[Any], float | None],
-    on_cell: Callable[[int], None] = lambda index: None,
-    before: str = "",
+    notebook: Any, folder: str, *, timeout: Callable[[Any], float | None], on_cell: Callable[[int], None], before: str
 ) -> None:
     """Execute every cell of `notebook` in place, with `folder` as the current one.
 
     The work happens in a thread of its own with its own event loop: then nbclient leaves the signal handlers alone, and Ctrl-C
     ends the run instead of killing one kernel and continuing.
+
+    Args:
+        timeout: returns the time limit of a cell in seconds.
+        on_cell: called with the index of each cell before it runs.
+        before: code that runs first and leaves no output.
 
     Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts.
     """
@@ -103,9 +108,15 @@ def execute(
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
         variables = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
         log_path = os.path.join(scratch, "kernel.log")  # what the process itself writes: a crash, a C library
-        client = _client(
-            notebook, folder, before, timeout_func=timeout, on_cell_execute=lambda cell, cell_index: on_cell(cell_index)
-        )
+
+        async def run_before(notebook: Any) -> None:
+            await client.run_silently(before)
+
+        client = Client(
+            notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
+            coalesce_streams=True, record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=timeout,
+            on_notebook_start=run_before, on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
+        )  # fmt: skip
         client.scratch = scratch
 
         def work() -> None:
@@ -116,37 +127,17 @@ def execute(
                     failures.append(error)
 
         thread = threading.Thread(target=work, name=f"notebook in {folder}", daemon=True)
-        _running.add(client)
         thread.start()
         try:
             while thread.is_alive():
                 thread.join(0.2)  # short, so that Ctrl-C is noticed quickly on every platform
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
         finally:
             client.kill()  # before the folder is removed: a kernel that still runs would write into it
             thread.join(5)
-            _running.discard(client)
         if failures and isinstance(failures[0], DeadKernelError):
             with open(log_path, encoding="utf-8", errors="replace") as log:
                 raise KernelDied("".join(log.readlines()[-20:])) from None
     if failures:
         raise failures[0]
-
-
-def _client(notebook: Any, folder: str, before: str, **options: Any) -> Client:
-    quiet = logging.getLogger("dynascope.docs_tests.runner")
-    quiet.addHandler(logging.NullHandler())
-    quiet.propagate = False  # nbclient logs what it also raises
-
-    async def run_before(notebook: Any) -> None:
-        if before:
-            kernel: Any = client.kc
-            reply = await kernel.execute_interactive(before, silent=True, store_history=False, timeout=STARTUP_SECONDS)
-            if reply["content"]["status"] != "ok":
-                raise RuntimeError(f"before the first cell: {reply['content'].get('evalue')}")
-
-    client = Client(
-        notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
-        coalesce_streams=True, record_timing=False, shutdown_kernel="immediate", on_notebook_start=run_before, log=quiet,
-        **options,
-    )  # fmt: skip
-    return client

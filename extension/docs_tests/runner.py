@@ -11,23 +11,24 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.source.origin import is_users
 from dynascope.docs_tests.compare import NEVER_PERMITTED, compare, error_name
 from dynascope.docs_tests.normalize import settle
-from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, find, is_hidden, read, tags_of
-
-__all__ = ["Page", "PageError", "Problem", "Result", "find", "read", "run_page"]
+from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, is_hidden, read, tags_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CELL_LINE = re.compile(r"Cell In\[(\d+)\],? line (\d+)")
+#: how IPython begins the block of a frame in a file
+_FRAME = re.compile(r"\s*File (.+?):\d+")
 
 
 @dataclass
@@ -91,7 +92,6 @@ def run_page(
     update: bool = False,
     compare_stored: bool = True,
     timeout: float = DEFAULT_TIMEOUT,
-    on_cell: Callable[[int, int], None] = lambda done, cells: None,
     before: str = "",
 ) -> Result:
     """Run one page and compare it with what it stores; a page that cannot be read is a problem too, not an exception.
@@ -101,7 +101,6 @@ def run_page(
         update: write the new outputs instead of comparing.
         compare_stored: if False, only errors and time-outs are problems.
         timeout: seconds for a cell if neither it nor the page gives a limit.
-        on_cell: called with (cells done, all cells) before each cell.
         before: code that runs in the kernel first and leaves no output.
     """
     path = Path(path)
@@ -120,12 +119,13 @@ def run_page(
 
     work = copy.deepcopy(page.notebook)
     _prepare(page, work)
-    started, stopped = _execute(page, work, limits, on_cell, before)
+    started, stopped = _execute(page, work, limits, before)
+    for index, cell in page.code_cells():
+        work.cells[index].metadata = copy.deepcopy(cell.metadata)
     result.problems += stopped
     result.notebook = work
     result.cells = len(started)
     result.problems += _compare(page, work, started, not result.problems, compare_stored and not update)
-    _restore(page, work, set(started))
     if update and not result.problems and path.suffix == ".ipynb":
         result.updated = _update(page, work)
     result.seconds = time.monotonic() - start
@@ -136,23 +136,16 @@ def _cuda_reason(tags: set[str]) -> str | None:
     return "needs a CUDA device" if "requires-cuda" in tags and not has_cuda() else None
 
 
-def _execute(
-    page: Page, work: Any, limits: dict[int, float | None], on_cell: Callable[[int, int], None], before: str
-) -> tuple[list[int], list[Problem]]:
+def _execute(page: Page, work: Any, limits: dict[int, float | None], before: str) -> tuple[list[int], list[Problem]]:
     """Execute the cells of `work`; returns which of them started, and what stopped them."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     from dynascope.docs_tests.kernel import KernelDied, execute
 
     started: list[int] = []
-
-    def on_start(index: int) -> None:
-        started.append(index)
-        on_cell(len(started) - 1, len(limits))
-
     limit_of = {id(work.cells[index]): limit for index, limit in limits.items()}
     try:
-        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, before=before)
+        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=started.append, before=before)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:
@@ -180,15 +173,6 @@ def _prepare(page: Page, work: Any) -> None:
         if _cuda_reason(tags):
             tags.add("skip-execution")
         cell.metadata["tags"] = sorted(tags)
-
-
-def _restore(page: Page, work: Any, started: set[int]) -> None:
-    """Undo `_prepare`, and give cells that did not run their stored outputs."""
-    for index, cell in page.code_cells():
-        work.cells[index].metadata = copy.deepcopy(cell.metadata)
-        if index not in started:
-            work.cells[index]["outputs"] = copy.deepcopy(cell.get("outputs", []))
-            work.cells[index]["execution_count"] = cell.get("execution_count")
 
 
 def _compare(page: Page, work: Any, started: list[int], finished: bool, with_stored: bool) -> list[Problem]:
@@ -243,15 +227,15 @@ def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> 
     line = own_lines[-1] if own_lines else None  # the innermost one
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()
     what = f"a new error: {name}: {message}" if message else f"a new error: {name}"
-    return _problem(page, index, what, line, _trimmed(blocks, _folder(page)))
+    return _problem(page, index, what, line, _trimmed(blocks))
 
 
-def _trimmed(blocks: list[str], folder: str) -> str:
+def _trimmed(blocks: list[str]) -> str:
     """A traceback without the frames of libraries; the exception's own text is its last block."""
 
     def is_library(block: str) -> bool:
-        own = "Cell In[" in block or ("site-packages" not in block and folder in block)
-        return not own and block.lstrip().startswith(("File ", "Cell "))
+        frame = _FRAME.match(block)
+        return frame is not None and not is_users(os.path.expanduser(frame[1]))
 
     kept: list[str] = []
     for library, group in itertools.groupby(blocks[1:-1], is_library):
