@@ -20,13 +20,12 @@ from typing import Any, NoReturn
 from IPython.core.error import UsageError
 
 from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, is_generator, own_statements
-from dynascope.cell.code_objects import code_key, nested_codes
 from dynascope.cell.source import Cell
 from dynascope.compiler.driver.regions import Region, parse_regions
 from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.code import first_line
+from dynascope.compiler.source.code import code_key, first_line, nested_code
 from dynascope.compiler.torch_private import caches, marks
 from dynascope.regions.lines import EAGER, TRACED, Eager, RegionSpan, installed, origin_of, own_lines, rewritten
 from dynascope.selection.named import resolve
@@ -129,7 +128,7 @@ class ActiveRegions:
 
         def compiled(tree: ast.Module) -> CodeType | None:
             module = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE_FLAGS, dont_inherit=True)
-            return next((c for c in nested_codes(module) if code_key(c) == code_key(code)), None)
+            return next((c for c in nested_code(module) if code_key(c) == code_key(code)), None)
 
         plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))
         if plain is None or with_region is None:
@@ -145,7 +144,7 @@ class ActiveRegions:
 
     def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
         """The code of a tree of the cell with its regions in it."""
-        for code in nested_codes(compile_tree(tree)):
+        for code in nested_code(compile_tree(tree)):
             self._plain.setdefault(code_key(code), code)
         return compile_tree(rewritten(tree, self.spans))
 
@@ -264,4 +263,4 @@ def _refuse_suspendable(requested: Region, name: str) -> NoReturn:
 
 
 def _has_region(code: CodeType) -> bool:
-    return any(name in c.co_names for c in (code, *nested_codes(code)) for name in (TRACED, EAGER))
+    return any(name in c.co_names for c in nested_code(code) for name in (TRACED, EAGER))

@@ -15,8 +15,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dynascope.cell.ast_tools import SCOPES
-from dynascope.cell.code_objects import code_key, map_constants, nested_codes
-from dynascope.compiler.source.code import first_line
+from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
 from dynascope.compiler.torch_private import marks
 from dynascope.selection.definitions import Definition
 
@@ -58,7 +57,7 @@ class EntryPoints:
     def bind(self, code: CodeType) -> CodeType:
         """The code of a rewritten tree with `self` among its constants; remembers the code of the cell's definitions."""
         code = map_constants(code, lambda c: self if isinstance(c, str) and c == _PLACEHOLDER else c)
-        for inner in nested_codes(code):
+        for inner in nested_code(code):
             if code_key(inner) in self._functions:
                 self._function_codes[id(inner)] = (inner, inner.co_name)
             elif code_key(inner) in self._classes:

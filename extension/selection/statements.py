@@ -30,10 +30,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from dynascope.cell.ast_tools import block_fields, blocks, bound_names, dotted_name, generated, is_text, located, own_nodes
-from dynascope.cell.code_objects import map_constants
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, run_statement
-from dynascope.compiler.source.code import STATEMENTS
+from dynascope.compiler.source.code import STATEMENTS, map_constants
 from dynascope.selection.global_reads import GlobalReads, names_read
 
 #: the function's one local name, and the prefix of the flags
