@@ -23,13 +23,12 @@ Statements that mean something else inside a function run between these function
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.cell.ast_tools import block_fields, blocks, bound_names, dotted_name, generated, is_text, located, own_nodes
+from dynascope.cell.ast_tools import blocks, bound_names, copy_compound, dotted_name, generated, is_text, located, own_nodes
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, run_statement
 from dynascope.compiler.source.code import STATEMENTS, map_constants
@@ -132,7 +131,7 @@ def notes(cell: Cell) -> list[str]:
     """What the report says about statements that were not compiled; imports and the like are not worth a note."""
     reasons = [(statement.lineno, why_outside(statement)) for statement in cell.statements]
     return [
-        f"line {line} ran as it stands, outside the compiled statements ({reason})."
+        f"line {line} ran unchanged, outside the compiled statements ({reason})."
         for line, reason in reasons
         if reason not in (None, "import", "text", "del")
     ]
@@ -222,7 +221,8 @@ class _Checks:
         for statement in statements:
             if isinstance(statement, ast.Global):
                 continue  # every name of the function is
-            doubtful = sorted((self.missing - bound) & self._reads(statement))
+            names = names_read(statement)
+            doubtful = sorted((self.missing - bound) & (names | self.reads.through(names)))
             out.extend(self._check(name, statement) for name in doubtful)
             self.checked.update(doubtful)
             bound.update(doubtful)
@@ -237,12 +237,9 @@ class _Checks:
 
     def _compound(self, statement: ast.stmt, bound: set[str]) -> ast.stmt:
         """A copy of a compound statement with the checks in its blocks; the cell's own tree stays unchanged."""
-        statement = copy.copy(statement)
-        for field in ("handlers", "cases"):
-            if hasattr(statement, field):
-                setattr(statement, field, [copy.copy(part) for part in getattr(statement, field)])
+        statement, fields = copy_compound(statement)
         bound_after = []
-        for node, field in block_fields(statement):
+        for node, field in fields:
             block = getattr(node, field)
             inside = set(bound)
             checked = self.block(block, inside)
@@ -253,11 +250,6 @@ class _Checks:
         if isinstance(statement, ast.If) and statement.orelse:
             bound.update(set.intersection(*bound_after))
         return statement
-
-    def _reads(self, statement: ast.stmt) -> set[str]:
-        """Names that the statement may read before a check in one of its blocks: in its header, for a compound statement."""
-        names = names_read(statement, skip=blocks(statement))
-        return names | self.reads.through(names)
 
     def flags(self, at: ast.stmt) -> list[ast.stmt]:
         """The function's first statements: a flag for each name that is checked anywhere."""
