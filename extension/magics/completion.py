@@ -58,8 +58,6 @@ def _values(f: Field, namespace: dict[str, Any]) -> list[str]:
     """Values that the option can have."""
     import torch
 
-    from dynascope.compiler.torch_private import config
-
     if f.metadata["choices"]:
         return list(f.metadata["choices"])
     if f.name == "backend":

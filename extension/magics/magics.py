@@ -14,6 +14,7 @@ from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.settings import Settings
 from dynascope.magics.options import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
+from dynascope.runs import rerun
 from dynascope.runs.cell_run import CellRun
 from dynascope.shell import raw_cell
 
@@ -46,7 +47,7 @@ class DynascopeMagics(Magics):
         parsed = self._read(cell, expression, name, line)
         return CellRun(
             self.shell, parsed, settings, command=f"{name} {line}".rstrip(),
-            command_line=lambda other: command_line(name, other, defaults), raw=raw_cell(self.shell),
+            command_line=lambda other: command_line(name, other, defaults), raw=raw_cell(self.shell), attach=rerun.attach,
         )()  # fmt: skip
 
     @output_can_be_silenced

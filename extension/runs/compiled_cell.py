@@ -132,7 +132,8 @@ class CompiledCell:
             finally:
                 self._note_refused(defined)
             if not entry_points.called and not self.run.recording.users_own:
-                self.run.notes.extend(why_nothing_ran(self.cell, defined, self.namespace))
+                note = why_nothing_ran(self.cell, defined, self.namespace)
+                self.run.notes += [note] if note is not None else []
             if self.keep:
                 to_keep = entry_points.to_keep()
                 self._bind(lambda plain: to_keep.get(id(plain)))

@@ -129,12 +129,12 @@ class NamedTargets:
     def on(self) -> None:
         """From here on calls go to the compiled entry points."""
         for switch in self._switches.values():
-            switch.on()
+            switch.set(True)
 
     def off(self) -> None:
         """From here on the program is the plain one, as compiled code must see it."""
         for switch in self._switches.values():
-            switch.off()
+            switch.set(False)
 
     def restore(self) -> None:
         """Switch off for good and release the user's objects."""
@@ -163,11 +163,8 @@ class _FunctionSwitch:
         #: (name, the method's receiver, entry point)
         self.entries: list[tuple[str, Any, Any]] = []
 
-    def on(self) -> None:
-        self.function.__code__ = self.jump
-
-    def off(self) -> None:
-        self.function.__code__ = self.code
+    def set(self, on: bool) -> None:
+        self.function.__code__ = self.jump if on else self.code
 
     def entry(self) -> Any:
         return next((entry for _, receiver, entry in self.entries if receiver is _ANY_RECEIVER), None)
@@ -195,11 +192,8 @@ class _ModuleSwitch:
         self._set_call = marks.compiled_call(module)
         self._call = lambda *args, **kwargs: targets.call(name, entry, args, kwargs)
 
-    def on(self) -> None:
-        self._set_call(self._call)
-
-    def off(self) -> None:
-        self._set_call(None)
+    def set(self, on: bool) -> None:
+        self._set_call(self._call if on else None)
 
     def entry(self) -> Any:
         return self._entry

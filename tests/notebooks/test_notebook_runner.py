@@ -152,7 +152,7 @@ FAULTS = {
     "a lost break": (1, "report([])", "code cell 2: a lost graph break", "graph_break() (resumed) at line 4"),
     "another place": (
         1, "report([('graph_break()', 1, 'resumed')])",
-        "code cell 2, line 1: a graph break in another place: line 1 (stored: line 4)", "graph_break()",
+        "code cell 2, line 1: a new graph break", "graph_break() (resumed) at line 1",
     ),
     "an error gone": (3, "x = 0", "code cell 4: an error is gone", "stored: ValueError"),
     "an error new": (4, "x = 1\nraise KeyError('k')", "code cell 5: a new error", "now the cell raises KeyError"),

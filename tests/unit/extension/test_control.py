@@ -261,9 +261,9 @@ def test_a_region_for_a_break_in_another_cell_or_a_library(shell: Any, kernel: A
 
 
 def test_without_a_kernel_nothing_can_be_run_again(shell: Any) -> None:
-    from dynascope.runs.rerun import can_run_again
+    from dynascope.shell import event_loop
 
-    assert not can_run_again(shell.ip)
+    assert event_loop(shell.ip) is None
 
 
 def test_unload_takes_the_hooks_away(shell: Any) -> None:
