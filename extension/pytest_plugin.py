@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -48,10 +48,6 @@ class PageFile(pytest.File):
         yield PageItem.from_parent(self, name="notebook")
 
 
-class PageFailure(Exception):
-    """The problems of a page, as text."""
-
-
 class PageItem(pytest.Item):
     """Running one page."""
 
@@ -66,12 +62,7 @@ class PageItem(pytest.Item):
         for note in result.notes:
             self.add_report_section("call", "notes", note)
         if not result.ok:
-            raise PageFailure("\n\n".join(map(str, result.problems)))
-
-    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        if isinstance(excinfo.value, PageFailure):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+            pytest.fail("\n\n".join(map(str, result.problems)), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, str(self.path.name)

@@ -65,11 +65,8 @@ def _release(structure: dict[str, Any]) -> list[str]:
 def _compare_errors(before: str | None, after: str | None) -> list[Difference]:
     if before == after:
         return []
-    if after is None:
-        return [Difference("an error is gone", f"stored: {before}; now the cell raises nothing")]
-    if before is None:
-        return [Difference("a new error", f"stored: none; now the cell raises {after}")]
-    return [Difference("another error", f"stored: {before}; now: {after}")]
+    what = "an error is gone" if after is None else "a new error" if before is None else "another error"
+    return [Difference(what, f"stored: {before or 'none'}; now the cell raises {after or 'nothing'}")]
 
 
 def _compare_reports(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:

@@ -1,7 +1,8 @@
 """Executing one page in a fresh kernel of this very Python, leaving no process behind.
 
 nbclient does the executing.  Around it: the kernel is always this interpreter's, whatever kernel specs the machine has; it sees
-no IPython profile of the user's; and at the end, after a time-out or Ctrl-C, the kernel's whole process group is killed.
+no IPython profile of the user's; a cell that takes too long is interrupted; and at the end, after a time-out or Ctrl-C, the
+kernel's whole process group is killed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +25,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
 STARTUP_SECONDS = 120
+#: how long an interrupted cell may take to end; then its kernel is killed
+INTERRUPT_SECONDS = 10
 #: keeps the debugger's warning about frozen modules out of outputs
 _ENVIRONMENT = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
@@ -47,13 +51,21 @@ class _ThisPython(KernelSpecManager):  # type: ignore[misc, unused-ignore]
 
 
 class KernelDied(Exception):
-    """The kernel's process ended by itself; the message is the end of what it wrote."""
+    """The kernel's process ended by itself: its signal or exit status, and the end of what it wrote."""
+
+    def __init__(self, status: int | None, written: str) -> None:
+        signals = {-number: number.name for number in signal.Signals}
+        self.how = signals.get(status, f"exit status {status}") if status is not None else "exit status unknown"
+        self.written = written
+        super().__init__(self.how)
 
 
 class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
     """nbclient's client with our kernel, whose process group it remembers."""
 
     group: int | None = None
+    #: exit status of a kernel that died, as `subprocess` has it
+    exit_status: int | None = None
     #: a folder for the connection file and the sockets
     scratch: str = ""
 
@@ -69,6 +81,23 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
     async def async_start_new_kernel(self, **kwargs: Any) -> None:
         await super().async_start_new_kernel(**kwargs)
         self.group = getattr(getattr(self.km, "provisioner", None), "pid", None)
+
+    async def _async_check_alive(self) -> None:
+        try:
+            await super()._async_check_alive()
+        except DeadKernelError:
+            provisioner: Any = getattr(self.km, "provisioner", None)
+            self.exit_status = await provisioner.poll() if provisioner is not None else None
+            raise
+
+    async def _async_handle_timeout(self, timeout: int, cell: Any = None) -> Any:
+        """Interrupt the cell: it can clean up, and its traceback shows the line that hung.  Then raise CellTimeoutError."""
+        manager: Any = self.km
+        await manager.interrupt_kernel()
+        deadline = time.monotonic() + INTERRUPT_SECONDS
+        while time.monotonic() < deadline and not any(o["output_type"] == "error" for o in cell.outputs):
+            await asyncio.sleep(0.1)
+        return await super()._async_handle_timeout(timeout, cell)
 
     async def run_silently(self, code: str) -> None:
         """Run code that leaves no output; raises RuntimeError if it fails."""
@@ -87,6 +116,29 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
                 os.killpg(group, signal.SIGKILL)
             else:
                 os.kill(group, signal.SIGTERM)
+
+
+def merge_streams(cell: Any) -> None:
+    """Merge the outputs of each stream into one, stdout first; of a line that is rewritten after `\\r`, keep the last text.
+
+    nbclient's `coalesce_streams` takes minutes for a long line.
+    """
+    texts: dict[str, list[str]] = {}
+    merged: list[Any] = []
+    for output in cell.outputs:
+        if output["output_type"] != "stream":
+            merged.append(output)
+            continue
+        if output["name"] not in texts:
+            merged.append(output)
+        texts.setdefault(output["name"], []).append(output["text"])
+    for index, output in enumerate(merged):
+        if output["output_type"] == "stream":
+            lines = "".join(texts[output["name"]]).split("\n")
+            output["text"] = "\n".join(line[:-1].rpartition("\r")[2] + line[-1:] for line in lines)
+            if index and (merged[index - 1].get("name"), output["name"]) == ("stderr", "stdout"):
+                merged[index - 1 : index + 1] = [output, merged[index - 1]]  # they come in any order
+    cell.outputs = merged
 
 
 def execute(
@@ -114,8 +166,9 @@ def execute(
 
         client = Client(
             notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
-            coalesce_streams=True, record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=timeout,
+            record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=timeout,
             on_notebook_start=run_before, on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
+            on_cell_executed=lambda cell, cell_index, execute_reply: merge_streams(cell),
         )  # fmt: skip
         client.scratch = scratch
 
@@ -138,6 +191,6 @@ def execute(
             thread.join(5)
         if failures and isinstance(failures[0], DeadKernelError):
             with open(log_path, encoding="utf-8", errors="replace") as log:
-                raise KernelDied("".join(log.readlines()[-20:])) from None
+                raise KernelDied(client.exit_status, "".join(log.readlines()[-20:])) from None
     if failures:
         raise failures[0]

@@ -61,7 +61,7 @@ class Page:
     def skip_reason(self) -> str | None:
         """Why the whole page is skipped, or None."""
         if "skip-execution" in tags_of(self.notebook) or self.option("execution_mode") == "off":
-            return "the page says that it is not to be run"
+            return "the page is marked as not to be run"
         metadata = self.notebook.metadata
         language = metadata.get("language_info", {}).get("name") or metadata.get("kernelspec", {}).get("language")
         if language and language not in ("python", "ipython", "ipython3"):

@@ -108,7 +108,7 @@ def run_page(
     result = Result(path)
     try:
         page = read(path)
-        limits = {index: page.timeout(cell, timeout) for index, cell in page.code_cells()}
+        limits = [page.timeout(cell, timeout) for cell in page.notebook.cells]
     except PageError as error:
         result.problems.append(Problem(str(path), str(error).removeprefix(f"{path}: ")))
         return result
@@ -136,23 +136,23 @@ def _cuda_reason(tags: set[str]) -> str | None:
     return "needs a CUDA device" if "requires-cuda" in tags and not has_cuda() else None
 
 
-def _execute(page: Page, work: Any, limits: dict[int, float | None], before: str) -> tuple[list[int], list[Problem]]:
+def _execute(page: Page, work: Any, limits: list[float | None], before: str) -> tuple[list[int], list[Problem]]:
     """Execute the cells of `work`; returns which of them started, and what stopped them."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     from dynascope.docs_tests.kernel import KernelDied, execute
 
     started: list[int] = []
-    limit_of = {id(work.cells[index]): limit for index, limit in limits.items()}
     try:
-        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=started.append, before=before)
+        execute(work, _folder(page), timeout=lambda cell: limits[started[-1]], on_cell=started.append, before=before)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:
         what = f"timed out after {limits[started[-1]]:g} s; the notebook was stopped and its kernel killed"
-        return started, [_problem(page, started[-1], what)]
+        return started, [_problem(page, started[-1], what, _line_of_error(work.cells[started[-1]], len(started)))]
     except KernelDied as error:
-        return started, [_problem(page, started[-1] if started else None, "the kernel died", detail=str(error))]
+        what = f"the kernel died ({error.how})"
+        return started, [_problem(page, started[-1] if started else None, what, detail=error.written)]
     except RuntimeError as error:
         return started, [Problem(str(page.path), f"no kernel: {(str(error).splitlines() or ['it did not start'])[0]}")]
     return started, []
@@ -199,7 +199,7 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
 
 
 def _update(page: Page, work: Any) -> bool:
-    """Write the new outputs; False where the file already says so."""
+    """Write the new outputs; False if the file has them already."""
     before = page.path.read_bytes()
     settle(work, _folder(page))
     Page(page.path, work, page.first_lines).write()
@@ -220,14 +220,25 @@ def _problem(page: Page, index: int | None, what: str, line: int | None = None, 
 def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> Problem:
     """The error of a cell that should not have raised, trimmed to the page's own lines."""
     cell = work.cells[index]
-    error: Any = next((o for o in cell.get("outputs", []) if o.get("output_type") == "error"), {})
-    blocks = [_ANSI.sub("", block) for block in error.get("traceback", [])]
-    places = _CELL_LINE.findall("\n".join(blocks))
-    own_lines = [int(line) for count, line in places if int(count) == cell.get("execution_count")]
-    line = own_lines[-1] if own_lines else None  # the innermost one
+    error = _error_of(cell)
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()
     what = f"a new error: {name}: {message}" if message else f"a new error: {name}"
-    return _problem(page, index, what, line, _trimmed(blocks))
+    return _problem(page, index, what, _line_of_error(cell, cell.get("execution_count")), _trimmed(_traceback(error)))
+
+
+def _error_of(cell: Any) -> Any:
+    return next((o for o in cell.get("outputs", []) if o.get("output_type") == "error"), {})
+
+
+def _traceback(error: Any) -> list[str]:
+    return [_ANSI.sub("", block) for block in error.get("traceback", [])]
+
+
+def _line_of_error(cell: Any, count: int | None) -> int | None:
+    """The innermost line of this cell in the traceback of its error; `count` is its execution count."""
+    places = _CELL_LINE.findall("\n".join(_traceback(_error_of(cell))))
+    own_lines = [int(line) for number, line in places if int(number) == count]
+    return own_lines[-1] if own_lines else None
 
 
 def _trimmed(blocks: list[str]) -> str:

@@ -33,7 +33,7 @@ def matcher_for(magics: Any) -> Callable[[CompletionContext], Any]:
 
 
 def completions(magic: str, typed: str, namespace: dict[str, Any]) -> list[str]:
-    """What can stand at the end of `typed`, the line after `%%compile `."""
+    """The completions at the end of `typed`, the line after `%%compile `."""
     word = _last_word(typed)
     previous = (typed[: len(typed) - len(word)].split() or [""])[-1]
     options = {flag: f for f in fields(OBSERVE if magic == "observe" else None) for flag in flags_of(f)}

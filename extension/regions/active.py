@@ -254,7 +254,7 @@ def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
 
 
 def _can_suspend(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether the function can be left half-way: a generator or an `async def`."""
+    """Whether the function can be suspended: a generator or an `async def`."""
     return isinstance(node, ast.AsyncFunctionDef) or is_generator(node)
 
 

@@ -216,7 +216,7 @@ def after_cell(result: Any = None) -> None:
 
 
 def switch_off() -> None:
-    """The extension is unloaded: no button works any more."""
+    """The extension is unloaded: disable every button."""
     for view in list(_views):
         view.can_run_again = view.busy = False
     _views.clear()

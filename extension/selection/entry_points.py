@@ -19,7 +19,7 @@ from dynascope.compiler.source.code import code_key, first_line, map_constants, 
 from dynascope.compiler.torch_private import marks
 from dynascope.selection.definitions import Definition
 
-#: stands for the EntryPoints in the syntax tree, until the code object exists
+#: replaced by the EntryPoints in the code of a rewritten tree
 _PLACEHOLDER = "\0dynascope.entry_points"
 
 #: the name of the definition that each code object belongs to, by id; the code is kept alive, so an id means one object
