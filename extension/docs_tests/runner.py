@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,17 +110,22 @@ def run_page(
     try:
         page = read(path)
         limits = [page.timeout(cell, timeout) for cell in page.notebook.cells]
+        result.skipped = page.skip_reason() or _cuda_reason(tags_of(page.notebook))
     except PageError as error:
         result.problems.append(Problem(str(path), str(error).removeprefix(f"{path}: ")))
         return result
+    except Exception as error:  # metadata of the wrong type
+        result.problems.append(Problem(str(path), f"cannot be read: {type(error).__name__}: {error}"))
+        return result
     result.notes += page.notes
-    result.skipped = page.skip_reason() or _cuda_reason(tags_of(page.notebook))
     if result.skipped:
         return result
 
     work = copy.deepcopy(page.notebook)
     _prepare(page, work)
-    started, stopped = _execute(page, work, limits, before)
+    with tempfile.TemporaryDirectory(prefix="dynascope-") as temporary:
+        folder = temporary if page.option("execution_in_temp") else _folder(page)
+        started, stopped = _execute(page, work, folder, limits, before)
     for index, cell in page.code_cells():
         work.cells[index].metadata = copy.deepcopy(cell.metadata)
     result.problems += stopped
@@ -136,15 +142,15 @@ def _cuda_reason(tags: set[str]) -> str | None:
     return "needs a CUDA device" if "requires-cuda" in tags and not has_cuda() else None
 
 
-def _execute(page: Page, work: Any, limits: list[float | None], before: str) -> tuple[list[int], list[Problem]]:
-    """Execute the cells of `work`; returns which of them started, and what stopped them."""
+def _execute(page: Page, work: Any, folder: str, limits: list[float | None], before: str) -> tuple[list[int], list[Problem]]:
+    """Execute the cells of `work` in this folder; returns which of them started, and what stopped them."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     from dynascope.docs_tests.kernel import KernelDied, execute
 
     started: list[int] = []
     try:
-        execute(work, _folder(page), timeout=lambda cell: limits[started[-1]], on_cell=started.append, before=before)
+        execute(work, folder, timeout=lambda cell: limits[started[-1]], on_cell=started.append, before=before)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:
@@ -191,9 +197,11 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
             continue
         if not with_stored or not page.stores_outputs or is_hidden(tags):
             continue  # outputs that are removed from the page are not stored either
-        for difference in compare(page.notebook.cells[index].get("outputs", []), outputs):
+        for number, difference in enumerate(compare(page.notebook.cells[index].get("outputs", []), outputs)):
             problem = _problem(page, index, difference.what, difference.line, difference.detail)
             problem.structure = True
+            if number:
+                problem.source = ""  # the problem above it shows the cell
             problems.append(problem)
     return problems
 

@@ -212,6 +212,18 @@ def test_update_stores_the_new_structure_and_no_times_addresses_or_widgets(store
     assert not run_page(stored, update=True).updated
 
 
+def test_a_page_may_run_in_a_temporary_folder(make: Maker, tmp_path: Path) -> None:
+    assert run_page(make("open('made', 'w').close()", mystnb={"execution_in_temp": True})).ok
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_cell_of_several_problems_is_shown_once(stored: Path) -> None:
+    edit(stored, 1, "report([('print', 1, 'resumed'), ('print', 2, 'resumed')])")
+    texts = [str(p) for p in run_page(stored).problems]
+    assert len(texts) > 1
+    assert sum("report([('print'" in text for text in texts) == 1
+
+
 def test_update_refuses_a_page_that_fails(stored: Path) -> None:
     edit(stored, 5, "undefined_name")
     before = stored.read_bytes()
