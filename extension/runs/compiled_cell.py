@@ -119,7 +119,7 @@ class CompiledCell:
         name_of = {id(d.node): d.name for d in defined}
 
         def compile_statement(tree: Any, mode: str) -> CodeType:
-            return entry_points.bind(cells.compile_tree(self.shell, self.cell, entry_points.rewrite(tree), mode))
+            return entry_points.compile(tree, lambda tree: cells.compile_tree(self.shell, self.cell, tree, mode))
 
         def register(statement: Any) -> None:
             if id(statement) in name_of:

@@ -49,13 +49,9 @@ class EntryPoints:
 
     # -- from tree to code ------------------------------------------------------------------------
 
-    def rewrite(self, tree: ast.AST) -> ast.AST:
-        """The tree with every call of the cell's own statements going through `self`."""
-        rewritten: ast.AST = _CallRewriter().visit(tree)
-        return rewritten
-
-    def bind(self, code: CodeType) -> CodeType:
-        """The code of a rewritten tree with `self` among its constants; remembers the code of the cell's definitions."""
+    def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
+        """Compile a tree of the cell with every call of its own statements going through `self`."""
+        code = compile_tree(_CallRewriter().visit(tree))
         code = map_constants(code, lambda c: self if isinstance(c, str) and c == _PLACEHOLDER else c)
         for inner in nested_code(code):
             if code_key(inner) in self._functions:
