@@ -14,9 +14,15 @@ from dynascope.compiler.torch_private import config, marks, region_flag
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
-    """`torch.compile` with an additional argument, `error_on_graph_break`.
+    """`torch.compile` with one more argument: `error_on_graph_break`.
 
-    Takes all arguments of `torch.compile`; without `model` it is a decorator.
+        compiled = dynascope.compile(f, error_on_graph_break=True)
+        compiled(x)
+
+    Args:
+        model: a function or `nn.Module`; without it, a decorator is returned.
+        error_on_graph_break: whether a graph break is an error while the compiled code runs; None inherits the flag in force.
+        arguments: the arguments of `torch.compile`.
     """
     import torch
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dynascope.compiler.patching import Patch
+from dynascope.compiler.patching import patched
 from dynascope.compiler.torch_private.availability import guarded
 
 
@@ -38,19 +38,13 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
         skip(run.__code__)  # else Dynamo would compile it: it is called from compiled code
         return run
 
-    patches = [
-        Patch(namespace, name, marked(name, graph))
-        for namespace in {id(n): n for n in namespaces}.values()
-        for name, graph in list(namespace.items())
-        if isinstance(name, str) and name.startswith("__compiled_fn_")
-    ]
-    try:
-        for patch in patches:
-            patch.apply()
-        yield bool(patches)
-    finally:
-        for patch in patches:
-            patch.restore()
+    with contextlib.ExitStack() as patches:
+        found = False
+        for namespace in {id(n): n for n in namespaces}.values():
+            graphs = {n: graph for n, graph in namespace.items() if isinstance(n, str) and n.startswith("__compiled_fn_")}
+            patches.enter_context(patched(namespace, {name: marked(name, graph) for name, graph in graphs.items()}))
+            found = found or bool(graphs)
+        yield found
 
 
 def profiler_is_on() -> bool:
