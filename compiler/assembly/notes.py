@@ -25,6 +25,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     annotate_overruled_regions(report)
     annotate_dynamic_sizes(report, facts.sizes_before, facts.sizes_after)
     annotate_changed_files(report)
+    annotate_unknown_breaks(report)
     if facts.settings is not None:
         report.settings = facts.settings.to_dict()
         annotate_default_region(report, facts.settings)
@@ -78,6 +79,14 @@ def annotate_changed_files(report: Report) -> None:
     for file in dict.fromkeys(f.file for f in own if is_changed(f.file, f.code_name, f.line)):
         name = label(file, None)
         report.notes.append(f"{name} has changed since it was loaded: its lines are shown as they are now, not as they ran.")
+
+
+def annotate_unknown_breaks(report: Report) -> None:
+    """Note that there were graph breaks whose places and reasons are unknown."""
+    unknown = report.summary.unknown_breaks
+    if unknown:
+        were = "1 graph break is" if unknown == 1 else f"{unknown} graph breaks are"
+        report.notes.append(f"{were} known only by a resume function: no record gives the place and the reason")
 
 
 def annotate_default_region(report: Report, settings: Settings) -> None:

@@ -323,3 +323,5 @@ class Summary:
     unfinished: int = 0
     #: breaks that no explicit allow covers (unknown counts as unexpected)
     unexpected: int = 0
+    #: graph breaks that are known only by what came after them: there is no record of their place and reason
+    unknown_breaks: int = 0

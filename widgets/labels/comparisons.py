@@ -90,6 +90,8 @@ def unmet(report: Report, expected: Expectation) -> str:
     name = expected.name
     lines = [f"expected {expected}, found {expected.actual(report)}"]
     if name in ("breaks", "unexpected"):
+        if report.summary.unknown_breaks:
+            lines[0] += f", and {report.summary.unknown_breaks} whose places are unknown"
         lines += [f"  {_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
     elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
         lines += [
