@@ -31,6 +31,8 @@ class CompileRecord:
     rank: int | None = None
     #: of several trace files: which one
     process: int | None = None
+    #: how often `torch._dynamo.reset()` had started compile ids anew in its process
+    generation: int = 0
     code: Code | None = None
     #: the Python stack at the start, outermost first
     stack: list[Location] = field(default_factory=list)
@@ -70,6 +72,11 @@ class CompileRecord:
     over: bool = False
 
     @property
+    def world(self) -> tuple[int | None, int]:
+        """Where its compile id is its own: its process, between two resets of Dynamo. Compiled code calls no code beyond it."""
+        return self.process, self.generation
+
+    @property
     def unfinished(self) -> bool:
         """Whether nothing shows that this compile has ended; torch writes metrics at every end."""
         if self.compile_id is None or self.frame_end is not None or self.metrics or self.over:
@@ -100,6 +107,8 @@ class CompileRecords:
         self._open: dict[tuple[int | None, str], CompileRecord] = {}  # by process and compile id
         #: by process and thread: compiles that have only their metrics to come
         self._ending: dict[tuple[int | None, int | None], list[CompileRecord]] = {}
+        #: by process: how often compile ids have started anew
+        self._generations: dict[int | None, int] = {}
         #: by process: the export or AOTInductor's compile that is being made
         self._open_outside: dict[int | None, CompileRecord] = {}
         for event in events:
@@ -128,7 +137,10 @@ class CompileRecords:
         key = (event.process, str(event.compile_id))
         record = self._open.get(key) if event.compile_id is not None else None
         if record is None or (opens and record.closed):
+            if record is not None and record.generation == self._generations.get(event.process, 0):
+                self._generations[event.process] = record.generation + 1
             record = CompileRecord(event.compile_id, len(self.records), event.thread, process=event.process)
+            record.generation = self._generations.get(event.process, 0)
             self.records.append(record)
             if record.compile_id is not None:
                 self._open[key] = record
@@ -282,12 +294,9 @@ def _module_text(text: str) -> str:
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
     indent = len(lines[start]) - len(lines[start].lstrip()) if lines else 0
-    end = next(
-        (i for i in range(start + 1, len(lines)) if lines[i].strip() and not lines[i][: indent + 1].isspace()), len(lines)
-    )
-    return (
-        "\n".join(line[indent:] for line in lines[start:end]).replace("class <lambda>(", "class GraphModule(").rstrip() + "\n"
-    )
+    after = (i for i in range(start + 1, len(lines)) if lines[i].strip() and not lines[i][: indent + 1].isspace())
+    body = "\n".join(line[indent:] for line in lines[start : next(after, len(lines))])
+    return body.replace("class <lambda>(", "class GraphModule(").rstrip() + "\n"
 
 
 _COUNTERS = re.compile(

@@ -27,8 +27,8 @@ from dynascope.compiler.events.records import KNOWN, USED, is_read, needs_payloa
 
 #: the first line of a record
 HEAD = re.compile(
-    rb"^[VDIWEC](?P<time>(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]) (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{1,6})\s+(?P<process>\d{1,20})"
-    rb"\s+[^\n]*?:\d+\]\s?(?P<json>\{.*)$",
+    rb"^[VDIWEC](?P<time>(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]) (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{1,6})"
+    rb"\s+(?P<process>\d{1,20})\s+[^\n]*?:\d+\]\s?(?P<json>\{.*)$",
     re.DOTALL,
 )
 _JSON_ERRORS = (ValueError, RecursionError)

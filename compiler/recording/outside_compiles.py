@@ -1,7 +1,7 @@
 """Records that belong to no compile of torch.compile: of torch.export, AOTInductor, or AOTAutograd used by itself.
 
-Their graphs are shown like any other.  torch logs the graph of an export only in part of its versions and modes; where a log has
-records of an export and no graph, a note says so, because a report of nothing would look like nothing happened.
+Their graphs are shown like any other.  torch logs the graph of an export only in some of its versions and modes; where a log
+has records of an export and no graph, a note says so, because a report of nothing would look as if nothing had happened.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads TORCH_TRACE logs, and saved reports, without torch.
 
-Records that are unknown or damaged are skipped, counted by kind and shown in `report.unread`; with `strict=True` the first of
-them is an error.  Which records are known is listed in `events.records`.  Of a folder that holds several runs, the last is read.
+Records that are unknown or damaged are skipped, counted by kind and shown in `report.unread`; with `strict=True` they are an
+error.  Which records are known is listed in `events.records`.  Of a folder that holds several runs, the last is read.
 """
 
 from __future__ import annotations
