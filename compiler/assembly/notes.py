@@ -9,9 +9,10 @@ from __future__ import annotations
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.guard_text import source
 from dynascope.compiler.events.schema import Sizes
-from dynascope.compiler.report import Failure, FlagOrigin, Report, dynamic_words, label
+from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.lines import CellResolver, is_changed
+from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.lines import CellResolver, is_changed, source_line
 from dynascope.compiler.source.origin import in_torch, is_plumbing
 
 
@@ -108,7 +109,8 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
         return  # a compile raised it, so the report has it with its place already
     refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
     refused = refused or str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
-    file, line = _user_place(error)
+    calls = _user_calls(error, cell_of)
+    file, line = (calls[-1].file, calls[-1].line) if calls else (None, None)
     report.error = Failure(
         type=type(error).__name__,
         message=str(error).split("\n\nfrom user code:", 1)[0].strip(),
@@ -116,19 +118,29 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
         file=file,
         line=line,
         cell=cell_of(file) if file is not None else None,
+        calls=calls,
     )
 
 
-def _user_place(error: BaseException) -> tuple[str | None, int | None]:
-    """The innermost place in the user's code or a library that the exception passed."""
-    place: tuple[str | None, int | None] = (None, None)
+def _user_calls(error: BaseException, cell_of: CellResolver) -> list[StackEntry]:
+    """The places in the user's code or a library that the exception passed, outermost first."""
+    calls = []
     trace = error.__traceback__
     while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if not is_plumbing(file) and not in_torch(file):
-            place = (file, trace.tb_lineno)
+        code = trace.tb_frame.f_code
+        file, line = code.co_filename, trace.tb_lineno
+        if not is_plumbing(file) and not in_torch(file) and line is not None:
+            calls.append(
+                StackEntry(
+                    file=file,
+                    line=line,
+                    function=user_name(code.co_name),
+                    cell=cell_of(file),
+                    source=source_line(file, line).strip(),
+                )
+            )
         trace = trace.tb_next
-    return place
+    return calls
 
 
 def root_names(report: Report) -> list[str]:

@@ -261,6 +261,8 @@ class Failure:
     origin: Literal["compiler", "user"] = "compiler"
     #: the user's code caught it and continued
     caught: bool = False
+    #: the calls that it passed in the user's code, outermost first; [] if unknown
+    calls: list[StackEntry] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)

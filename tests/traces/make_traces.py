@@ -1,7 +1,7 @@
 """Writes the corpus of TORCH_TRACE logs in this folder: `python make_traces.py [NAME ...]`, with any torch from 2.9 on.
 
-Each program runs in a process of its own; the log is stored without this machine's paths, and packed.  Its MD5 sums are computed
-again, because they are of the payloads with the paths.  `export TMPDIR` to a folder with some space: Inductor compiles.
+Each program runs in a process of its own; the log is stored without this machine's paths and without most of the records that
+only measure the compiler (`chromium_event`), and packed.  Its MD5 sums are computed again, because paths are in the payloads.
 """
 
 from __future__ import annotations
@@ -178,8 +178,9 @@ def run(rank):
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()))
     step = torch.compile(model, backend="aot_eager")
     step(torch.ones(2 + rank, 4)).sum().backward()
-    if rank == 1:
-        step(torch.ones(5, 4)).sum().backward()
+    alone = torch.compile(lambda x: x * 2, backend="eager")
+    for size in range(2, 3 + rank):
+        alone(torch.ones(size))
     dist.destroy_process_group()
 
 if __name__ == "__main__":
@@ -245,16 +246,23 @@ def run(name: str, folder: Path) -> list[bytes]:
 
 def stored(log: bytes, folder: str) -> bytes:
     """The log with other paths, and with the MD5 sums of its payloads with these paths."""
-    paths = {folder: "/home/user", sysconfig.get_path("purelib"): "/site-packages", sysconfig.get_path("stdlib"): "/python"}
+    import torch
+
+    packages = os.path.dirname(os.path.dirname(torch.__file__))
+    paths = {folder: "/home/user", packages: "/site-packages", sysconfig.get_path("stdlib"): "/python"}
     log = re.sub(rb"/tmp/torchinductor_\w+", b"/home/user/cache", log)
     for path, other in paths.items():
         for real in {path, os.path.realpath(path)}:
             log = log.replace(real.encode(), other.encode())
+    events = 0
     out: list[bytes] = []
     for record in re.split(rb"\n(?!\t)", log.rstrip(b"\n")):
         head, *payload = record.split(b"\n\t")
         prefix, brace, text = head.partition(b"] {")
         metadata = json.loads(brace[2:] + text)
+        events += "chromium_event" in metadata
+        if "chromium_event" in metadata and events > 20:
+            continue
         if "has_payload" in metadata:
             metadata["has_payload"] = hashlib.md5(b"\n".join(payload), usedforsecurity=False).hexdigest()
         out.append(b"\n\t".join([prefix + b"] " + json.dumps(metadata).encode(), *payload]))

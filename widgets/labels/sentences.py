@@ -99,8 +99,11 @@ def record_notes(report: Report) -> list[str]:
     notes = []
     unread = sum(report.unread.values())
     if unread:
-        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items())[:5])
-        notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
+        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items(), key=lambda item: (-item[1], item[0]))[:5])
+        if report.origin == "trace":
+            notes.append(f"the log is damaged, incomplete or of an unknown torch, so this report may be wrong ({kinds})")
+        else:
+            notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
     unfit = [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]
     if unfit:
         notes.append("some facts may be missing, these hooks do not fit this torch: " + "; ".join(unfit[:5]))
