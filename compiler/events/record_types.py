@@ -70,7 +70,7 @@ _METRICS: dict[str, _Test] = {
 _FIELDS: dict[str, dict[str, _Test]] = {
     "dynamo_start": {"stack": _stack},
     "artifact": {"name": _text},
-    "create_symbol": {"symbol": _text, "val": _text},
+    "create_symbol": {"symbol": _text, "val": _text, "stack": _stack},
     "optimize_ddp_split_child": {"name": _text},
     "graph_dump": {"name": _text, "filename": _text},
     "compilation_metrics": _METRICS,

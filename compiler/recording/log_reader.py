@@ -149,25 +149,27 @@ class _Payload:
 
     def __init__(self, head: _Head | None, problems: Counter[str]) -> None:
         self.head, self.problems = head, problems
-        self.text = bytearray()
+        #: lines with their tabs and ends
+        self.lines = bytearray()
         self.hash = hashlib.md5(usedforsecurity=False)
-        self.lines = self.blanks = 0
+        self.hashed = False
+        #: lines without a tab since the last one with a tab
+        self.blanks = 0
 
     def add(self, line: bytes) -> None:
         """Add a line with its tab and its end."""
         if self.head is None:
             return
-        self.text += b"\n" * (self.blanks + (self.lines > 0))
-        ending = -2 if self.head.crlf and line.endswith(b"\r\n") else -1 if line.endswith(b"\n") else None
-        self.text += line[1:ending]
-        self.lines += 1
-        self.blanks = 0
-        if len(self.text) > _CHUNK and not self.head.keep:
-            self._hash()
+        if self.blanks:
+            self.lines += b"\n" * self.blanks
+            self.blanks = 0
+        self.lines += line
+        if len(self.lines) > _CHUNK and not self.head.keep:
+            self._hash(self._text())
 
     def blank(self) -> None:
-        """Add a line without its tab: an editor removed it.  At the end of a payload it is not the payload's."""
-        if self.lines:
+        """Add a line without its tab: an editor removed it."""
+        if self.lines or self.hashed:
             self.blanks += 1
 
     def end(self) -> str | None:
@@ -176,18 +178,32 @@ class _Payload:
         if head is None:
             return None
         if head.digest is None:
-            if self.lines:
+            if self.lines or self.hashed:
                 self.problems["payload that its record does not have"] += 1
             return None
-        text = self.text.decode("utf-8", errors="replace") if head.keep else None
-        self._hash()
+        text, before = self._text(), self.hash.copy()
+        self._hash(text)
+        if self.blanks and self.hash.hexdigest() != head.digest:
+            self.hash = before  # the payload may end with them
+            text += b"\n" * self.blanks
+            self._hash(text)
         if self.hash.hexdigest() != head.digest:
             self.problems["payload damaged"] += 1
-        return text
+        return text.decode("utf-8", errors="replace") if head.keep else None
 
-    def _hash(self) -> None:
-        self.hash.update(self.text)
-        self.text.clear()
+    def _text(self) -> bytes:
+        """The lines without their tabs, and without the end of the last one."""
+        lines = b"\n" + bytes(self.lines).removesuffix(b"\n")
+        if self.head is not None and self.head.crlf:
+            lines = lines.removesuffix(b"\r").replace(b"\r\n", b"\n")
+        return lines.replace(b"\n\t", b"\n")[1:]
+
+    def _hash(self, text: bytes) -> None:
+        if self.hashed:
+            self.hash.update(b"\n")
+        self.hash.update(text)
+        self.hashed = self.hashed or bool(self.lines)
+        self.lines.clear()
 
 
 # -- the first line of a record ---------------------------------------------------------------------
@@ -238,7 +254,7 @@ def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None
 
 def _resolve(metadata: dict[str, Any], strings: dict[int, str], problems: Counter[str]) -> None:
     """Fill in the file names that the log keeps in its table of strings; each file has its own."""
-    stacks = (metadata.get("stack"), (metadata.get("dynamo_start") or {}).get("stack"))
+    stacks = [metadata.get("stack"), *(metadata.get(name, {}).get("stack") for name in ("dynamo_start", "create_symbol"))]
     for entry in (e for stack in stacks for e in stack or ()):
         if type(entry["filename"]) is int:
             name = strings.get(entry["filename"])

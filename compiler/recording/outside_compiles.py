@@ -33,9 +33,11 @@ class OutsideCompiles:
             if name == "dynamo_start":
                 self._started.add(compile_id)
             self._graphs += name == "dynamo_output_graph" and compile_id not in self._started
-            return
+            if name != "create_symbol" or compile_id in self._started:
+                return
         self._graphs += name in _GRAPHS
-        files = (str(entry["filename"]) for entry in metadata.get("stack") or ())
+        stack = metadata.get("stack") or (metadata[name].get("stack") if name == "create_symbol" else None)
+        files = (str(entry["filename"]) for entry in stack or ())
         self._of_export += name == "exported_program" or any(folder in file for file in files for folder in _FOLDERS)
         if name in _GUARDS and len(self._guards) < 100:
             self._guards.append(str(metadata[name].get("expr")))

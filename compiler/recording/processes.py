@@ -72,7 +72,7 @@ def processes(file: Path) -> list[LoggedProcess]:
     """The processes whose records are in this file, in the order of their first records; in a log of torch's there is one."""
     spans: dict[int | None, dict[int | None, tuple[str, str]]] = {}
     for line in read_lines(file, Counter()):
-        match = HEAD.match(line)
+        match = HEAD.match(line) if line[:1] != b"\t" else None
         if match:
             at, ranks = match["time"].decode("ascii"), spans.setdefault(process_id(match["process"]), {})
             rank = _rank(match["json"])
