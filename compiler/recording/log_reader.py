@@ -165,7 +165,9 @@ class _Payload:
             self.blanks = 0
         self.lines += line
         if len(self.lines) > _CHUNK and not self.head.keep:
-            self._hash(self._text())
+            self.hash = self._hash(self._text())
+            self.hashed = True
+            self.lines.clear()
 
     def blank(self) -> None:
         """Add a line without its tab: an editor removed it."""
@@ -181,13 +183,10 @@ class _Payload:
             if self.lines or self.hashed:
                 self.problems["payload that its record does not have"] += 1
             return None
-        text, before = self._text(), self.hash.copy()
-        self._hash(text)
-        if self.blanks and self.hash.hexdigest() != head.digest:
-            self.hash = before  # the payload may end with them
-            text += b"\n" * self.blanks
-            self._hash(text)
-        if self.hash.hexdigest() != head.digest:
+        text = self._text()
+        if self.blanks and self._digest(text) != head.digest:
+            text += b"\n" * self.blanks  # the payload may end with them
+        if self._digest(text) != head.digest:
             self.problems["payload damaged"] += 1
         return text.decode("utf-8", errors="replace") if head.keep else None
 
@@ -198,12 +197,14 @@ class _Payload:
             lines = lines.removesuffix(b"\r").replace(b"\r\n", b"\n")
         return lines.replace(b"\n\t", b"\n")[1:]
 
-    def _hash(self, text: bytes) -> None:
-        if self.hashed:
-            self.hash.update(b"\n")
-        self.hash.update(text)
-        self.hashed = self.hashed or bool(self.lines)
-        self.lines.clear()
+    def _hash(self, text: bytes) -> hashlib._Hash:
+        """The hash of what was hashed so far, and of this text."""
+        together = self.hash.copy()
+        together.update(b"\n" + text if self.hashed else text)
+        return together
+
+    def _digest(self, text: bytes) -> str:
+        return self._hash(text).hexdigest()
 
 
 # -- the first line of a record ---------------------------------------------------------------------
