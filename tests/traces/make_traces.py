@@ -192,9 +192,9 @@ import torch.distributed as dist
 
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29712", RANK="0", WORLD_SIZE="1")
 dist.init_process_group("gloo", rank=0, world_size=1)
-layers = [torch.nn.Linear(64, 64) for _ in range(6)]
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.02)
-torch.compile(model, backend="aot_eager")(torch.ones(2, 64)).sum().backward()
+layers = [torch.nn.Linear(600, 600) for _ in range(4)]
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=1)
+torch.compile(model, backend="aot_eager")(torch.ones(2, 600)).sum().backward()
 dist.destroy_process_group()
 """
 THREADS = """
