@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-#: value of a name that is absent
+#: value of a name, a slot or a closure cell that is absent or empty
 ABSENT: Any = object()
 
 
@@ -26,23 +26,6 @@ def put(owner: Any, name: str, value: Any) -> None:
         setattr(owner, name, value)
     elif own(owner, name) is not ABSENT:
         delattr(owner, name)
-
-
-class Patch:
-    """One name in a dict or in an object itself, with its original value and the replacement."""
-
-    def __init__(self, owner: Any, name: str, replacement: Any) -> None:
-        self.owner, self.name, self.replacement = owner, name, replacement
-        self.original = own(owner, name)
-
-    def apply(self) -> None:
-        """Set the replacement."""
-        put(self.owner, self.name, self.replacement)
-
-    def restore(self) -> None:
-        """Restore the original object, or remove the name; a value that other code has set meanwhile is kept."""
-        if own(self.owner, self.name) is self.replacement:
-            put(self.owner, self.name, self.original)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dynascope.compiler import __version__
-from dynascope.docs_tests.pages import DEFAULT_TIMEOUT
+from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.runs.saving import save, why_not
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
@@ -152,7 +152,6 @@ def _report(chosen: argparse.Namespace) -> int:
 
 def _test(chosen: argparse.Namespace) -> int:
     from dynascope.docs_tests.command import run_pages
-    from dynascope.docs_tests.runner import PageError
 
     try:
         return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout, parallel=chosen.parallel)

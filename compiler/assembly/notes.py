@@ -6,6 +6,8 @@ in `driver.annotate`.
 
 from __future__ import annotations
 
+import traceback
+
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.guard_text import source
 from dynascope.compiler.events.schema import Sizes
@@ -19,7 +21,8 @@ from dynascope.compiler.source.origin import in_torch, is_plumbing
 def annotate(report: Report, facts: RecordingFacts) -> None:
     """Complete a Report that so far holds only what the events say."""
     report.versions, report.hooks = facts.versions, facts.hooks
-    report.compiled = list(dict.fromkeys(facts.compiled)) or root_names(report)
+    roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
+    report.compiled = list(dict.fromkeys(facts.compiled or roots))
     report.notes += facts.notes
     annotate_faults(report)
     annotate_foreign(report)
@@ -125,25 +128,9 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
 def _user_calls(error: BaseException, cell_of: CellResolver) -> list[StackEntry]:
     """The places in the user's code or a library that the exception passed, outermost first."""
     calls = []
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        file, line = code.co_filename, trace.tb_lineno
-        if not is_plumbing(file) and not in_torch(file) and line is not None:
-            calls.append(
-                StackEntry(
-                    file=file,
-                    line=line,
-                    function=user_name(code.co_name),
-                    cell=cell_of(file),
-                    source=source_line(file, line).strip(),
-                )
-            )
-        trace = trace.tb_next
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file, name = frame.f_code.co_filename, user_name(frame.f_code.co_name)
+        if not is_plumbing(file) and not in_torch(file):
+            source = source_line(file, line).strip()
+            calls.append(StackEntry(file=file, line=line, function=name, cell=cell_of(file), source=source))
     return calls
-
-
-def root_names(report: Report) -> list[str]:
-    """Names of the frames without a caller among the frames: what the user's code had compiled."""
-    roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
-    return list(dict.fromkeys(roots))
