@@ -4,6 +4,9 @@ torch writes the records of a compile in a fixed way, and its metrics count what
 that a record was deleted: nothing begins a compile, a number is left out, guards were counted and are not there.  Each rule
 holds for the logs of torch 2.3 to 2.15 that it was tried on; older logs, which lack some kinds of records, are not blamed.
 
+Nothing shows the loss of the metrics of a backward that another backend than Inductor compiled (it looks pending), and of the
+graph break of a frame that then failed with the same words (it looks refused).
+
 A compile without an end is not counted here: its frame is shown as unfinished.
 """
 

@@ -1,4 +1,9 @@
-"""Damage to TORCH_TRACE logs, made from a seed: each function takes a log's bytes and returns other bytes."""
+"""Damage to TORCH_TRACE logs, made from a seed: each function takes a log's bytes and returns other bytes.
+
+Two kinds of records are never deleted as a whole, because nothing else in a log shows that they were there: the metrics of a
+backward that another backend than Inductor compiles, and the graph break of a frame that then failed with the same words.
+Letters and digits of a record's JSON are not changed into others: torch protects payloads by a sum, but not this.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +35,27 @@ def _some(parts: list[bytes], chance: random.Random, most: int = 4) -> list[int]
     return sorted(chance.sample(range(len(parts)), min(len(parts), chance.randint(1, most))))
 
 
+def _missable(parts: list[bytes], chance: random.Random, most: int) -> list[int]:
+    """Some of the records or lines whose loss a log shows."""
+    ids = re.compile(rb'"frame_id": \d+, "frame_compile_id": \d+')
+    failed = {m[0] for part in parts if b'"dynamo_error"' in part and (m := ids.search(part))}
+
+    def unseen(part: bytes) -> bool:
+        found = ids.search(part)
+        return b'{"bwd_compilation_metrics"' in part or (
+            b'"dynamo_graph_break_reason"' in part and found is not None and found[0] in failed
+        )
+
+    return [index for index in _some(parts, chance, most) if not unseen(parts[index])]
+
+
 def cut(log: bytes, chance: random.Random) -> bytes:
     return log[: chance.randrange(len(log))]
 
 
 def lines_deleted(log: bytes, chance: random.Random) -> bytes:
     lines = log.split(b"\n")
-    for index in reversed(_some(lines[:-1], chance)):
+    for index in reversed(_missable(lines[:-1], chance, 4)):
         del lines[index]
     return b"\n".join(lines)
 
@@ -50,7 +69,7 @@ def lines_doubled(log: bytes, chance: random.Random) -> bytes:
 
 def records_deleted(log: bytes, chance: random.Random) -> bytes:
     parts = records(log)
-    for index in reversed(_some(parts, chance, 2)):
+    for index in reversed(_missable(parts, chance, 2)):
         del parts[index]
     return joined(parts)
 
