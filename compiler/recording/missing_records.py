@@ -5,7 +5,7 @@ that a record was deleted: nothing begins a compile, a number is left out, guard
 holds for the logs of torch 2.3 to 2.15 that it was tried on; older logs, which lack some kinds of records, are not blamed.
 
 Nothing shows the loss of the metrics of a backward that another backend than Inductor compiled (it looks pending), and of the
-graph break of a frame that then failed with the same words (it looks refused).
+graph break of a frame that was then skipped or failed, if its error does not say so (it looks refused, or empty).
 
 A compile without an end is not counted here: its frame is shown as unfinished.
 """
@@ -53,6 +53,8 @@ class MissingRecords:
         #: processes whose torch records the creation of symbols, and the bytecode of resume functions
         self._symbols: set[int] = set()
         self._bytecode: set[int] = set()
+        #: processes that use AOTAutograd's cache
+        self._aot_caches: set[int] = set()
         #: torch 2.12 and newer begin a log with their version
         self._new: set[int] = set()
 
@@ -92,6 +94,8 @@ class MissingRecords:
             known.skipped = _SKIPS.search(record.payload or "") is not None
         elif name.endswith("_BYTECODE"):
             self._bytecode.add(process)
+        elif name.startswith("aotautograd_cache_"):
+            self._aot_caches.add(process)
         elif name == "optimize_ddp_split_graph":
             known.split_into = len(set(re.findall(r"\bself\.(submod_\d+)\(", record.payload or "")))
 
@@ -139,6 +143,8 @@ class MissingRecords:
             lacks.append("aot_forward_graph")
         if kinds["caches"] and kinds["caches"] != kinds["inductor_output_code"]:
             lacks.append("inductor_output_code" if kinds["inductor_output_code"] < kinds["caches"] else "fx_graph_cache")
+        if kinds["caches"] and process in self._aot_caches & self._new and not kinds["aot caches"]:
+            lacks.append("aotautograd_cache")
         if process in self._symbols | self._new and known.used - known.created:
             lacks.append("create_symbol")
         if known.split_into > kinds["optimize_ddp_split_child"]:
@@ -153,6 +159,8 @@ class MissingRecords:
 def _kind(name: str) -> str:
     if name.endswith("_BYTECODE"):
         return name.split("_")[-2]
+    if name.startswith("aotautograd_cache_"):
+        return "aot caches"
     return "caches" if _CACHES.match(name) else name
 
 

@@ -1,7 +1,7 @@
 """Damage to TORCH_TRACE logs, made from a seed: each function takes a log's bytes and returns other bytes.
 
 Two kinds of records are never deleted as a whole, because nothing else in a log shows that they were there: the metrics of a
-backward that another backend than Inductor compiles, and the graph break of a frame that then failed with the same words.
+backward that another backend than Inductor compiles, and the graph break of a frame that then was skipped or failed.
 Letters and digits of a record's JSON are not changed into others: torch protects payloads by a sum, but not this.
 """
 
@@ -38,7 +38,8 @@ def _some(parts: list[bytes], chance: random.Random, most: int = 4) -> list[int]
 def _missable(parts: list[bytes], chance: random.Random, most: int) -> list[int]:
     """Some of the records or lines whose loss a log shows."""
     ids = re.compile(rb'"frame_id": \d+, "frame_compile_id": \d+')
-    failed = {m[0] for part in parts if b'"dynamo_error"' in part and (m := ids.search(part))}
+    ends = (part for part in parts if b'"dynamo_error"' in part or b'"guard_count": null' in part)
+    failed = {found[0] for part in ends if (found := ids.search(part))}
 
     def unseen(part: bytes) -> bool:
         found = ids.search(part)
