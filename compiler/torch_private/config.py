@@ -20,6 +20,21 @@ def backends() -> list[str]:
     return sorted(torch._dynamo.list_backends(exclude_tags=()))
 
 
+def compiles_nothing() -> str | None:
+    """Why torch.compile compiles nothing at the moment; None if it does."""
+    with guarded("the stance"):
+        from torch._dynamo import eval_frame
+
+        if eval_frame._stance.stance == "force_eager":
+            return 'torch.compiler.set_stance("force_eager") is in force'
+    with guarded("the switch of Dynamo"):
+        import torch._dynamo.config
+
+        if torch._dynamo.config.disable:
+            return "Dynamo is switched off (TORCH_COMPILE_DISABLE=1, or torch._dynamo.config.disable)"
+    return None
+
+
 def modes() -> list[str]:
     """The modes that Inductor knows; [] if this torch does not list them."""
     import torch._inductor
