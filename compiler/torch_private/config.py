@@ -69,6 +69,13 @@ def has_nested_graph_breaks() -> bool:
     return hasattr(torch._dynamo.config, "nested_graph_breaks")
 
 
+def nested_graph_breaks() -> bool | None:
+    """Whether Dynamo resumes all callers of a break at once, as things are; None if this torch cannot."""
+    import torch._dynamo
+
+    return getattr(torch._dynamo.config, "nested_graph_breaks", None)
+
+
 @contextlib.contextmanager
 def dynamo_config(**values: Any) -> Iterator[None]:
     """Set these values in torch._dynamo.config for the duration; restored exactly."""
