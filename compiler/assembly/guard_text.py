@@ -34,13 +34,10 @@ def guards(text: str) -> list[str]:
     """
     readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
-        if match["kind"] in NOISE:
-            continue
-        words = as_written(split_comment(match["text"])[0])
-        if words:
+        if match["kind"] not in NOISE and (words := as_written(split_comment(match["text"])[0])):
             readable[words] = None
-        if len(readable) == _LIMIT:
-            break
+            if len(readable) == _LIMIT:
+                break
     return list(readable)
 
 
@@ -75,9 +72,8 @@ def recompile_texts(text: str) -> list[str]:
     """The reasons of a recompile, one for each compiled version that was tried, each with the stack that torch adds."""
     try:
         data = json.loads(text)
-    except ValueError:
-        # 2.11 and later join the reasons with "\n" inside a JSON-like list, or give one alone
-        data = [text]
+    except ValueError:  # 2.11 and later join the reasons with "\n" inside a JSON-like list, or give one alone
+        data = text
     return [str(r) for r in (data if isinstance(data, list) else [data]) if str(r).strip()]
 
 
@@ -114,8 +110,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
 
 def failed_guard(reason: str) -> FailedGuard:
     """One reason of a recompile as facts; the compiler's own expression if no pattern matches."""
-    text = re.sub(r"^!?\d+/\d+: ", "", reason)
-    text = split_comment(text)[0]
+    text = split_comment(re.sub(r"^!?\d+/\d+: ", "", reason))[0]
     for pattern, kind in _FAILED:
         match = pattern.search(text)
         if match:

@@ -31,12 +31,8 @@ class Location:
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
-    #: columns that a printed traceback marks with carets, counted without the line's indentation; the end may be None: unknown
-    carets: tuple[int, int | None] | None = None
-
-    @classmethod
-    def at(cls, file: str, function: str, position: Position) -> Location:
-        return cls(file, position.line or 0, function, *position[1:])
+    #: columns that a printed traceback marks with carets, counted without the line's indentation; None in it: unknown
+    carets: tuple[int | None, int | None] | None = None
 
 
 @dataclass(slots=True)
@@ -109,12 +105,14 @@ class Trace(_Event):
 
     `callers`: the whole Python stack around a compile, outermost first, and `call`: which call of the compiled function it is
     for, from 1.  Only in a live run, at the start of a compile and at the reasons of a recompile.
+    `outside`: it belongs to torch.export or AOTInductor, which compile outside torch.compile; only in a file.
     """
 
     metadata: dict[str, Any]
     payload: str | None = None
     callers: list[Location] | None = None
     call: int | None = None
+    outside: bool = False
 
 
 @dataclass(slots=True)

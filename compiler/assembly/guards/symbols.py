@@ -29,7 +29,7 @@ class Symbols:
                 self._create(fields, place)
             elif name == "guard_added_fast":
                 self._constrain(str(fields["expr"]), place)
-            else:
+            elif fields.get("value") is not None:
                 self._specialize(str(fields["symbol"]), str(fields["value"]), str(fields.get("reason")), place)
 
     @property

@@ -167,4 +167,5 @@ def test_who_wanted_a_guard(reports: dict[str, Report]) -> None:
 def test_a_helper_is_reached_through_its_calls(reports: dict[str, Report]) -> None:
     guard = reports["a number in a helper"].recompiles[0].failed_guards[0]
     assert [(e.line, e.function) for e in guard.stack] == [(5, "f"), (3, "helper")]
-    assert guard.at is not None and (guard.at.column, guard.at.end_column) == (11, 16)
+    assert guard.at is not None
+    assert (guard.at.column, guard.at.end_column) == (11, 16)
