@@ -7,6 +7,12 @@ export interface LensMark {
   outcome: string;
 }
 
+export interface LensGuards {
+  count: number;
+  full: string;
+  failed: boolean;
+}
+
 export interface LensLine {
   line: number;
   text: string;
@@ -17,6 +23,7 @@ export interface LensLine {
   reason?: string;
   id?: string;
   region?: string[];
+  guards?: LensGuards;
 }
 
 export interface LensFile {
@@ -169,6 +176,16 @@ export interface Row {
   cost?: string;
 }
 
+export interface RecompileRow {
+  id: string;
+  name: string;
+  place: string;
+  cause: string;
+  full: string;
+  facts: string;
+  refused: boolean;
+}
+
 export interface TimeSegment {
   kind: string;
   lane: number;
@@ -244,6 +261,7 @@ export interface ViewModel {
   lens: LensFile[];
   details: Record<string, Detail>;
   breaks: Row[];
+  recompiles: RecompileRow[];
   time: TimeLine | null;
   notes: string[];
   settings: Record<string, unknown>;

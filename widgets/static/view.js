@@ -231,21 +231,23 @@ box}function lineClass(line,state){return state==="graph"?`dyn-l-g${(line.graphs
 state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h("\
 div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
 marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
-note?h("span",{cls:"dyn-note",text:note}):h("span"))}function fileGroup(file,named,rows){let group=h("div",{role:"group",
-"aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));
-let open="",previous=null;for(let line of file.lines){line.gap&&(group.append(h("div",{cls:"dyn-gap",role:"presentation",
-text:`⋯ ${line.gap} lines`})),[open,previous]=["",null]);let code=h("code");open=paintCode(code,line.text,line.marks||
-[],open);let node=lineRow(line,previous,code);group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}
-function lensView(select){let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),mark=roving(box,".\
-dyn-ln",{enter:line=>select(idOf(line))});box.addEventListener("click",event=>{String(getSelection())||select(idOf(closest(
-event,".dyn-mark"))||idOf(closest(event,".dyn-ln")))});let markSelected=exclusive("aria-selected"),rows=[];function belongs({
-line,file},content,id){if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content.details[id];return!detail||
-detail.kind==="break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.
-line===line.line&&detail.file===file}return{node:box,draw(content){rows=[],box.replaceChildren(...content.lens.map(file=>fileGroup(
-file,content.lens.length>1,rows))),rows[0]&&mark(rows[0].node)},highlight(content,id){let nodes=rows.filter(row=>belongs(
-row,content,id)).map(row=>row.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},
-point(file,line){let found=rows.find(row=>row.line.line===line&&row.file===file);if(found){for(let row of rows)row.node.
-classList.toggle("dyn-point",row===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+note?h("span",{cls:"dyn-note",text:note}):guardMark(line))}function guardMark({guards}){if(!guards)return h("span");let text=`\
+≡ ${guards.count} guard${guards.count>1?"s":""}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":
+""}`,title:guards.full,text})}function fileGroup(file,named,rows){let group=h("div",{role:"group","aria-label":file.label});
+named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let open="",previous=null;
+for(let line of file.lines){line.gap&&(group.append(h("div",{cls:"dyn-gap",role:"presentation",text:`⋯ ${line.gap} lin\
+es`})),[open,previous]=["",null]);let code=h("code");open=paintCode(code,line.text,line.marks||[],open);let node=lineRow(
+line,previous,code);group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function lensView(select){
+let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),mark=roving(box,".dyn-ln",{enter:line=>select(
+idOf(line))});box.addEventListener("click",event=>{String(getSelection())||select(idOf(closest(event,".dyn-mark"))||idOf(
+closest(event,".dyn-ln")))});let markSelected=exclusive("aria-selected"),rows=[];function belongs({line,file},content,id){
+if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content.details[id];return!detail||detail.kind===
+"break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&
+detail.file===file}return{node:box,draw(content){rows=[],box.replaceChildren(...content.lens.map(file=>fileGroup(file,content.
+lens.length>1,rows))),rows[0]&&mark(rows[0].node)},highlight(content,id){let nodes=rows.filter(row=>belongs(row,content,
+id)).map(row=>row.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){
+let found=rows.find(row=>row.line.line===line&&row.file===file);if(found){for(let row of rows)row.node.classList.toggle(
+"dyn-point",row===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function prose(text){return text.split(
 "`").map((part,i)=>i%2?h("code",{text:part}):part)}function proseBody({text,todo,code}){return h("div",{cls:"dyn-prose"},
 text.map(t=>h("p",{},...prose(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>0&&h("ul",{},...todo.map(t=>h(
@@ -354,7 +356,15 @@ dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("summary",{tex
 get("can_run_again")?[]:settingChips(content.settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`\
 dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),chips.
 hidden=!shown.length}function draw(content){title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),
-drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
+h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
+code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
+cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){let box=h("div",{cls:"dyn-recompiles",role:"listbox",
+"aria-label":"recompiles"}),markSelected=exclusive("aria-selected"),mark=roving(box,".dyn-rrow",{enter(row){select(idOf(
+row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-rrow"))));let rows=[];return{node:box,
+draw(content){rows=content.recompiles.map(recompileRow),box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(
+rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&mark(row),()=>reveal(
+box,row)}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
 test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
 theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
@@ -400,49 +410,50 @@ i",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))})),inputs.hidden=
 let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
 point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,changed(){header.drawControls(),
 redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(
-ctx),breaks=breaksView(select,open),time=timeView(select,open),lens=lensView(select),split=splitView(select,open),detail=detailView(
-ctx),sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-len\
-s","aria-label":"source"},sourceBar,lens.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},
-header.node,breaks.node,time.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){
-ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){
-let{content}=ctx;if(!content)return;let reveals=[breaks,time,split,lens].map(part=>part.highlight(content,selected));if((shown.
-id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}
-function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}
-function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),
-host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.
-local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add(
-"dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.get("cont\
-ent");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,
-view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.
-textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.
-node.hidden=!content.split.boxes.length&&!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),
-middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,breaks,time,lens,split])part.draw(content);selected=
-[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.
-addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex=\
-"0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on("co\
-ntent",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
-host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
-"settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.
-on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.
-push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.
-gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){let link=parseLink(
-hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=
-link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{
-stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){let next=0,content=null,
-turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{if(mine===turn){content=
-whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.on("change:content",read),
-read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.("done")};return model.on("msg:cust\
-om",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){model.set(name,value);try{model.
-save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,
-act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on("comm_live_update",act),()=>model.
-off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),
-!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),
-clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);try{model.send(
-{...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){
-let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],
-set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(
-null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",
-close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);
-return()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}async function openPage(){
-let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),content=data.dataset.
-packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mountPage,openPage,render};
+ctx),breaks=breaksView(select,open),recompiles=recompilesView(select,open),time=timeView(select,open),lens=lensView(select),
+split=splitView(select,open),detail=detailView(ctx),sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},
+sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.node),middle2=h("div",{cls:"dyn-mi\
+d"},source,split.node),view=h("div",{cls:"dyn"},header.node,breaks.node,recompiles.node,time.node,middle2,detail.node);root.
+replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),host.get(
+"selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){let{content}=ctx;if(!content)
+return;let reveals=[breaks,recompiles,time,split,lens].map(part=>part.highlight(content,selected));if((shown.id!==selected||
+shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
+ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
+message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
+then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
+GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
+header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
+drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
+"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.lens.length===1?`Source\
+ · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.node.hidden=!content.split.boxes.length&&
+!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.
+hidden;for(let part of[header,breaks,recompiles,time,lens,split])part.draw(content);selected=[host.get("selected"),selected,
+content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{
+if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.
+activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.
+get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("set\
+tings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){
+let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edi\
+ted","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){
+await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(
+host.connection(checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.
+details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.
+id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)
+stop()}}function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.
+get("content"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(
+given.gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
+get(String(message.id))?.("done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.
+get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.
+add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){
+return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.
+kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.
+now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("g\
+one"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:cu\
+stom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",settings:content.
+settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},
+link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener(
+"hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){el.classList.
+add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);return()=>{stop(),host.close()}}function mountPage(root,content){
+return mount(root,pageHost(content))}async function openPage(){let element=id=>document.getElementById(id),data=element(
+"dyn-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(
+element("dyn-view"),content)}var main_default={render};export{main_default as default,mountPage,openPage,render};
