@@ -17,12 +17,11 @@ from dynascope.widgets.labels.recompiles import (
     wanted_by,
 )
 from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.recompiles import VALUES
 from dynascope.widgets.wire import Part
 
 #: rows of one list
 ROWS = 500
-#: how a guard stands in its list: conditions on values first, then Dynamo's own
-_FIRST = ("SHAPE", "TENSOR_MATCH", "EQUALS_MATCH", "DICT_LENGTH", "SEQUENCE_LENGTH", "LENGTH_CHECK")
 
 
 def guard_parts(report: Report, frame: Frame, recompiles: list[Recompile], places: Places) -> list[Part]:
@@ -69,15 +68,14 @@ def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:
 
 def _sorted(frame: Frame, places: Places) -> list[tuple[str, Guard]]:
     """The guards of a frame with the words of their lines: those of values first, in the order of lines."""
-    found: list[tuple[bool, str, int, int, Guard]] = []
+    found: list[tuple[bool, bool, str, int, Guard]] = []
     for index, site in enumerate(frame.guard_sites):
         at = site_place(frame.guard_sites, index)
         for guard in site.guards:
-            rank = _FIRST.index(guard.kind) if guard.kind in _FIRST else len(_FIRST)
-            found.append((at is None, at.file if at else "", at.line if at else 0, rank, guard))
-    order = sorted(range(len(found)), key=lambda i: found[i][:4])
-    texts = {(f, n): line_words_of(f, n, places) for _, f, n, _, _ in found}
-    return [(texts[found[i][1], found[i][2]], found[i][4]) for i in order]
+            found.append((guard.kind not in VALUES, at is None, at.file if at else "", at.line if at else 0, guard))
+    found.sort(key=lambda entry: entry[:4])
+    texts = {(f, n): line_words_of(f, n, places) for _, _, f, n, _ in found}
+    return [(texts[f, n], guard) for _, _, f, n, guard in found]
 
 
 def line_words_of(file: str, line: int, places: Places) -> str:

@@ -23,6 +23,7 @@ _INDEX = re.compile(r"(?<=[\[.])\d+(?=[\].]|$)")
 _MARKED = re.compile(
     r"getattr\((?P<about>.+?), '_dynamo_\w*(?:dynamic|unbacked)_indices', set\(\)\)\.issubset\(\{(?P<dims>[\d, ]+)\}"
 )
+_SAME = re.compile(r"^___check_obj_id\((?P<about>.+), \d+\)")
 #: kinds of conditions on symbols, which Dynamo checks after all others
 _SHAPE = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
 
@@ -91,7 +92,10 @@ class _Reader:
         """A condition on Dynamo's own account, without addresses."""
         if kind == "TYPE_MATCH":
             return f"type({about}) is {self.tree.types.get(about or '', '?')}"
-        return re.sub(r", \d{6,}\)", ")", guard_text.source(code).partition(" against ")[0])[:200]
+        same = _SAME.match(guard_text.source(code))
+        if same is not None:
+            return f"{same['about']} is the same object"
+        return guard_text.source(code).partition(" against ")[0][:200]
 
     def shape(self, code: str, comment: str) -> None:
         """A condition on symbols: a range has two ends, each with its own place."""
