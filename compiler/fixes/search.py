@@ -1,0 +1,275 @@
+"""Finds the fixes of a run: for each graph break the first candidate that holds, all of them together one plan.
+
+One fix uncovers the next break, so the program is looked at again after each.  A candidate holds if its break is gone, if what
+the compiler does is no worse otherwise, and if the proof finds no difference from eager.  A fix that only uncovers another
+break is kept as long as the end is better than the beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.problem import problem_of
+from dynascope.compiler.fixes.proof import BACKENDS, Prover, Refused
+from dynascope.compiler.fixes.text_edits import NotApplicable
+from dynascope.compiler.fixes.trial import Ran, Trials
+from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
+
+Cure = Callable[[Problem], list[Candidate]]
+#: file, line in the original text, type of a break
+Key = tuple[str, int, str]
+TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
+_INSTEAD = "another change was proved before it"
+
+
+class OutOfTime(Exception):
+    """The time limit was reached."""
+
+
+@dataclass
+class Found:
+    """The outcome of a search."""
+
+    fixes: list[Fix] = field(default_factory=list)
+    plan: Plan = field(default_factory=Plan)
+    before: Report | None = None
+    after: Report | None = None
+    notes: list[str] = field(default_factory=list)
+    is_complete: bool = True
+    seconds: float = 0.0
+
+
+@dataclass
+class _Step:
+    """The program as it is with the candidates chosen so far."""
+
+    plan: Plan
+    ran: Ran
+
+    @property
+    def badness(self) -> tuple[int, int]:
+        report = self.ran.report
+        return len(report.breaks) + _eager_frames(report), report.summary.graphs
+
+
+class Search:
+    """One search for fixes."""
+
+    def __init__(
+        self,
+        trials: Trials,
+        report: Report,
+        cures: Sequence[Cure],
+        *,
+        seconds: float,
+        on_progress: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        self._trials, self._report, self._cures = trials, report, cures
+        self._seconds, self._on_progress = seconds, on_progress
+        self._started = time.perf_counter()
+        self._prover = Prover(trials, self._tick)
+        self._given_up: set[Key] = set()
+        self._tried = 0
+        self.found = Found()
+
+    def run(self) -> Found:
+        """Search until nothing more can be fixed, or the time is over; an interrupt ends it, too."""
+        try:
+            self._run()
+        except OutOfTime:
+            self._stopped(TIME_LIMIT)
+        except KeyboardInterrupt:
+            self._stopped(INTERRUPTED)
+        self.found.seconds = time.perf_counter() - self._started
+        return self.found
+
+    def _stopped(self, reason: str) -> None:
+        self.found.is_complete = False
+        self.found.notes.append(f"{reason[0].upper()}{reason[1:]}: not every change was tried")
+
+    def _tick(self) -> None:
+        if time.perf_counter() - self._started > self._seconds:
+            raise OutOfTime
+
+    # -- the search ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._on_progress("running the calls again")
+        try:
+            step = _Step(Plan(), self._trials.run(Plan(), BACKENDS[0]))
+            self._prover.prove(Plan())
+        except (NotApplicable, Refused) as reason:
+            self.found.notes.append(f"No change was tried: run again, unchanged, the program differs from itself: {reason}")
+            return
+        self.found.before = self.found.after = step.ran.report
+        best, best_fixes = step, 0
+        try:
+            while (better := self._improved(step)) is not None:
+                step = better
+                if step.badness < best.badness:
+                    best, best_fixes = step, len(self._chosen())
+                    self.found.plan, self.found.after = best.plan, best.ran.report
+        finally:
+            self._drop(self._chosen()[best_fixes:], "with it another graph break remains, so nothing is gained")
+        if best_fixes:
+            self._confirm(best)
+
+    def _confirm(self, best: _Step) -> None:
+        """Run the calls with the backend of the run, too."""
+        backend = self._trials.settings.backend
+        if not isinstance(backend, str) or backend in BACKENDS:
+            return
+        self._on_progress(f"running the fixed program with {backend}")
+        self._tick()
+        try:
+            ran = self._trials.run(best.plan, backend)
+            if not any(seen.outcome is not None and seen.outcome.drew for seen in ran.observed):  # it may draw other numbers
+                self._prover.compare(best.plan, ran.observed)
+        except (NotApplicable, Refused) as reason:
+            self._drop(self._chosen(), f"with the backend {backend}: {reason}")
+            self.found.plan, self.found.after = Plan(), self.found.before
+
+    def _drop(self, fixes: Iterable[Fix], reason: str) -> None:
+        for fix in fixes:
+            fix.chosen, fix.verdict, fix.reason = False, "refused", reason
+
+    def _chosen(self) -> list[Fix]:
+        return [fix for fix in self.found.fixes if fix.chosen]
+
+    def _improved(self, step: _Step) -> _Step | None:
+        """The program with one more break fixed; None if none of those that remain can be."""
+        for b in self._ordered(step.ran.report.breaks):
+            key = _key(b, step.plan)
+            if key in self._given_up:
+                continue
+            better = self._fix(b, step)
+            if better is not None:
+                return better
+            self._given_up.add(key)
+        return None
+
+    def _ordered(self, breaks: Iterable[Break]) -> list[Break]:
+        """The most expensive first, where the run was profiled."""
+        if self._report.profile is None:
+            return list(breaks)
+        seconds = {cost.break_: cost.seconds or 0.0 for cost in self._report.profile.breaks}
+        costs = {(b.file, b.line, b.type): seconds.get(b.id, 0.0) for b in self._report.breaks}
+        return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
+
+    def _fix(self, b: Break, step: _Step) -> _Step | None:
+        problem = problem_of(b, step.plan.text(b.file))
+        if problem is None:
+            return None
+        candidates = list(_distinct(c for cure in self._cures for c in cure(problem)))
+        better: _Step | None = None
+        first = len(self.found.fixes)
+        fixes = [self._fix_of(f"x{first + i}", candidate, b, step) for i, candidate in enumerate(candidates)]
+        self.found.fixes += fixes
+        for number, (candidate, fix) in enumerate(zip(candidates, fixes, strict=True)):
+            self._on_progress(f"trying change {self._tried + 1}: {candidate.title}")
+            self._tried += 1
+            try:
+                self._tick()
+                better = self._try(candidate, fix, b, step)
+            except (OutOfTime, KeyboardInterrupt) as stop:
+                for rest in fixes[number:]:
+                    rest.reason = TIME_LIMIT if isinstance(stop, OutOfTime) else INTERRUPTED
+                raise
+            if better is not None:
+                for rest in fixes[number + 1 :]:
+                    rest.reason = _INSTEAD
+                return better
+        return None
+
+    def _try(self, candidate: Candidate, fix: Fix, b: Break, step: _Step) -> _Step | None:
+        """The program with this candidate; None if it does not hold, with the reason in `fix`."""
+        try:
+            plan = step.plan.with_candidate(candidate)
+            ran = self._trials.run(plan, BACKENDS[0])
+            fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
+            worse = _worse(ran, step, plan, b)
+            if worse is not None:
+                raise Refused(worse)
+            self._prover.compare(plan, ran.observed)
+            proof = self._prover.prove(plan)
+        except (NotApplicable, Refused) as reason:
+            fix.verdict, fix.reason = "refused", str(reason)
+            return None
+        fix.verdict, fix.reason, fix.chosen = "proved", proof.words(), True
+        fix.assumption = ". ".join(filter(None, [candidate.assumption, *(r for r in proof.remarks if not candidate.assumption)]))
+        return _Step(plan, ran)
+
+    def _fix_of(self, id: str, candidate: Candidate, b: Break, step: _Step) -> Fix:
+        known = {_key(other, Plan()): other.id for other in self._report.breaks}
+        edits = [
+            FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
+            for e in candidate.edits
+        ]
+        return Fix(
+            id=id, break_=known.get(_key(b, step.plan)), kind=candidate.kind, title=candidate.title, edits=edits,
+            settings=dict(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
+            breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
+        )  # fmt: skip
+
+
+def _distinct(candidates: Iterable[Candidate]) -> Iterable[Candidate]:
+    seen: list[tuple[object, ...]] = []
+    for candidate in candidates:
+        what = (candidate.edits, dict(candidate.settings))
+        if what not in seen:
+            seen.append(what)
+            yield candidate
+
+
+# -- is it better? -------------------------------------------------------------------------------------------------------
+
+
+def _key(b: Break, plan: Plan) -> Key:
+    """The break as a place of the original text; of a changed line, a place that no other has."""
+    origins = plan.origins(b.file)
+    return (b.file, b.line if origins is None else origins.get(b.line, -b.line), b.type)
+
+
+def _worse(ran: Ran, step: _Step, plan: Plan, b: Break) -> str | None:
+    """Why the compiler does no better with one more change; None if it does."""
+    before, after = step.ran.report, ran.report
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
+    failed = [f for f in after.frames if f.status == "failed"]
+    if len(failed) > sum(f.status == "failed" for f in before.frames):
+        return f"the compiler fails: {_first_line(failed[-1].reason or 'reason unknown')}"
+    places = {(other.file, _line_before(other, plan, step.plan)): other for other in after.breaks}
+    known = {(other.file, other.line) for other in before.breaks}
+    if (b.file, b.line) in places:
+        other = places[b.file, b.line]
+        return "the graph break stays" if other.type == b.type else f"another graph break at its place: {other.type}"
+    new = [(place, other) for place, other in places.items() if place not in known]
+    changed = [other for (_, line), other in new if line is None]
+    if changed:
+        return f"a new graph break in the changed lines: {changed[0].type}"
+    skipped = _eager_frames(after) - _eager_frames(before)
+    if skipped > 0:
+        return f"{plural(skipped, 'more frame')} skipped"
+    if after.summary.recompiles > before.summary.recompiles:
+        return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"
+    if len(new) > 1 and len(after.breaks) > len(before.breaks):
+        return f"{plural(len(new), 'new graph break')}: {new[0][1].type}"
+    return None
+
+
+def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
+    origins = plan.origins(b.file, earlier)
+    return b.line if origins is None else origins.get(b.line)
+
+
+def _eager_frames(report: Report) -> int:
+    return report.summary.skipped + report.summary.failed
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]
+
