@@ -126,8 +126,8 @@ class Settings:
         "in-place effects must agree.", SWITCH, group="run",
     )  # fmt: skip
     fix: bool = _option(
-        False, "Try fixes for each graph break on copies of the recorded calls, and show those that are proved to do what eager "
-        "code does.", SWITCH, group="run",
+        False, "Try fixes for each graph break on copies of the recorded calls, and show those that are proved to do the same "
+        "as eager code.", SWITCH, group="run",
     )  # fmt: skip
     fix_seconds: float = _option(60, "Time limit of --fix.", NUMBER, group="run", metavar="SECONDS")
     expect: str | None = _option(

@@ -7,7 +7,6 @@ also after an interrupt, and the compiler forgets the code.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -33,9 +32,7 @@ _IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
 
 
 @contextlib.contextmanager
-def in_force(
-    before: Mapping[str, str], after: Mapping[str, str], helpers: Mapping[str, Any] | None = None
-) -> Iterator[None]:
+def in_force(before: Mapping[str, str], after: Mapping[str, str], helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Run the texts `after` instead of `before` (file -> text) for the duration.
 
     `helpers`: names that are added to the namespaces of the changed files.  Raises NotApplicable if that is not possible.
@@ -151,9 +148,7 @@ class _FileChange:
         if not is_found:
             raise NotApplicable("the file has changed since it was loaded")
 
-    def _run_added(
-        self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo
-    ) -> None:
+    def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
         """Run the statements of a module or class that are new, and apply decorators that are new."""
         known = {ast.dump(statement) for statement in old}
         defined = {s.name: s for s in old if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
@@ -174,9 +169,7 @@ class _FileChange:
             elif not isinstance(statement, ast.Expr):  # a docstring
                 raise NotApplicable(f"it changes the class {owner.__name__} itself")
 
-    def _decorate(
-        self, old: ast.FunctionDef, new: ast.FunctionDef, namespace: dict[str, Any], owner: Any, undo: _Undo
-    ) -> None:
+    def _decorate(self, old: ast.FunctionDef, new: ast.FunctionDef, namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
         if list(map(ast.dump, [*old.args.defaults, *filter(None, old.args.kw_defaults)])) != list(
             map(ast.dump, [*new.args.defaults, *filter(None, new.args.kw_defaults)])
         ):
@@ -249,9 +242,7 @@ def _is_same(one: CodeType, other: CodeType) -> bool:
     if list(one.co_lines()) != list(other.co_lines()) or len(one.co_consts) != len(other.co_consts):
         return False
     pairs = zip(one.co_consts, other.co_consts, strict=True)
-    return all(
-        _is_same(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else repr(a) == repr(b) for a, b in pairs
-    )
+    return all(_is_same(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else repr(a) == repr(b) for a, b in pairs)
 
 
 def _names_bound(statement: ast.stmt) -> list[str]:

@@ -74,8 +74,10 @@ def _messages(messages: list[str]) -> Iterator[None]:
             if not record.name.startswith("torch."):
                 messages.append(f"{record.name} {record.levelname}: {record.getMessage()}")
 
-    known = [logging.getLogger(), *(v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger))]
-    kept = [(logger, logger.handlers) for logger in known if logger is logging.root or (logger.handlers and not _is_torchs(logger))]
+    others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
+    kept = [
+        (log, log.handlers) for log in [logging.root, *others] if log is logging.root or (log.handlers and not _is_torchs(log))
+    ]
     collect = Collect()
     try:
         for logger, _ in kept:
@@ -179,4 +181,3 @@ def _same_line(one: str, other: str) -> bool:
         return False
     pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
     return all(abs(float(a) - float(b)) <= 1e-4 * max(1.0, abs(float(b))) for a, b in pairs)
-

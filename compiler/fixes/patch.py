@@ -39,7 +39,8 @@ def with_settings(text: str, settings: Mapping[str, object]) -> str:
             package = function.partition(".")[0]
             if package != "builtins" and package not in imports and f"import {package}\n" not in added:
                 added.append(f"import {package}\n")
-            statements.append(f"{place}.add({function.replace(package, imports.get(package, package), 1).removeprefix('builtins.')})\n")
+            here = function.replace(package, imports.get(package, package), 1).removeprefix("builtins.")
+            statements.append(f"{place}.add({here})\n")
     if line and not lines[line - 1].endswith("\n"):
         lines[line - 1] += "\n"
     blank = ["\n"] if line else []
@@ -74,13 +75,12 @@ def _comments(text: str) -> int:
 def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None) -> str:
     """A diff of all files; what is no statement of any file stands above it as a comment."""
     above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
-    header = "".join(_HEADER.format(f"{name} = {value!r}" if name.startswith(DYNAMO) else f"torch.compile(..., {name}={value!r})")
-                     for name, value in above.items())  # fmt: skip
-    parts = []
+    words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
+    parts = [_HEADER.format(setting) for setting in words]
     for file, text in texts.items():
         before = plan.originals.get(file) or plan.with_texts({}).text(file)
         parts.append(_diff(file, before, text, cells))
-    return header + "".join(parts)
+    return "".join(parts)
 
 
 def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from dynascope.compiler.fixes.candidate import Problem
 from dynascope.compiler.report import Break
@@ -42,7 +43,7 @@ def _around(tree: ast.AST, line: int, end_line: int) -> list[ast.stmt]:
     return sorted(found, key=lambda node: (node.lineno, -(node.end_lineno or node.lineno)))
 
 
-def _qualified(scopes: list[ast.stmt]) -> list[str]:
+def _qualified(scopes: Sequence[ast.stmt]) -> list[str]:
     """Parts of the name that Python gives the innermost of these scopes."""
     parts: list[str] = []
     for number, scope in enumerate(scopes):

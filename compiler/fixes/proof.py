@@ -1,7 +1,7 @@
 """Holds a plan to eager: on the recorded inputs, on other ones, and on both sides of every condition that it changes.
 
-Eager is the original program in eager mode, run from the same state.  Two backends run the changed program: "eager" shows what
-Dynamo makes of it, "aot_eager" also what becomes of gradients, of changes in place and of code that runs only while tracing.
+Eager is the original program in eager mode, run from the same state.  The changed program runs with the backend "aot_eager",
+which shows also what becomes of gradients, of changes in place, and of code that runs only while tracing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dynascope.compiler.fixes.text_edits import edits_between
 from dynascope.compiler.fixes.trial import Trials
 from dynascope.compiler.fixes.variations import Variation, recorded, variations
 
-BACKENDS = ("eager", "aot_eager")
+#: the backend that looks for breaks, and the one that the proof runs
+QUICK, THOROUGH = "eager", "aot_eager"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
 
@@ -63,26 +64,27 @@ class Prover:
         for call, actual in zip(self._trials.calls, observed, strict=True):
             _compare(actual, self.expected(call, recorded()), plan, recorded())
 
-    def prove(self, plan: Plan) -> Proof:
-        """Compare on all variations and on both sides of all conditions; raises Refused, or NotApplicable."""
+    def prove(self, plan: Plan, *, recompiles: bool) -> Proof:
+        """Compare on all variations and on both sides of all conditions; raises Refused, or NotApplicable.
+
+        `recompiles`: also on variations for which the compiler works again, which takes longer.
+        """
         proof = Proof()
-        cases = [(call, variation) for call in self._trials.calls for variation in self._of(call)]
+        cases = [(call, v) for call in self._trials.calls for v in self._of(call) if recompiles or not v.recompiles]
         wanted = [(call, v, self.expected(call, v)) for call, v in cases]
         wanted = [(call, v, seen) for call, v, seen in wanted if not (v.may_fail and seen.error is not None)]
-        # a gradient that is asked for first and values after that need no more compiles than these
-        for backend in BACKENDS:
-            with self._trials.compiled(plan, backend) as run:
-                for call, variation, expected in wanted:
-                    self._tick()
-                    actual = run(call, variation)
-                    _compare(actual, expected, plan, variation)
-                    if order_changed(actual, expected):
-                        _remark(proof, "What it prints comes in another order")
+        with self._trials.compiled(plan, THOROUGH) as run:
+            for call, variation, expected in wanted:
+                self._tick()
+                actual = run(call, variation)
+                _compare(actual, expected, plan, variation)
+                if order_changed(actual, expected):
+                    _remark(proof, "What it prints comes in another order")
         if any("custom_op" in text for text in plan.texts.values()):
             self._check_fakes(plan, wanted)
         proof.variations = len(wanted) - len(self._trials.calls)
         for test in dict.fromkeys(plan.tests):
-            self._force(plan, test, proof)
+            self._force(plan, test, proof, recompiles)
         return proof
 
     def _of(self, call: KeptCall) -> list[Variation]:
@@ -103,7 +105,7 @@ class Prover:
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
-    def _force(self, plan: Plan, test: str, proof: Proof) -> None:
+    def _force(self, plan: Plan, test: str, proof: Proof, recompiles: bool) -> None:
         for side in (True, False):
             pair = _forced_pair(plan, test, side)
             if pair is None:
@@ -112,12 +114,12 @@ class Prover:
                 raise Refused(f"the other side of `{test}` cannot be tried")
             original, changed = pair
             for call in self._trials.calls:
-                cases = [v for v in self._of(call) if not v.may_fail or v.name == "inputs that require gradients"]
+                cases = [v for v in self._of(call) if not v.recompiles or (recompiles and v.gradients)]
                 expected = []
                 for variation in cases:
                     self._tick()
                     expected.append(self._trials.eager(call, variation, original, forcing.HELPERS))
-                with self._trials.compiled(changed, BACKENDS[-1], forcing.HELPERS) as run:
+                with self._trials.compiled(changed, THOROUGH, forcing.HELPERS) as run:
                     for variation, seen in zip(cases, expected, strict=True):
                         if variation.may_fail and seen.error is not None:
                             continue
@@ -158,4 +160,3 @@ def _forced_pair(plan: Plan, test: str, side: bool) -> tuple[Plan, Plan] | None:
 
 def _is_loop(plan: Plan, test: str) -> bool:
     return any(forcing.is_loop(text, test) for text in plan.originals.values())
-

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.problem import problem_of
-from dynascope.compiler.fixes.proof import BACKENDS, Prover, Refused
+from dynascope.compiler.fixes.proof import QUICK, THOROUGH, Proof, Prover, Refused
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.fixes.trial import Ran, Trials
 from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
@@ -49,6 +49,9 @@ class _Step:
 
     plan: Plan
     ran: Ran
+    #: what was added to the step before it
+    candidate: Candidate | None = None
+    fix: Fix | None = None
 
     @property
     def badness(self) -> tuple[int, int]:
@@ -73,6 +76,8 @@ class Search:
         self._started = time.perf_counter()
         self._prover = Prover(trials, self._tick)
         self._given_up: set[Key] = set()
+        self._steps: list[_Step] = []
+        self._banned: list[Candidate | None] = []
         self._tried = 0
         self.found = Found()
 
@@ -100,45 +105,83 @@ class Search:
     def _run(self) -> None:
         self._on_progress("running the calls again")
         try:
-            step = _Step(Plan(), self._trials.run(Plan(), BACKENDS[0]))
-            self._prover.prove(Plan())
+            start = _Step(Plan(), self._trials.run(Plan(), QUICK))
+            self._prover.compare(Plan(), start.ran.observed)
         except (NotApplicable, Refused) as reason:
             self.found.notes.append(f"No change was tried: run again, unchanged, the program differs from itself: {reason}")
             return
-        self.found.before = self.found.after = step.ran.report
-        best, best_fixes = step, 0
-        try:
-            while (better := self._improved(step)) is not None:
-                step = better
-                if step.badness < best.badness:
-                    best, best_fixes = step, len(self._chosen())
-                    self.found.plan, self.found.after = best.plan, best.ran.report
-        finally:
-            self._drop(self._chosen()[best_fixes:], "with it another graph break remains, so nothing is gained")
-        if best_fixes:
-            self._confirm(best)
+        self.found.before = self.found.after = start.ran.report
+        self._steps = [start]
+        while True:
+            self._extend()
+            self._cut_back()
+            if self._settle():
+                break
+        self._confirm()
+        self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
 
-    def _confirm(self, best: _Step) -> None:
+    def _extend(self) -> None:
+        """Add steps until no break that remains can be fixed."""
+        while (better := self._improved(self._steps[-1])) is not None:
+            self._steps.append(better)
+
+    def _cut_back(self) -> None:
+        """Drop the last steps where they only uncover another break."""
+        best = min(range(len(self._steps)), key=lambda number: self._steps[number].badness)
+        self._drop_from(best + 1, "with it another graph break remains, so nothing is gained")
+
+    def _settle(self) -> bool:
+        """Prove all steps together; if that fails, drop the first that does not hold, and those after it."""
+        if len(self._steps) == 1:
+            return True
+        self._on_progress("proving all changes together")
+        try:
+            self._proved(self._prover.prove(self._steps[-1].plan, recompiles=True))
+            return True
+        except (NotApplicable, Refused) as reason:
+            failed = str(reason)
+        for number, step in enumerate(self._steps[1:-1], 1):
+            try:
+                self._prover.prove(step.plan, recompiles=True)
+            except (NotApplicable, Refused) as reason:
+                self._drop_from(number, str(reason))
+                return False
+        self._drop_from(len(self._steps) - 1, failed)
+        return False
+
+    def _proved(self, proof: Proof) -> None:
+        for step in self._steps[1:]:
+            assert step.fix is not None
+            step.fix.verdict, step.fix.chosen, step.fix.reason = "proved", True, proof.words()
+            step.fix.assumption = step.fix.assumption or ". ".join(proof.remarks)
+
+    def _drop_from(self, number: int, reason: str) -> None:
+        """Refuse a step; those after it, which build on it, may be tried again."""
+        for position, step in enumerate(self._steps[number:]):
+            assert step.fix is not None
+            step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
+            if position == 0:
+                self._banned.append(step.candidate)
+            else:
+                step.fix.reason = f"tried on top of a change that does not hold: {reason}"
+        if number < len(self._steps):
+            self._given_up.clear()
+        del self._steps[number:]
+
+    def _confirm(self) -> None:
         """Run the calls with the backend of the run, too."""
         backend = self._trials.settings.backend
-        if not isinstance(backend, str) or backend in BACKENDS:
+        if len(self._steps) == 1 or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
             return
         self._on_progress(f"running the fixed program with {backend}")
         self._tick()
+        plan = self._steps[-1].plan
         try:
-            ran = self._trials.run(best.plan, backend)
+            ran = self._trials.run(plan, backend)
             if not any(seen.outcome is not None and seen.outcome.drew for seen in ran.observed):  # it may draw other numbers
-                self._prover.compare(best.plan, ran.observed)
+                self._prover.compare(plan, ran.observed)
         except (NotApplicable, Refused) as reason:
-            self._drop(self._chosen(), f"with the backend {backend}: {reason}")
-            self.found.plan, self.found.after = Plan(), self.found.before
-
-    def _drop(self, fixes: Iterable[Fix], reason: str) -> None:
-        for fix in fixes:
-            fix.chosen, fix.verdict, fix.reason = False, "refused", reason
-
-    def _chosen(self) -> list[Fix]:
-        return [fix for fix in self.found.fixes if fix.chosen]
+            self._drop_from(1, f"with the backend {backend}: {reason}")
 
     def _improved(self, step: _Step) -> _Step | None:
         """The program with one more break fixed; None if none of those that remain can be."""
@@ -164,7 +207,7 @@ class Search:
         problem = problem_of(b, step.plan.text(b.file))
         if problem is None:
             return None
-        candidates = list(_distinct(c for cure in self._cures for c in cure(problem)))
+        candidates = [c for c in _distinct(c for cure in self._cures for c in cure(problem)) if c not in self._banned]
         better: _Step | None = None
         first = len(self.found.fixes)
         fixes = [self._fix_of(f"x{first + i}", candidate, b, step) for i, candidate in enumerate(candidates)]
@@ -189,19 +232,18 @@ class Search:
         """The program with this candidate; None if it does not hold, with the reason in `fix`."""
         try:
             plan = step.plan.with_candidate(candidate)
-            ran = self._trials.run(plan, BACKENDS[0])
+            ran = self._trials.run(plan, QUICK)
             fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
             worse = _worse(ran, step, plan, b)
             if worse is not None:
                 raise Refused(worse)
             self._prover.compare(plan, ran.observed)
-            proof = self._prover.prove(plan)
+            self._prover.prove(plan, recompiles=False)
         except (NotApplicable, Refused) as reason:
             fix.verdict, fix.reason = "refused", str(reason)
             return None
-        fix.verdict, fix.reason, fix.chosen = "proved", proof.words(), True
-        fix.assumption = ". ".join(filter(None, [candidate.assumption, *(r for r in proof.remarks if not candidate.assumption)]))
-        return _Step(plan, ran)
+        fix.reason = "proved on the inputs of the recorded sizes only"
+        return _Step(plan, ran, candidate, fix)
 
     def _fix_of(self, id: str, candidate: Candidate, b: Break, step: _Step) -> Fix:
         known = {_key(other, Plan()): other.id for other in self._report.breaks}
@@ -272,4 +314,3 @@ def _eager_frames(report: Report) -> int:
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]
-

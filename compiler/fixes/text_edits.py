@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dynascope.compiler.fixes.candidate import Edit
 
@@ -44,5 +44,5 @@ def line_origins(before: str, after: str) -> dict[int, int]:
     return origins
 
 
-def _changes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
+def _changes(old: list[str], new: list[str]) -> Sequence[tuple[str, int, int, int, int]]:
     return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()

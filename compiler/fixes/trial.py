@@ -1,4 +1,4 @@
-"""Runs the kept calls of a program under a plan, compiled, and in eager mode without it: what the compiler did, and the results.
+"""Runs the kept calls of a program, compiled under a plan and in eager mode without it: what the compiler did, and the results.
 
 Nothing of a trial stays: the calls run on copies, the edits are taken out, and Dynamo forgets the code.
 """
@@ -97,6 +97,6 @@ class Trials:
         import torch
 
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
-        with caches.only_known_codes(), edits, call.recorded.replaying() as prepare:
-            with torch.compiler.set_stance("force_eager"):
-                return observe_call(call.target, call.target, prepare, variation.vary, call.namespace)
+        eager = torch.compiler.set_stance("force_eager")
+        with caches.only_known_codes(), edits, call.recorded.replaying() as prepare, eager:
+            return observe_call(call.target, call.target, prepare, variation.vary, call.namespace)

@@ -37,6 +37,8 @@ class Variation:
     may_fail: bool = False
     #: whether the compiler may work again because of it
     recompiles: bool = False
+    #: whether it differs only in what gradients are asked for
+    gradients: bool = False
 
 
 def recorded() -> Variation:
@@ -53,7 +55,7 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
         for name, change in _VALUES:
             found.append(Variation(name, functools.partial(_vary_values, held, change)))
     if any(t.is_floating_point() and not t.requires_grad and t.is_leaf for t in _tensors(args, kwargs, [])):
-        found.append(Variation("inputs that require gradients", _require_gradients, may_fail=True, recompiles=True))
+        found.append(Variation("inputs that require gradients", _require_gradients, True, True, True))
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
     for size in sizes[:_MOST_SIZES]:

@@ -85,8 +85,6 @@ def _dotted(node: ast.expr) -> str | None:
 
 
 def _is_global(name: str, tree: ast.Module) -> bool:
-    """Whether the module imports or defines the name."""
-    for node in tree.body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)) and name in [(a.asname or a.name).partition(".")[0] for a in node.names]:
-            return True
-    return False
+    """Whether the module imports the name."""
+    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return name in [(a.asname or a.name).partition(".")[0] for node in imports for a in node.names]

@@ -1,7 +1,7 @@
 """The Report: plain data about one recording.
 
-`schema`, `measurements` and `fixes` have its parts, `data` the whole without methods and `report` with them; `serialization` saves,
-validates and loads it, `upgrade` reads older data; `diff` compares two reports, `expect` compares one with expected counts.
+`schema`, `measurements` and `fixes` have its parts, `data` the whole without methods and `report` with them; `serialization`
+saves, validates and loads it, `upgrade` reads older data; `diff` compares two reports, `expect` one with expected counts.
 """
 # ruff: noqa: F403
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-Verdict = Literal["proved", "refused", "untried"]
+FixVerdict = Literal["proved", "refused", "untried"]
 FixKind = Literal["setting", "wrap", "rewrite"]
 #: a name in `torch._dynamo.config`, or an argument of torch.compile; a list holds the dotted names of functions
 FixSettings = dict[str, bool | int | float | str | list[str] | None]
@@ -41,7 +41,7 @@ class Fix:
     title: str = ""
     edits: list[FixEdit] = field(default_factory=list)
     settings: FixSettings = field(default_factory=dict)
-    verdict: Verdict = "untried"
+    verdict: FixVerdict = "untried"
     #: why it is not proved; of a proved one, what it was held against
     reason: str = ""
     #: what it takes for granted, in one sentence
