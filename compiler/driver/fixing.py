@@ -11,7 +11,7 @@ from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.fixes.calls import KeptCalls
 from dynascope.compiler.fixes.cures import CURES
 from dynascope.compiler.fixes.result import annotate_fixes
-from dynascope.compiler.fixes.search import Cure, Found, Search
+from dynascope.compiler.fixes.search import Found, Search
 from dynascope.compiler.fixes.trial import Trials
 from dynascope.compiler.recording.recording import Progress
 from dynascope.compiler.report import Report
@@ -40,7 +40,6 @@ def find_fixes(
     cells: CellResolver | None = None,
     on_progress: Progress | None = None,
     user_code: Callable[..., Any] = lambda function, *args: function(*args),
-    cures: tuple[Cure, ...] = CURES,
 ) -> None:
     """Add the fixes of its breaks to a finished Report.
 
@@ -56,7 +55,7 @@ def find_fixes(
     found = Found()
     if kept.calls and report.breaks:
         trials = Trials(kept.calls, settings, _Driver(), cells)
-        search = Search(trials, report, cures, seconds=settings.fix_seconds, on_progress=tell)
+        search = Search(trials, report, CURES, seconds=settings.fix_seconds, on_progress=tell)
         found = search.found
         user_code(search.run)
     elif report.breaks and not kept.refusals:
