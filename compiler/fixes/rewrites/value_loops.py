@@ -1,0 +1,92 @@
+"""A loop that runs while a condition on values holds becomes torch's `while_loop`."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.rewrites import conditions
+from dynascope.compiler.fixes.rewrites.names import (
+    Torch,
+    bound_before,
+    is_pure,
+    read_later,
+    small,
+    statements,
+    unused_name,
+    uses,
+)
+from dynascope.compiler.fixes.rewrites.source_text import Source, candidate, parse
+
+_ASSUMPTION = "Each turn of the loop keeps the shapes and types of what it changes."
+
+
+def candidates(problem: Problem) -> list[Candidate]:
+    """`while x.sum() < 100: x = x * 2`, where each name that the loop changes is bound before it."""
+    source = parse(problem.source)
+    if source is None:
+        return []
+    loop = source.innermost(problem, cst.While, lambda n: n.test)
+    if loop is None or loop.orelse is not None or not isinstance(loop.body, cst.IndentedBlock) or not source.stands_alone(loop):
+        return []
+    torch = Torch(source, source.scope_of(loop))
+    test = conditions.as_tensor(source, torch, loop.test)
+    body = statements(loop.body)
+    if test is None or not _computes(torch, body) or not is_pure(torch, loop.test):
+        return []
+    before, later = bound_before(source, loop), read_later(source, loop)
+    written = uses(*body).writes
+    carried = [n for n in _ordered(source, loop) if n in written & (later | uses(loop.test).reads | _read_first(body))]
+    if not carried or any(n not in before for n in carried) or any(n in later and n not in before for n in written):
+        return []
+    return _while_loop(problem, source, torch, loop, test, carried)
+
+
+def _while_loop(
+    problem: Problem, source: Source, torch: Torch, loop: cst.While, test: str, carried: list[str]
+) -> list[Candidate]:
+    indent, unit = source.indent(loop), source.indent_unit
+    body = statements(loop.body)
+    inner = source.indent(body[0])
+    more, turn = unused_name(source, "another_turn"), unused_name(source, "turn")
+    names = ", ".join(carried)
+    values = f"{names}," if len(carried) == 1 else names
+    written = uses(*body).writes
+    assert written >= set(carried)
+    header = "".join(f"{indent}{c}\n" for c in source.comments(source.lines(loop)[0], source.lines(body[0])[0] - 1))
+    text = header
+    text += f"{indent}def {more}({names}):\n{indent}{unit}return {test}\n"
+    text += f"{indent}def {turn}({names}):\n{source.lines_text(*body)}{inner}return {values}\n"
+    text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
+    start, end = source.whole_lines(loop)
+    changes = [(start, end, text), *torch.changes()]
+    return candidate(problem, source, "Loop with torch.while_loop", changes, _ASSUMPTION, (source.text_of(loop.test),))
+
+
+def _computes(torch: Torch, body: list[cst.CSTNode]) -> bool:
+    """Whether the statements only assign values to names."""
+    return bool(body) and all(
+        (isinstance(s, cst.Assign | cst.AnnAssign) or (isinstance(s, cst.AugAssign) and isinstance(s.target, cst.Name)))
+        and is_pure(torch, s, unknown=True)
+        for s in small(body)
+    )
+
+
+def _read_first(body: list[cst.CSTNode]) -> set[str]:
+    """Names that a turn reads before it binds them."""
+    bound: set[str] = set()
+    read: set[str] = set()
+    for one in small(body):
+        found = uses(one)
+        read |= found.reads - bound
+        bound |= found.writes
+    return read
+
+
+def _ordered(source: Source, loop: cst.While) -> list[str]:
+    first, last = source.start(loop), source.end(loop)
+    return list(
+        dict.fromkeys(
+            name for at, name in sorted((source.start(n), n.value) for n in source.all_of(cst.Name)) if first <= at < last
+        )
+    )
