@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynascope.compiler.fixes import setting_cures, wraps
+from dynascope.compiler.fixes.rewrites import REWRITES
 from dynascope.compiler.fixes.search import Cure
 
-CURES: tuple[Cure, ...] = (setting_cures.candidates, wraps.candidates)
+CURES: tuple[Cure, ...] = (setting_cures.candidates, *REWRITES, wraps.candidates)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from dynascope.compiler.fixes.candidate import Problem
 from dynascope.compiler.report import Break
+from dynascope.compiler.source.origin import origin
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _WITHS = (ast.With, ast.AsyncWith)
@@ -14,19 +16,48 @@ _TRIES = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def problem_of(b: Break, source: str) -> Problem | None:
-    """The break with the source around it; None if the source is not there or cannot be parsed."""
+@dataclass(frozen=True)
+class _Place:
+    """Columns are in characters; None: unknown."""
+
+    file: str
+    line: int
+    end_line: int
+    column: int | None
+    end_column: int | None
+    function: str
+
+
+def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
+    """The break, and the calls that lead to it: one for each of these places whose source can be changed, innermost first.
+
+    `text`: the text of a file.
+    """
+    places = [_Place(b.file, b.line, b.end_line or b.line, b.column, b.end_column, b.function)]
+    for entry in reversed(b.stack):
+        if (entry.file, entry.line) != (b.file, b.line):
+            end = entry.end_line or entry.line
+            places.append(_Place(entry.file, entry.line, end, entry.column, entry.end_column, entry.function))
+    found = [_problem(b, place, text(place.file)) for place in places if origin(place.file) in ("user", "library")]
+    return [problem for problem in found if problem is not None]
+
+
+def _problem(b: Break, place: _Place, source: str) -> Problem | None:
+    """One place with the source around it; None if the source is not there or cannot be parsed."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    around = _around(tree, b.line, b.line if b.column is None else b.end_line or b.line)
+    around = _around(tree, place.line, place.line if place.column is None else place.end_line)
+    if not around:
+        return None
     scopes = [node for node in around if isinstance(node, _SCOPES)]
-    name = ".".join(_qualified(scopes)) if scopes else b.function
+    name = ".".join(_qualified(scopes)) if scopes else place.function
     inner = around[around.index(scopes[-1]) + 1 :] if scopes else around
     return Problem(
-        file=b.file, source=source, line=b.line, end_line=b.end_line or b.line, column=b.column, end_column=b.end_column,
-        function=name, kind=b.type, reason=" ".join(filter(None, [b.reason, b.explanation])),
+        file=place.file, source=source, line=place.line, end_line=place.end_line, column=place.column,
+        end_column=place.end_column, function=name, kind=b.type,
+        reason=" ".join(filter(None, [b.reason, b.explanation, *b.hints])),
         in_loop=any(isinstance(node, _LOOPS) for node in inner),
         in_with=any(isinstance(node, _WITHS) for node in inner),
         in_try=any(isinstance(node, _TRIES) for node in inner),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.fixes.problem import problem_of
+from dynascope.compiler.fixes.problem import problems_of
 from dynascope.compiler.fixes.proof import QUICK, THOROUGH, Proof, Prover, Refused
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.fixes.trial import Ran, Trials
@@ -204,10 +204,7 @@ class Search:
         return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
-        problem = problem_of(b, step.plan.text(b.file))
-        if problem is None:
-            return None
-        candidates = [c for c in _distinct(c for cure in self._cures for c in cure(problem)) if c not in self._banned]
+        candidates = self._candidates(problems_of(b, step.plan.text))
         better: _Step | None = None
         first = len(self.found.fixes)
         fixes = [self._fix_of(f"x{first + i}", candidate, b, step) for i, candidate in enumerate(candidates)]
@@ -227,6 +224,18 @@ class Search:
                     rest.reason = _INSTEAD
                 return better
         return None
+
+    def _candidates(self, problems: list[Problem]) -> list[Candidate]:
+        """Everything that may help, each once; a cure that fails is left out with a note."""
+        made: list[Candidate] = []
+        for cure in self._cures:
+            for problem in problems:
+                try:
+                    made += cure(problem)
+                except Exception as error:
+                    note = f"{cure.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
+                    self.found.notes += [note] if note not in self.found.notes else []
+        return [candidate for candidate in _distinct(made) if candidate not in self._banned]
 
     def _try(self, candidate: Candidate, fix: Fix, b: Break, step: _Step) -> _Step | None:
         """The program with this candidate; None if it does not hold, with the reason in `fix`."""

@@ -449,7 +449,9 @@ def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPat
     path.write_bytes(text.replace("\n", ending).encode())
     linecache.checkcache(str(path))
     monkeypatch.setattr(
-        fixing, "CURES", (*fixing.CURES, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",)))
+        fixing,
+        "CURES",
+        (*fixing.CURES, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",))),
     )
     report = fix(made.f, torch.ones(3))
     assert report.fix_set is not None
