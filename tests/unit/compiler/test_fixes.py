@@ -164,13 +164,13 @@ IF = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
         ("    y = x * 2\n", ("x.sum() > 0",), "values differ"),
         # the values of eager, the gradient of one side
         ("    y = x * 2 + torch.where(x.sum() > 0, x * 0, x).detach()\n", ("x.sum() > 0",), "gradients differ"),
-        ("    y = torch.where(x.sum() > 0, x * 2, x * 3.0).double().float() + 0 * x.numel() * 1e-3 + 1e-3\n", (), "values differ"),
-        ("    y = torch.where(x.sum() > 0, x * 2, x * 3)\n    y.retains = 1\n    raise KeyError\n", (), "KeyError"),
+        ("    y = torch.where(x.sum() > 0, x * 2, x * 3) + 1e-3\n", (), "values differ"),
+        ("    y = torch.where(x.sum() > 0, x * 2, x * 3)\n    raise KeyError\n", (), "Observed exception"),
         ("    y = torch.where(x.sum() > 0, x * 2, x * 3)[: 3]\n", (), "size 4"),  # one size is assumed
-        ("    y = torch.where(x.sum() > 0, x.add_(1) * 2, x * 3)\n", (), "effects differ"),
+        ("    y = torch.where(x.sum() > 0, x.add_(1) * 2, x * 3)\n", (), "differ"),
         ("    y = torch.where(x.sum() > 0, x * 2, x * 3) + 0 * torch.rand(3).sum()\n", (), "random numbers"),
         ("    y = torch.where(x.sum() > 0, x * 2, x * 3\n", (), "not valid Python"),
-        ("    y = undefined_name(x)\n", (), "undefined_name"),
+        ("    y = undefined_name(x)\n", (), "graph break"),
     ],
 )  # fmt: skip
 def test_a_false_cure_is_refused(
@@ -319,7 +319,7 @@ def test_nothing_of_a_trial_stays(module: MakeModule, tmp_path: Path) -> None:
             y = helper(x)
             if y.sum() > 0:
                 y = y + torch.rand(3)
-            return y.add_(y.sum().item())
+            return y + y.sum().item()
         """)
     f, helper = made.f, made.helper
     compiled = torch.compile(f, backend="eager")
@@ -438,7 +438,7 @@ def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPat
                 y = x * 2
             else:
                 y = x * 3
-            print( y.shape )
+            print( "done" )
             return y + 1   # odd spaces
 
 
@@ -461,7 +461,7 @@ def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPat
     report = fix(made.f, torch.ones(3))
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=report.patch().encode(), check=True)
     after = path.read_bytes().decode()
-    for line in ("def f(x):  # a comment", "    print( y.shape )", "    return y + 1   # odd spaces"):
+    for line in ("def f(x):  # a comment", '    print( "done" )', "    return y + 1   # odd spaces"):
         assert line + ending in after
     assert "    y = torch.where(x.sum() > 0, x * 2, x * 3)" + ending in after
     assert not after.endswith("\n")
