@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.problem import problems_of
-from dynascope.compiler.fixes.proof import QUICK, THOROUGH, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.text_edits import NotApplicable
-from dynascope.compiler.fixes.trial import Ran, Trials
 from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
 
 Cure = Callable[[Problem], list[Candidate]]

@@ -9,12 +9,17 @@ from dynascope.compiler.fixes.rewrites.source_text import Source
 
 #: attributes and methods of a tensor that are Python's, not values
 _PYTHON_ATTRIBUTES = frozenset(
-    ["shape", "ndim", "dtype", "device", "training", "requires_grad", "is_cuda", "size", "dim", "numel", "element_size", "stride", "is_contiguous", "is_floating_point", "is_complex", "get", "keys", "startswith", "endswith", "is_sparse", "grad_fn", "layout"]
+    """
+    shape ndim dtype device training requires_grad is_cuda size dim numel element_size stride is_contiguous
+    is_floating_point is_complex get keys startswith endswith is_sparse grad_fn layout
+    """.split()
 )
 _PYTHON_FUNCTIONS = {"len", "isinstance", "hasattr", "callable", "type", "issubclass", "id"}
 _NUMBER_FUNCTIONS = {"bool", "float", "int"}
 _BOOLEAN_METHODS = frozenset(
-    ["any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "equal", "allclose", "is_nonzero", "bool", "isclose"]
+    """
+    any all isnan isinf isfinite eq ne lt le gt ge logical_not logical_and logical_or equal allclose is_nonzero bool isclose
+    """.split()
 )
 
 

@@ -369,7 +369,7 @@ def test_an_interrupt_at_any_moment_leaves_nothing(module: MakeModule, monkeypat
     only(monkeypatch, replacing(IF, "    y = helper_of_fix(x)\n\n\ndef helper_of_fix(x):\n    return x * 2\n\n\ndef g(y):\n"),
          replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",)))  # fmt: skip
     code, names = made.f.__code__, set(vars(made))
-    from dynascope.compiler.fixes import observed, trial
+    from dynascope.compiler.fixes.proving import observed, trial
 
     count = 0
 
