@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.plan import DYNAMO, Plan
+from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
+from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import is_users
 
 _HEADER = "# dynascope: also set {}\n"
 
@@ -81,6 +85,26 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
         before = plan.originals.get(file) or plan.with_texts({}).text(file)
         parts.append(_diff(file, before, text, cells))
     return "".join(parts)
+
+
+def apply(edits: Iterable[FixEdit]) -> list[str]:
+    """Write edits of original texts into their files; returns the files.
+
+    Raises NotApplicable, before anything is written, if a file is a library's or not what it was.
+    """
+    by_file: dict[str, list[Edit]] = {}
+    for e in edits:
+        by_file.setdefault(e.file, []).append(Edit(e.file, e.first_line, e.last_line, e.before, e.after))
+    texts: dict[str, str] = {}
+    for file, own in by_file.items():
+        if not is_users(file) or not os.path.isfile(file):
+            raise NotApplicable(f"{file} is not a file of yours: apply the patch where you keep it")
+        before = Path(file).read_bytes().decode().replace("\r\n", "\n")
+        before += "" if before.endswith("\n") else "\n"
+        texts[file] = on_disk(file, with_edits(before, own), like=before)
+    for file, text in texts.items():
+        Path(file).write_bytes(text.encode())
+    return list(texts)
 
 
 def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str:
