@@ -135,9 +135,10 @@ class Run:
     def _find_fixes(self, report: Report) -> None:
         """`--fix`."""
         if self._kept is not None and self._fix is not None:
-            find_fixes(
-                report, self._kept, self._fix, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code
-            )
+            with self._quiet():
+                find_fixes(
+                    report, self._kept, self._fix, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code
+                )
 
     # -- inside -----------------------------------------------------------------------------------------
 

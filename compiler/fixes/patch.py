@@ -18,19 +18,23 @@ from dynascope.compiler.source.origin import is_users
 _HEADER = "# dynascope: also set {}\n"
 
 
-def final_texts(plan: Plan, settings_file: str | None) -> dict[str, str]:
-    """The texts of all files with the edits, and the settings of Dynamo as statements in `settings_file`."""
+def final_texts(plan: Plan, settings_file: str | None, known: Mapping[str, str]) -> dict[str, str]:
+    """The texts of all files with the edits, and the settings of Dynamo as statements in `settings_file`.
+
+    `known`: packages that need no import there, with their names.
+    """
     texts = dict(plan.texts)
     values = {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}
     if values and settings_file is not None:
-        texts[settings_file] = with_settings(plan.text(settings_file), values)
+        texts[settings_file] = with_settings(plan.text(settings_file), values, known)
     return texts
 
 
-def with_settings(text: str, settings: Mapping[str, object]) -> str:
+def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str]) -> str:
     """The text with these settings made after its first imports."""
     lines = text.splitlines(keepends=True)
     imports, line = _imports(text)
+    imports = {**known, **imports}
     torch = imports.get("torch")
     added = [] if torch is not None else ["import torch\n"]
     statements: list[str] = []

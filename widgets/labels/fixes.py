@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from dynascope.compiler.report import Fix, Report, plural
+from dynascope.compiler.report import Fix, FixSet, Report, plural
 
 #: edited lines of one fix that are shown
 MOST_LINES = 24
@@ -30,7 +30,15 @@ def fix_words(fix: Fix) -> str:
     return f"{words}, {fix.reason}" if fix.reason else words
 
 
-def setting_lines(fix: Fix) -> list[str]:
+def unplaced_settings(report: Report) -> list[str]:
+    """Settings that the fixed texts do not hold, as they are written in Python."""
+    fixes = report.fix_set
+    if fixes is None:
+        return []
+    return [line for line in setting_lines(fixes) if not any(line in edit.after for edit in fixes.edits)]
+
+
+def setting_lines(fix: Fix | FixSet) -> list[str]:
     """The settings of a fix as they are written in Python."""
     lines = []
     for name, value in fix.settings.items():
