@@ -14,7 +14,9 @@ from dynascope.compiler.fixes.rewrites.names import (
     bound_before,
     certainly_bound,
     changed_in_place,
+    dotted,
     is_pure,
+    parameters,
     read_later,
     small,
     statements,
@@ -34,9 +36,12 @@ def candidates(problem: Problem) -> list[Candidate]:
     if source is None:
         return []
     choice = source.innermost(problem, cst.IfExp, lambda n: n.test)
+    if choice is None and problem.column is not None and problem.kind.startswith("Data-dependent branching"):
+        place = source.line_start(problem.line) + problem.column
+        choice = next((n for n in source.all_of(cst.IfExp) if source.start(n) == place), None)
     if choice is not None:
         return _expression(problem, source, choice)
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
+    branch = source.branch_at(problem)
     if branch is None or conditions.is_python(branch.test):
         return []
     return [*_with_where(problem, source, branch), *_with_cond(problem, source, branch)]
@@ -355,7 +360,7 @@ def _with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candida
     for side in (yes, no):
         if any(n not in before and n not in certainly_bound(side) for n in outputs):
             return []
-    if (used.writes - set(passed)) & _maybe_bound(source, branch):
+    if (used.writes - set(passed)) & _maybe_bound(source, branch) or _given_and_changed(source, branch, yes + no):
         return []
     return _cond(problem, source, torch, branch, condition, (yes, no, after), passed, outputs)
 
@@ -389,6 +394,15 @@ def _maybe_bound(source: Source, branch: cst.If) -> set[str]:
         if source.start(one) < start and branch not in (one,) and one not in source.ancestors(branch):
             one.visit(visitor)
     return visitor.writes - bound_before(source, branch)
+
+
+def _given_and_changed(source: Source, branch: cst.If, sides: list[cst.CSTNode]) -> bool:
+    """Whether a side changes in place what the caller gave: a side of torch.cond cannot."""
+    scope = source.scope_of(branch)
+    given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
+    earlier = [t for t in source.all_of(cst.AssignTarget) if source.scope_of(t) is scope and source.start(t) < source.start(branch)]
+    given -= {dotted(t.target) for t in earlier}
+    return any(isinstance(s, cst.AugAssign) and dotted(s.target) in given for s in small(sides))
 
 
 def _cond(
@@ -444,7 +458,7 @@ def _function(
             return None
         body = text
     elif side:
-        body = "".join(f"{inner}{source.text_of(s)}\n" for s in side)
+        body = "".join(f"{inner}{_in_one_line(source, s)}\n" for s in side)
     if outputs:
         last = {t: v for s in small(side) for t, v in _last_values(s)}
         values = [f"{n}.clone()" if n not in uses(*side).writes else _fresh(last[n], n) if n in last else n for n in outputs]
@@ -460,11 +474,15 @@ def _function(
 
 def _block_text(source: Source, side: list[cst.CSTNode]) -> str:
     """The lines of a side, with the comments above its first statement."""
-    start, end = source.whole_lines(*side)
     leading = getattr(side[0], "leading_lines", ())
     above = "".join(f"{source.indent(side[0])}{c.comment.value}\n" for c in leading if c.comment is not None)
-    text = source.text[start:end].replace("\r\n", "\n")
-    return above + (text if text.endswith("\n") else text + "\n")
+    return above + source.lines_text(*side, changes=conditions.not_in_place(source, *side))
+
+
+def _in_one_line(source: Source, one: cst.CSTNode) -> str:
+    """The text of a statement of `if x: statement`."""
+    changes = conditions.not_in_place(source, one)
+    return changes[0][2] if changes else source.text_of(one)
 
 
 def _last_values(one: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:

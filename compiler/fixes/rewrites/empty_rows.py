@@ -38,7 +38,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     source = parse(problem.source)
     if source is None:
         return []
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
+    branch = source.branch_at(problem)
     if branch is None:  # the break is often in what the branch tests: `rows = mask.nonzero()`
         branch = _branch_on(source, problem)
     if branch is None or branch.orelse is not None or not source.stands_alone(branch):

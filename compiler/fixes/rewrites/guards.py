@@ -22,7 +22,7 @@ def candidates(problem: Problem) -> list[Candidate]:
         asserted = source.innermost(problem, cst.Assert)
     if asserted is not None:
         return _assert(problem, source, asserted)
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
+    branch = source.branch_at(problem)
     return _raise(problem, source, branch) if branch is not None else []
 
 

@@ -10,15 +10,52 @@ from dynascope.compiler.fixes.rewrites.source_text import Change, Source
 
 #: calls of these do not change anything; of a method: on whatever object
 _PURE_BUILTINS = frozenset(
-    """
-    abs bool dict float getattr hasattr int isinstance len list max min pow range round str sum tuple zip enumerate
-    """.split()
+    [
+        "abs",
+        "bool",
+        "dict",
+        "float",
+        "getattr",
+        "hasattr",
+        "int",
+        "isinstance",
+        "len",
+        "list",
+        "max",
+        "min",
+        "pow",
+        "range",
+        "round",
+        "str",
+        "sum",
+        "tuple",
+        "zip",
+        "enumerate",
+    ]
 )
 _CHANGING_METHODS = frozenset(
-    """
-    append extend update pop popitem insert remove discard clear setdefault write writelines flush put send close backward
-    step zero_grad register_hook
-    """.split()
+    [
+        "append",
+        "extend",
+        "update",
+        "pop",
+        "popitem",
+        "insert",
+        "remove",
+        "discard",
+        "clear",
+        "setdefault",
+        "write",
+        "writelines",
+        "flush",
+        "put",
+        "send",
+        "close",
+        "backward",
+        "step",
+        "zero_grad",
+        "register_hook",
+    ]
 )
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "seed", "exponential", "uniform", "rrelu")
 _CHANGING_TORCH = ("set_", "save", "manual_", "seed", "compile", "_assert", "_check", "load")

@@ -32,7 +32,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     if source is None:
         return []
     statement = source.statement_of(source.innermost(problem, cst.SimpleStatementLine) or source.module)
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
+    branch = source.branch_at(problem)
     inside: cst.CSTNode | None = statement or branch
     if inside is None:
         return []

@@ -28,9 +28,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:
     """The statement around a problem that only prints or logs, with the branch that chooses whether to."""
-    found: cst.CSTNode | None = source.innermost(problem, cst.SimpleStatementLine)
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
-    found = branch if branch is not None and found is None else found
+    found: cst.CSTNode | None = source.branch_at(problem) or source.innermost(problem, cst.SimpleStatementLine)
     if found is None or not is_observer(source, found):
         return None
     while isinstance(above := source.parent(source.parent(found) or found), cst.If) and is_observer(source, above):

@@ -12,11 +12,49 @@ from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candid
 _ASSUMPTION = "Arithmetic between numbers is done in the tensor's precision instead of Python's."
 #: functions of torch, and methods of tensors, that take a tensor where they take a number
 _TAKE_TENSORS = frozenset(
-    """
-    add sub subtract mul multiply div divide true_divide pow clamp clamp_min clamp_max clip where maximum minimum lerp
-    masked_fill eq ne lt le gt ge add_ sub_ mul_ div_ fill_ masked_fill_ remainder fmod floor_divide atan2 abs exp log sqrt
-    tanh sin cos
-    """.split()
+    [
+        "add",
+        "sub",
+        "subtract",
+        "mul",
+        "multiply",
+        "div",
+        "divide",
+        "true_divide",
+        "pow",
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "clip",
+        "where",
+        "maximum",
+        "minimum",
+        "lerp",
+        "masked_fill",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "fill_",
+        "masked_fill_",
+        "remainder",
+        "fmod",
+        "floor_divide",
+        "atan2",
+        "abs",
+        "exp",
+        "log",
+        "sqrt",
+        "tanh",
+        "sin",
+        "cos",
+    ]
 )
 _MATH = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "floor", "ceil", "pow"}
 _MATH_NAMES = {"fabs": "abs"}

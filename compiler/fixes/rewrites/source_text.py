@@ -91,10 +91,13 @@ class Source:
         text = self.text[start:]
         return text[: len(text) - len(text.lstrip(" \t"))]
 
-    def lines_text(self, *nodes: cst.CSTNode) -> str:
-        """The whole lines of the nodes, with `\\n` at each end, also the last one."""
+    def lines_text(self, *nodes: cst.CSTNode, changes: Iterable[Change] = ()) -> str:
+        """The whole lines of the nodes, with these changes inside, and with `\\n` at each end, also the last one."""
         start, end = self.whole_lines(*nodes)
-        text = _LINE_END.sub("\n", self.text[start:end])
+        text = self.text[start:end]
+        for low, high, new in sorted(changes, reverse=True):
+            text = text[: low - start] + new + text[high - start :]
+        text = _LINE_END.sub("\n", text)
         return text if text.endswith("\n") else text + "\n"
 
     def stands_alone(self, node: cst.CSTNode) -> bool:
@@ -158,6 +161,14 @@ class Source:
             return first <= problem.line <= last
         place = self.line_start(problem.line) + problem.column
         return self.start(node) <= place < self.end(node)
+
+    def branch_at(self, problem: Problem) -> cst.If | None:
+        """The `if` whose condition the problem names: Python gives the place of the condition, or of the whole statement."""
+        found = self.innermost(problem, cst.If, lambda n: n.test)
+        if found is not None or problem.column is None:
+            return found
+        place = self.line_start(problem.line) + problem.column
+        return next((n for n in self.all_of(cst.If) if self.start(n) == place), None)
 
     def innermost(
         self, problem: Problem, kind: type[Node], part: Callable[[Node], cst.CSTNode | None] | None = None

@@ -56,7 +56,7 @@ def _while_loop(
     header = "".join(f"{indent}{c}\n" for c in source.comments(source.lines(loop)[0], source.lines(body[0])[0] - 1))
     text = header
     text += f"{indent}def {more}({names}):\n{indent}{unit}return {test}\n"
-    text += f"{indent}def {turn}({names}):\n{source.lines_text(*body)}{inner}return {values}\n"
+    text += f"{indent}def {turn}({names}):\n{source.lines_text(*body, changes=conditions.not_in_place(source, *body))}{inner}return {values}\n"
     text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
     start, end = source.whole_lines(loop)
     changes = [(start, end, text), *torch.changes()]
