@@ -19,9 +19,11 @@ from typing import Any
 from dynascope.compiler.accuracy import check
 from dynascope.compiler.driver import compile as compiling
 from dynascope.compiler.driver.annotate import RunFacts, annotate
+from dynascope.compiler.driver.fixing import find_fixes
 from dynascope.compiler.driver.latest import remember
 from dynascope.compiler.driver.regions import RegionsInForce
 from dynascope.compiler.driver.retrace import retracing
+from dynascope.compiler.fixes.calls import KeptCalls
 from dynascope.compiler.profile import inputs, measure
 from dynascope.compiler.recording.recording import Progress, Recording
 from dynascope.compiler.report import Report
@@ -67,6 +69,8 @@ class Run:
         self._retraces, self._regions, self._user_code = retraces, regions, user_code
         self._checked = check.LastCall() if settings is not None and settings.check else None
         self._profiled = measure.LastCall(warn, quiet) if settings is not None and settings.profile is not None else None
+        self._kept = KeptCalls() if settings is not None and settings.fix else None
+        self._cells, self._on_progress = cells, on_progress
         self._retrace: Callable[[Any], None] = lambda target: None
         self._facts = RunFacts()
         self._stack = contextlib.ExitStack()
@@ -103,7 +107,16 @@ class Run:
             self._facts.notes = self.notes
             self._facts.regions = self._regions
             self._report = annotate(self.recording.report, self._facts)
+            if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
+                self._find_fixes(self._report)
             remember(self._report)
+
+    def _find_fixes(self, report: Report) -> None:
+        """`--fix`."""
+        if self._kept is not None and self.settings is not None:
+            find_fixes(
+                report, self._kept, self.settings, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code
+            )
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -126,7 +139,7 @@ class Run:
         if self._regions is not None:
             inheriting = self.settings.replace(error_on_graph_break=None)
             made = self._regions.inherited_by(made, lambda: compiling.entry_point(target, inheriting))
-        for watcher in (self._checked, self._profiled):
+        for watcher in (self._checked, self._profiled, self._kept):
             if watcher is not None:
                 made = watcher.watch(target, made, namespace)
         return made

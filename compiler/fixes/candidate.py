@@ -9,7 +9,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Edit:
-    """Lines of one file that are replaced. `first_line` and `last_line` count from 1, inclusive, in the text before any edit; `before` is their text."""
+    """Lines of one file that are replaced.
+
+    `first_line` and `last_line` count from 1, inclusive, in the text before any edit; `before` is their text.
+    """
 
     file: str
     first_line: int
@@ -34,8 +37,10 @@ class Candidate:
 class Problem:
     """A graph break as the cures see it: where it is, and the source around it.
 
-    `source` is the whole text of `file` (a cell's text counts as a file), `line` to `end_line` the lines of the expression that broke, counted from 1 (`column`, `end_column` in characters from 0, or None where unknown), `function`
-    the qualified name of the function that holds it, `kind` torch's graph-break type (`gb_type`, "" where unknown), `reason` the compiler's words, and `in_loop`, `in_with` and `in_try` say whether it stands in such a statement.
+    `source` is the whole text of `file` (a cell's text counts as a file), `line` to `end_line` the lines of the expression that
+    broke, counted from 1 (`column`, `end_column` in characters from 0, or None where unknown), `function` the qualified name of
+    the function that holds it, `kind` torch's graph-break type (`gb_type`, "" where unknown), `reason` the compiler's words,
+    and `in_loop`, `in_with` and `in_try` say whether it stands in such a statement.
     """
 
     file: str

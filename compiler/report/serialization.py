@@ -18,7 +18,7 @@ AnyReport = TypeVar("AnyReport", bound=ReportData)
 #: a keyword in Python, the plain word in the data
 _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have: left out of the data where they are None
-_OPTIONAL = ("profile", "inputs", "check")
+_OPTIONAL = ("profile", "inputs", "check", "fixes", "fix_set")
 _TYPES = {
     "array": "a list", "object": "an object", "str": "a string", "int": "an integer", "float": "a number",
     "bool": "true or false", "null": "null",

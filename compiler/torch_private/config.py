@@ -82,3 +82,10 @@ def no_caches() -> Iterator[None]:
             config: Any = module
             stack.enter_context(config.patch({name: False for name in names if hasattr(config, name)}))
         yield
+
+
+def has_dynamo_setting(name: str) -> bool:
+    """Whether torch._dynamo.config has this name."""
+    import torch._dynamo
+
+    return hasattr(torch._dynamo.config, name)

@@ -1,0 +1,58 @@
+"""Keeps the calls of a run that made the compiler work, so that fixes can be tried on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dynascope.compiler.replay.replay import RecordedCall, watching
+from dynascope.compiler.torch_private import caches
+
+#: calls that are kept: their arguments are copied
+MOST_CALLS = 8
+
+
+@dataclass(frozen=True)
+class KeptCall:
+    """One call of what a run compiles."""
+
+    target: Any
+    recorded: RecordedCall
+    #: of a cell's statements: where they bind their names
+    namespace: dict[str, Any] | None = None
+
+
+class KeptCalls:
+    """The first call of each target, and the later ones in which something was compiled."""
+
+    def __init__(self) -> None:
+        self.calls: list[KeptCall] = []
+        #: why calls could not be kept, as the end of a sentence
+        self.refusals: list[str] = []
+        self._targets: set[int] = set()
+
+    def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
+        """`entry`, the compiled `target`, with its calls kept."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(self.calls) >= MOST_CALLS:
+                return entry(*args, **kwargs)
+            kept = KeptCall(target, RecordedCall(target, args, kwargs, namespace), namespace)
+            before = caches.compiles()
+            try:
+                return entry(*args, **kwargs)
+            finally:
+                self._keep(kept, compiled=caches.compiles() != before)
+
+        return watching(call, entry)
+
+    def _keep(self, kept: KeptCall, *, compiled: bool) -> None:
+        is_first = id(kept.target) not in self._targets
+        if not (compiled or is_first):
+            return
+        self._targets.add(id(kept.target))
+        if kept.recorded.refusal is not None:
+            self.refusals.append(kept.recorded.refusal)
+        else:
+            self.calls.append(kept)
