@@ -53,7 +53,7 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
     condition = conditions.as_tensor(source, torch, choice.test)
     if condition is None or _not_a_tensor(choice.body) or _not_a_tensor(choice.orelse):
         return []
-    tests = (source.text_of(choice.test),)
+    tests = conditions.parts(source, choice.test)
     yes, no = _argument(source, choice.body), _argument(source, choice.orelse)
     place = (source.start(choice), source.end(choice))
     found: list[Candidate] = []
@@ -108,10 +108,10 @@ def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candid
 
 def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:
     """The conditions on values of a chain of branches."""
-    found, at = [], branch
+    found: list[str] = []
+    at = branch
     while True:
-        if not conditions.is_python(at.test):
-            found.append(source.text_of(at.test))
+        found += conditions.parts(source, at.test)
         if not isinstance(at.orelse, cst.If):
             return tuple(found)
         at = at.orelse
@@ -400,7 +400,9 @@ def _given_and_changed(source: Source, branch: cst.If, sides: list[cst.CSTNode])
     """Whether a side changes in place what the caller gave: a side of torch.cond cannot."""
     scope = source.scope_of(branch)
     given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
-    earlier = [t for t in source.all_of(cst.AssignTarget) if source.scope_of(t) is scope and source.start(t) < source.start(branch)]
+    earlier = [
+        t for t in source.all_of(cst.AssignTarget) if source.scope_of(t) is scope and source.start(t) < source.start(branch)
+    ]
     given -= {dotted(t.target) for t in earlier}
     return any(isinstance(s, cst.AugAssign) and dotted(s.target) in given for s in small(sides))
 
@@ -426,14 +428,15 @@ def _cond(
     operands = f", ({', '.join(passed)}{',' if len(passed) == 1 else ''})" if passed else ""
     call = f"{torch('cond')}({condition}, {when_true}, {when_false}{operands})"
     result = f"{', '.join(outputs)} = {call}" if outputs else f"return {call}"
-    header = [c for c in source.comments(source.lines(branch)[0], source.lines(branch)[0]) if not _one_line(source, branch)]
+    header = [] if _one_line(branch) else source.comments(source.lines(branch)[0], source.lines(branch)[0])
     text = "".join(f"{indent}{c}\n" for c in header) + first + second + f"{indent}{result}\n"
     start, end = source.whole_lines(branch, *after[-1:])
     changes: list[Change] = [(start, end, text), *torch.changes()]
-    return candidate(problem, source, "Choose with torch.cond", changes, _ONE, (source.text_of(branch.test),))
+    title = "Choose with torch.cond"
+    return candidate(problem, source, title, changes, _ONE, conditions.parts(source, branch.test))
 
 
-def _one_line(source: Source, branch: cst.If) -> bool:
+def _one_line(branch: cst.If) -> bool:
     return isinstance(branch.body, cst.SimpleStatementSuite)
 
 

@@ -188,8 +188,21 @@ def number_changes(source: Source, expression: cst.CSTNode, ending: str = "") ->
     return found
 
 
+def parts(source: Source, test: cst.BaseExpression) -> tuple[str, ...]:
+    """The conditions that one is made of, as far as they stand in its tensor's form as they are."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return parts(source, test.expression)
+    if isinstance(test, cst.BooleanOperation):
+        return (*parts(source, test.left), *parts(source, test.right))
+    number = number_of(test)
+    if number is not None:
+        return parts(source, number[0])
+    chained = isinstance(test, cst.Comparison) and len(test.comparisons) > 1
+    return () if is_python(test) or chained or number_changes(source, test) else (source.text_of(test),)
+
+
 def not_in_place(source: Source, *nodes: cst.CSTNode) -> list[tuple[int, int, str]]:
-    """The changes that turn `x += 1` into `x = x + 1`: a function given to torch.cond or while_loop may not change its operands."""
+    """The changes that turn `x += 1` into `x = x + 1`: torch.cond and while_loop do not let their functions change operands."""
     found: list[tuple[int, int, str]] = []
     pending = list(nodes)
     while pending:

@@ -58,9 +58,9 @@ def candidates(problem: Problem) -> list[Candidate]:
     if moved is None:
         return []
     changes = [(start, end, "".join(f"{indent}{c}\n" for c in header) + moved)]
-    made, tests, title = [], (source.text_of(branch.test),), "Index without asking whether there are rows"
-    for settings in ({}, {"capture_dynamic_output_shape_ops": True}):
-        made += candidate(problem, source, title, changes, _ASSUMPTION, tests, settings)
+    made, title = [], "Index without asking whether there are rows"
+    for settings in ({}, {"torch._dynamo.config.capture_dynamic_output_shape_ops": True}):
+        made += candidate(problem, source, title, changes, _ASSUMPTION, settings=settings)
     return made
 
 

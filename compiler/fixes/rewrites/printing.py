@@ -89,7 +89,7 @@ def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> li
     if not changes:
         return []
     title = "Print the tensor's value without .item(), behind the graph"
-    settings: dict[str, object] = {"reorderable_logging_functions": {print}}
+    settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
     return candidate(problem, source, title, changes, "Messages are written after the graph that they stand in.", (), settings)
 
 

@@ -60,7 +60,7 @@ def _while_loop(
     text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
     start, end = source.whole_lines(loop)
     changes = [(start, end, text), *torch.changes()]
-    return candidate(problem, source, "Loop with torch.while_loop", changes, _ASSUMPTION, (source.text_of(loop.test),))
+    return candidate(problem, source, "Loop with torch.while_loop", changes, _ASSUMPTION, conditions.parts(source, loop.test))
 
 
 def _computes(torch: Torch, body: list[cst.CSTNode]) -> bool:
@@ -85,8 +85,5 @@ def _read_first(body: list[cst.CSTNode]) -> set[str]:
 
 def _ordered(source: Source, loop: cst.While) -> list[str]:
     first, last = source.start(loop), source.end(loop)
-    return list(
-        dict.fromkeys(
-            name for at, name in sorted((source.start(n), n.value) for n in source.all_of(cst.Name)) if first <= at < last
-        )
-    )
+    inside = sorted((source.start(n), n.value) for n in source.all_of(cst.Name))
+    return list(dict.fromkeys(name for at, name in inside if first <= at < last))
