@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import itertools
 import logging
 import re
 import sys
@@ -52,7 +53,7 @@ def imported(text: str) -> Iterator[ModuleType]:
 def lines_of(text: str) -> list[str]:
     """The lines of a text with their ends, as Python counts lines."""
     starts = [0, *(m.end() for m in _LINE_END.finditer(text)), len(text)]
-    return [text[a:b] for a, b in zip(starts, starts[1:], strict=False) if a < b]
+    return [text[a:b] for a, b in itertools.pairwise(starts) if a < b]
 
 
 def edited(text: str, edits: tuple[Edit, ...]) -> str:
@@ -151,6 +152,8 @@ def difference(one: Outcome, other: Outcome, raises: str | None = None) -> str:
         return ""
     for what in ("value", "arguments", "gradients"):
         found, wanted = getattr(one, what), getattr(other, what)
+        if what == "gradients":
+            found, wanted = _no_gradient_is_zero(found, wanted)
         kinds = [[type(leaf) for leaf in pytree.tree_leaves(v)] for v in (found, wanted)]
         if kinds[0] != kinds[1]:
             return f"{what}: {kinds[0]} instead of {kinds[1]}"
@@ -159,6 +162,13 @@ def difference(one: Outcome, other: Outcome, raises: str | None = None) -> str:
         except AssertionError as error:
             return f"{what}: {error}"
     return "" if one.said == other.said else f"says {one.said} instead of {other.said}"
+
+
+def _no_gradient_is_zero(found: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What a branch does not use has no gradient, and gets one of zero where both sides are part of the graph."""
+    pairs = list(itertools.zip_longest(found, wanted))
+    zeros = [(torch.zeros_like(b) if a is None and b is not None else a) for a, b in pairs]
+    return zeros, [(torch.zeros_like(a) if b is None and a is not None else b) for a, b in pairs]
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Each program of the corpus: what a rewrite makes of it does what it did, also on inputs and sides that the fix did not see."""
+"""Each program of the corpus: what a rewrite makes of it does what it did, also on inputs that the fix did not see."""
 
 from __future__ import annotations
 

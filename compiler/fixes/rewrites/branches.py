@@ -26,7 +26,10 @@ from dynascope.compiler.fixes.rewrites.names import (
 from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, indented, parse
 
 _BOTH = "Both sides are computed, and the result is a new tensor."
-_ONE = "The sides give tensors of the same shape and type, and the result is a new tensor."
+_ONE = (
+    "The sides give tensors of the same shape and type, the result is a new tensor, "
+    "and what only the other side uses gets a gradient of zero instead of none."
+)
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
 
 
@@ -335,7 +338,13 @@ def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[st
 def _with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
     condition = conditions.as_tensor(source, torch, branch.test)
-    if condition is None or _is_elif(source, branch) or not source.stands_alone(branch) or isinstance(branch.orelse, cst.If):
+    if (
+        condition is None
+        or not is_pure(torch, branch.test, unknown=True)
+        or _is_elif(source, branch)
+        or not source.stands_alone(branch)
+        or isinstance(branch.orelse, cst.If)
+    ):
         return []
     yes, no = statements(branch.body), statements(branch.orelse)
     used = uses(*yes, *no)
@@ -348,6 +357,8 @@ def _with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candida
             no = after
             used = uses(*yes, *no)
         if not (_ends_with_return(yes) and _ends_with_return(no) and is_pure_block(torch, no)) or len(used.jumps) != 2:
+            return []
+        if not _alike(yes, no):
             return []
         outputs: list[str] = []
     else:
@@ -376,6 +387,16 @@ def is_pure_block(torch: Torch, block: list[cst.CSTNode]) -> bool:
 def _ends_with_return(block: list[cst.CSTNode]) -> bool:
     last = small(block)[-1:]
     return bool(last) and isinstance(last[0], cst.Return) and last[0].value is not None
+
+
+def _alike(yes: list[cst.CSTNode], no: list[cst.CSTNode]) -> bool:
+    """Whether two sides may return the same number of tensors."""
+    values = [s.value for side in (yes, no) for s in small(side)[-1:] if isinstance(s, cst.Return)]
+    lengths = [len(v.elements) if isinstance(v, cst.Tuple) else 1 if not isinstance(v, cst.Call) else 0 for v in values]
+    parts = [e.value for v in values if isinstance(v, cst.Tuple) for e in v.elements] + [v for v in values if v is not None]
+    return (lengths[0] == lengths[1] or 0 in lengths) and not any(
+        _not_a_tensor(p) for p in parts if not isinstance(p, cst.Tuple)
+    )
 
 
 def _in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:

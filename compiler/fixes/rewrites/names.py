@@ -404,23 +404,36 @@ def _targets(loop: cst.For) -> set[str]:
     return visitor.writes
 
 
+def read_first(block: Iterable[cst.CSTNode]) -> set[str]:
+    """Names that a block may read before it binds them."""
+    bound: set[str] = set()
+    read: set[str] = set()
+    for one in small(block):
+        read |= uses(one).reads - bound
+        bound |= certainly_bound([one])
+    return read
+
+
 def read_later(source: Source, *run: cst.CSTNode) -> set[str]:
-    """Names that may be read after some statements: below them, in a loop around them, or by a nested function."""
+    """Names that may be read after some statements: below them, in the next turn of a loop, or by a nested function."""
     scope = source.scope_of(run[0])
-    end = source.end(run[-1])
+    start, end = source.start(run[0]), source.end(run[-1])
     if isinstance(scope, cst.Module):
         return uses(*run).writes
-    read: set[str] = set()
     loops = [a for a in source.ancestors(run[0]) if isinstance(a, cst.For | cst.While) and source.scope_of(a) is scope]
-    for loop in loops:
-        read |= uses(loop).reads
+    first = source.start(loops[-1]) if loops else end
+    read = read_first(run) if loops else set()
     for name in source.all_of(cst.Name):
-        if scope not in source.ancestors(name):
+        at = source.start(name)
+        if start <= at < end or scope not in source.ancestors(name):
             continue
         nested = source.scope_of(name) is not scope or any(isinstance(a, cst.Lambda) for a in source.ancestors(name))
-        if source.start(name) >= end or (nested and not any(r in source.ancestors(name) for r in run)):
+        if at >= first or nested:
             read.add(name.value)
-    return read | shared_names(source, scope)
+    inside = [
+        n for n in (*source.all_of(cst.FunctionDef), *source.all_of(cst.Lambda)) if any(r in source.ancestors(n) for r in run)
+    ]
+    return read | uses(*inside).reads | shared_names(source, scope)
 
 
 def shared_names(source: Source, scope: cst.CSTNode | None = None) -> set[str]:

@@ -115,7 +115,7 @@ def _ordered(source: Source, run: list[cst.CSTNode]) -> list[str]:
 
 def _whole(source: Source, block: _Block) -> str | None:
     """The block as a function, and the call of it."""
-    if not source.stands_alone(block):
+    if not source.stands_alone(block) or not _computed_around(source, block):
         return None
     part = _part(source, [block], unused_name(source, "run_" + _TITLES[type(block).__name__].split(" ")[0]))
     lines = indented(source.lines_text(block), source.indent_unit)
@@ -124,6 +124,20 @@ def _whole(source: Source, block: _Block) -> str | None:
     indent, inner = source.indent(block), source.indent(block) + source.indent_unit
     end = f"{inner}{part.returned()}\n" if part.results else ""
     return f"{indent}{part.header()}\n{lines}{end}{indent}{part.call()}\n"
+
+
+def _computed_around(source: Source, block: _Block) -> bool:
+    """Whether the function does more than the block: else the whole of it would be skipped under another name."""
+    scope = source.scope_of(block)
+    outside = [
+        s for s in source.all_of(cst.SimpleStatementLine) if source.scope_of(s) is scope and block not in source.ancestors(s)
+    ]
+    return any(_computes(s) for s in outside)
+
+
+def _computes(node: cst.CSTNode) -> bool:
+    works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript)
+    return works or any(_computes(child) for child in node.children)
 
 
 @dataclass

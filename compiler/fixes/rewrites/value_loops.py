@@ -10,6 +10,7 @@ from dynascope.compiler.fixes.rewrites.names import (
     Torch,
     bound_before,
     is_pure,
+    read_first,
     read_later,
     small,
     statements,
@@ -36,7 +37,7 @@ def candidates(problem: Problem) -> list[Candidate]:
         return []
     before, later = bound_before(source, loop), read_later(source, loop)
     written = uses(*body).writes
-    carried = [n for n in _ordered(source, loop) if n in written & (later | uses(loop.test).reads | _read_first(body))]
+    carried = [n for n in _ordered(source, loop) if n in written & (later | uses(loop.test).reads | read_first(body))]
     if not carried or any(n not in before for n in carried) or any(n in later and n not in before for n in written):
         return []
     return _while_loop(problem, source, torch, loop, test, carried)
@@ -70,17 +71,6 @@ def _computes(torch: Torch, body: list[cst.CSTNode]) -> bool:
         and is_pure(torch, s, unknown=True)
         for s in small(body)
     )
-
-
-def _read_first(body: list[cst.CSTNode]) -> set[str]:
-    """Names that a turn reads before it binds them."""
-    bound: set[str] = set()
-    read: set[str] = set()
-    for one in small(body):
-        found = uses(one)
-        read |= found.reads - bound
-        bound |= found.writes
-    return read
 
 
 def _ordered(source: Source, loop: cst.While) -> list[str]:

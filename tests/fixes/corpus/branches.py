@@ -359,7 +359,15 @@ def f(x):
     return y
 '''),
     _fixed("tabs", "import torch\n\ndef f(x):\n\ty = x + 1\n\tif y.sum() > 0:\n\t\ty = y * 2\t# two\n\treturn y\n"),
-    _fixed("crlf", "import torch\r\n\r\ndef f(x):\r\n    y = x + 1\r\n    if y.sum() > 0:\r\n        y = y * 2\r\n        y = y + 1\r\n    return y\r\n", COND),
+    _fixed("crlf", """import torch
+
+def f(x):
+    y = x + 1
+    if y.sum() > 0:
+        y = y * 2
+        y = y + 1
+    return y
+""".replace("\n", "\r\n"), COND),
     _fixed("in_a_helper", """
 import torch
 

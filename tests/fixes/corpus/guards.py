@@ -82,7 +82,17 @@ def f(x):
     if (y > 2).any():
         y.masked_fill_(y > 2, 0.0)
     return y
-""", "none", BRANCH, why="the mask is made twice; the branch and the statement do not name the same one"),
+""", "fixed", BRANCH, title=ROWS),
+    FixProgram("mask_differs", """
+import torch
+
+def f(x):
+    y = x * 2
+    m = y > 2
+    if m.any():
+        y[~m] = 0.0
+    return y
+""", "none", BRANCH, why="what is indexed is not what the branch asks for"),
     FixProgram("mask_fill", """
 import torch
 

@@ -126,7 +126,7 @@ def f(x):
     y = x * 2
     np.save("/dev/null", y.detach().numpy())
     return y.sin()
-""", "Attempted to call function marked as skipped", "wrap"),
+""", "attempted to trace numpy function unsupported by PyTorch", "wrap"),
     _none("nonzero", "the size of the result depends on values", """
 import torch
 
@@ -164,7 +164,7 @@ def f(x):
     else:
         y = y - torch.rand_like(x)
     return y
-""", "fixed", BRANCH, title="Choose with torch.cond"),
+""", "none", BRANCH, why="only one side may draw random numbers"),
     FixProgram("gradient_of_the_other_side", """
 import torch
 
@@ -173,7 +173,7 @@ def f(x):
     if x.sum() > 0:
         y = x.sqrt()
     return y.sum()
-""", "false", BRANCH, ("(torch.arange(4.) + 1).requires_grad_()", "(-torch.arange(4.) - 1).requires_grad_()", "torch.zeros(4).requires_grad_()")),
+""", "fixed", BRANCH, ("(torch.arange(4.) + 1).requires_grad_()", "(-torch.ones(4)).requires_grad_()"), "Choose with torch.cond"),
     FixProgram("shapes_differ", """
 import torch
 
