@@ -16,7 +16,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.report import Report
 from dynascope.compiler.report.serialization import json_schema
 from dynascope.compiler.settings import CHOICE, PAIRS, REPEAT, SWITCH, Settings, option_flag
 from tools.environment import CONSTRAINTS, ROOT
@@ -26,7 +25,8 @@ BEGIN, END = "<!-- options: python -m tools.generated options -->", "<!-- end of
 GROUPS = {"compile": "How the code is compiled", "run": "How the cell runs", "view": "What is shown and kept"}
 OLD_PYTHON = ' ; python_version < "3.11"'
 NEW_PYTHON = ' ; python_version >= "3.11"'
-NOT_PINNED = {"dynascope", "pip", "torch"}
+#: setuptools: each torch has an upper bound of its own
+NOT_PINNED = {"dynascope", "pip", "setuptools", "torch"}
 PINS_HEADER = """\
 # What `make` installs: the versions that the whole test suite passed with.  torch itself is chosen by `make TORCH=...`.
 # To renew: upgrade in .venv, run `make test`, then `make pins`.
@@ -78,7 +78,7 @@ def _help(f: dataclasses.Field[Any]) -> str:
 
 def json_schema_text(present: str = "") -> str:
     """The JSON Schema of a saved report, from the dataclasses of `dynascope.compiler.report`."""
-    return json.dumps(json_schema(Report), indent=1) + "\n"
+    return json.dumps(json_schema(), indent=1) + "\n"
 
 
 def canonical(name: str) -> str:

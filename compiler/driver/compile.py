@@ -10,7 +10,7 @@ from typing import Any
 
 from dynascope.compiler.driver.regions import region
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import config, exceptions, marks, region_flag
+from dynascope.compiler.torch_private import config, marks, region_flag
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
@@ -38,15 +38,11 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
     import torch
 
     target = marks.inner_function(target)
-    arguments: dict[str, Any] = {
-        "fullgraph": settings.fullgraph,
-        "dynamic": settings.dynamic,
-        "backend": settings.backend,
-        "mode": settings.mode,
-        "options": dict(settings.options) or None,
-    }
     restore_mark = marks.mark_of(target)
-    compiled: Callable[..., Any] = torch.compile(target, **arguments)
+    compiled: Callable[..., Any] = torch.compile(
+        target, fullgraph=settings.fullgraph, dynamic=settings.dynamic, backend=settings.backend, mode=settings.mode,
+        options=dict(settings.options) or None,
+    )  # fmt: skip
     restore_mark()
     flag = settings.error_on_graph_break
     if flag is None or settings.fullgraph:
@@ -74,14 +70,14 @@ def environment(settings: Settings) -> Iterator[None]:
             stack.enter_context(config.no_caches())
         if not settings.fullgraph:
             # otherwise an exception in the user's code looks different, and has other side effects, than without the compiler
-            stack.enter_context(exceptions.suppressed_errors())
+            stack.enter_context(config.suppressed_errors())
         stack.enter_context(region_flag.flag_kept())
         yield
 
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the error is the compiler's refusal of the code (fullgraph, error_on_graph_break, a failing backend)."""
-    if isinstance(error, exceptions.refusals()):
+    if isinstance(error, config.refusals()):
         return True
     # fullgraph=True on code that Dynamo skips raises a plain RuntimeError from torch 2.11 on
     return type(error) is RuntimeError and str(error).startswith("torch.compile with fullgraph=True found no compiled frames")

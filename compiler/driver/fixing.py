@@ -10,9 +10,9 @@ from dynascope.compiler.driver import compile as compiling
 from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.fixes.calls import KeptCalls
 from dynascope.compiler.fixes.cures import CURES
+from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.search import Found, Search
-from dynascope.compiler.fixes.trial import Trials
 from dynascope.compiler.recording.recording import Progress
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dynascope.compiler.replay.replay import RecordedCall, watching
+from dynascope.compiler.replay.last_call import watching
+from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.torch_private import caches
 
 #: calls that are kept: their arguments are copied

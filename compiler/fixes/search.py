@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.problem import problems_of
-from dynascope.compiler.fixes.proof import QUICK, THOROUGH, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.text_edits import NotApplicable
-from dynascope.compiler.fixes.trial import Ran, Trials
 from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
 
 Cure = Callable[[Problem], list[Candidate]]
@@ -255,13 +255,13 @@ class Search:
         return _Step(plan, ran, candidate, fix)
 
     def _fix_of(self, id: str, candidate: Candidate, b: Break, step: _Step) -> Fix:
-        known = {_key(other, Plan()): other.id for other in self._report.breaks}
+        known = {_key(other, Plan())[:2]: other.id for other in self._report.breaks}
         edits = [
             FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
             for e in candidate.edits
         ]
         return Fix(
-            id=id, break_=known.get(_key(b, step.plan)), kind=candidate.kind, title=candidate.title, edits=edits,
+            id=id, break_=known.get(_key(b, step.plan)[:2]), kind=candidate.kind, title=candidate.title, edits=edits,
             settings=dict(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
             breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
         )  # fmt: skip
@@ -297,19 +297,25 @@ def _worse(ran: Ran, step: _Step, plan: Plan, b: Break) -> str | None:
     known = {(other.file, other.line) for other in before.breaks}
     if (b.file, b.line) in places:
         other = places[b.file, b.line]
-        return "the graph break stays" if other.type == b.type else f"another graph break at its place: {other.type}"
+        return "the graph break stays" if other.type == b.type else f"another graph break at its place: {_words(other)}"
     new = [(place, other) for place, other in places.items() if place not in known]
     changed = [other for (_, line), other in new if line is None]
     if changed:
-        return f"a new graph break in the changed lines: {changed[0].type}"
+        return f"a new graph break in the changed lines: {_words(changed[0])}"
     skipped = _eager_frames(after) - _eager_frames(before)
     if skipped > 0:
         return f"{plural(skipped, 'more frame')} skipped"
     if after.summary.recompiles > before.summary.recompiles:
         return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"
     if len(new) > 1 and len(after.breaks) > len(before.breaks):
-        return f"{plural(len(new), 'new graph break')}: {new[0][1].type}"
+        return f"{plural(len(new), 'new graph break')}: {_words(new[0][1])}"
     return None
+
+
+def _words(b: Break) -> str:
+    """The type of a break, and the reason where that says more."""
+    reason = _first_line(b.reason)
+    return b.type if reason.startswith(b.type) else f"{b.type}: {reason}"
 
 
 def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:

@@ -18,9 +18,10 @@ from dynascope.compiler.report import Break, Report
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import advice, cause_of, eager_because_of, only_rest_is_eager, reasons, said, set_by
 from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
 from dynascope.widgets.labels.sentences import (
     cost_words,
-    graph_run_words,
+    graphs_alone,
     headline,
     input_words,
     inputs_summary,
@@ -86,7 +87,8 @@ class _Terminal:
     def lines(self) -> list[str]:
         parts = (
             ("The headline", self.headline), ("The error", self.error), ("The breaks", self.breaks),
-            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The run time", self.run_time),
+            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The fixes", self.fixes),
+            ("The run time", self.run_time),
             ("The inputs", self.inputs), ("The run of a graph alone", self.graphs_alone), ("The notes", self.notes),
         )  # fmt: skip
         return [line for what, make in parts for line in self.part(what, make)]
@@ -102,10 +104,8 @@ class _Terminal:
             out += self.part("A graph break", partial(self.break_, b))
         if len(breaks) > MOST:
             out += ["", self.paint(f"{len(breaks) - MOST} more graph breaks:", "bold")]
-            out += [
-                f"  {self.places.at(b.file, b.line, b.cell)}  {shorten(b.source, self.width - 30)}"
-                for b in breaks[MOST : MOST + 20]
-            ]
+            listed = [(self.places.at(b.file, b.line, b.cell), b.source) for b in breaks[MOST : MOST + 20]]
+            out += [f"  {place}  {shorten(source, self.width - 30)}" for place, source in listed]
             if len(breaks) > MOST + 20:
                 out.append(f"  … and {len(breaks) - MOST - 20} more")
         return out
@@ -114,6 +114,31 @@ class _Terminal:
         notes = [*self.report.notes[:8], *record_notes(self.report)]
         lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
         return ["", *lines] if lines else []
+
+    def fixes(self) -> list[str]:
+        """The fixes that are proved, as diffs, and for the other breaks what was tried in vain."""
+        summary = fixes_summary(self.report)
+        if not summary or self.report.fix_set is None:
+            return []
+        out = ["", self.paint(summary, "bold")]
+        at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
+        for fix in self.report.fixes or ():
+            if fix.chosen:
+                place = at.get(fix.break_ or "", "a break that shows only then")
+                out += self.paint_all(self.wrap(f"✓ {place} {fix_words(fix)}", "    ", 3), "green")
+                out += [self.changed_line(line) for line in diff_lines(fix)]
+                out += self.wrap(f"takes for granted: {fix.assumption}", "      ", 3) if fix.assumption else []
+        for b in self.report.breaks[:MOST]:
+            for fix in refused(self.report, b.id)[:3]:
+                out += self.paint_all(self.wrap(f"✗ {at[b.id]} {fix_words(fix)}", "    "), "soft")
+        if self.report.fix_set.fixes:
+            out += self.paint_all(["  → report.patch() is the diff, report.fixed() the fixed function"], "green")
+        return [*out, *(line for note in self.report.fix_set.notes for line in self.wrap("note: " + note, "", 3))]
+
+    def changed_line(self, line: str) -> str:
+        """One line of a diff, in its colour."""
+        shown = printable(line, self.width - 6).expandtabs(4)
+        return " " * 6 + self.paint(shown, {"+": "green", "-": "red"}.get(line[:1], "soft"))
 
     def run_time(self) -> list[str]:
         """Where the time of a call goes, and what each break costs."""
@@ -140,10 +165,7 @@ class _Terminal:
 
     def graphs_alone(self) -> list[str]:
         """Graphs that were run on their own."""
-        out: list[str] = []
-        for number, graph in enumerate(self.report.graphs):
-            if graph.run is not None:
-                out += self.wrap(f"▦ graph {number} alone. {graph_run_words(graph.run)}", "", 3)
+        out = [line for sentence in graphs_alone(self.report) for line in self.wrap(f"▦ {sentence}", "", 3)]
         return ["", *out] if out else []
 
     def error(self) -> list[str]:
@@ -209,16 +231,13 @@ class _Terminal:
     def skipped(self) -> list[str]:
         out: list[str] = []
         for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
-            word = f"{f.status} frame"
             cause = cause_of(self.report, f)
-            why = (
-                f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
-                if cause
-                else said(f.reason or "reason unknown", 1000).split("\n")[0]
-            )
-            out += self.wrap(
-                f"{'…' if f.status == 'unfinished' else '–'} {word} {self.places.name(f)} at {self.places.frame(f)}: {why}", ""
-            )
+            if cause:
+                why = f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
+            else:
+                why = said(f.reason or "reason unknown", 1000).split("\n")[0]
+            sign = "…" if f.status == "unfinished" else "–"
+            out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "")
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:

@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from dynascope.compiler.accuracy.compare import parts_of
-from dynascope.compiler.fixes.observed import Arguments, Vary
+from dynascope.compiler.fixes.proving.observed import Arguments, Vary
 from dynascope.compiler.replay.reachable import names_used
 from dynascope.compiler.replay.state import value_or_absent
 

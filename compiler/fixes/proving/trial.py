@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dynascope.compiler.fixes.calls import KeptCall
-from dynascope.compiler.fixes.observed import Observed, observe_call
 from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.fixes.variations import Variation, recorded
+from dynascope.compiler.fixes.proving.observed import Observed, observe_call
+from dynascope.compiler.fixes.proving.variations import Variation, recorded
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings

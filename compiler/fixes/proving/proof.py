@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dynascope.compiler.fixes import forcing
 from dynascope.compiler.fixes.calls import KeptCall
-from dynascope.compiler.fixes.fake_check import checking_backend
-from dynascope.compiler.fixes.observed import Observed, differences, order_changed
 from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.proving import forcing
+from dynascope.compiler.fixes.proving.fake_check import checking_backend
+from dynascope.compiler.fixes.proving.observed import Observed, differences, order_changed
+from dynascope.compiler.fixes.proving.trial import Trials
+from dynascope.compiler.fixes.proving.variations import Variation, recorded, variations
 from dynascope.compiler.fixes.text_edits import edits_between
-from dynascope.compiler.fixes.trial import Trials
-from dynascope.compiler.fixes.variations import Variation, recorded, variations
 
 #: the backend that looks for breaks, and the one that the proof runs
 QUICK, THOROUGH = "eager", "aot_eager"
