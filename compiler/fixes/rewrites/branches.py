@@ -16,6 +16,7 @@ from dynascope.compiler.fixes.rewrites.names import (
     changed_in_place,
     dotted,
     is_pure,
+    names_in_order,
     parameters,
     read_later,
     small,
@@ -402,9 +403,7 @@ def _alike(yes: list[cst.CSTNode], no: list[cst.CSTNode]) -> bool:
 def _in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:
     """Names that code binds, in the order of the text."""
     bound = uses(*nodes).writes
-    first, last = source.start(nodes[0]), source.end(nodes[-1])
-    names = sorted((source.start(n), n.value) for n in source.all_of(cst.Name) if n.value in bound)
-    return list(dict.fromkeys(name for start, name in names if first <= start < last))
+    return [n for n in names_in_order(source, *nodes) if n in bound]
 
 
 def _maybe_bound(source: Source, branch: cst.If) -> set[str]:
@@ -412,7 +411,7 @@ def _maybe_bound(source: Source, branch: cst.If) -> set[str]:
     scope, start = source.scope_of(branch), source.start(branch)
     visitor = Uses()
     for one in statements(scope.body) if isinstance(scope, cst.FunctionDef) else list(scope.body):
-        if source.start(one) < start and branch not in (one,) and one not in source.ancestors(branch):
+        if source.start(one) < start and not source.is_inside(branch, one):
             one.visit(visitor)
     return visitor.writes - bound_before(source, branch)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from dynascope.compiler.fixes.rewrites.names import Torch, dotted
@@ -198,7 +200,11 @@ def parts(source: Source, test: cst.BaseExpression) -> tuple[str, ...]:
     if number is not None:
         return parts(source, number[0])
     chained = isinstance(test, cst.Comparison) and len(test.comparisons) > 1
-    return () if is_python(test) or chained or number_changes(source, test) else (source.text_of(test),)
+    return () if is_python(test) or chained or number_changes(source, test) else (_one_line(source.text_of(test)),)
+
+
+def _one_line(text: str) -> str:
+    return ast.unparse(ast.parse(f"({text}\n)", mode="eval")) if "\n" in text else text
 
 
 def not_in_place(source: Source, *nodes: cst.CSTNode) -> list[tuple[int, int, str]]:

@@ -29,7 +29,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 def _assert(problem: Problem, source: Source, node: cst.Assert) -> list[Candidate]:
     torch = Torch(source, source.scope_of(node))
     good = conditions.as_tensor(source, torch, node.test)
-    if good is None or not is_pure(torch, node.test):
+    if good is None or conditions.is_python(node.test) or not is_pure(torch, node.test):
         return []
     message = _message(source, node.msg)
     changes = [(source.start(node), source.end(node), _call(torch, good, message)), *torch.changes()]

@@ -125,7 +125,7 @@ def _call(problem: Problem, source: Source) -> list[Candidate]:
 
 
 def _bound_once(source: Source, scope: cst.FunctionDef, names: set[str]) -> bool:
-    targets = [t for t in source.all_of(cst.AssignTarget) if source.scope_of(t) is scope and dotted(t.target) in names]
+    targets = [t for t in source.inside(scope, cst.AssignTarget) if source.scope_of(t) is scope and dotted(t.target) in names]
     return len(targets) == len(names)
 
 

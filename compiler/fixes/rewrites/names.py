@@ -286,7 +286,7 @@ class Torch:
         direct = next((n for n in self._imported if self.imports[n] == f"torch.{name}"), None)
         if direct is not None:
             return direct
-        self.needs_import = "torch" not in uses(self.source.module).reads or "torch" in self._local
+        self.needs_import = "torch" not in self.source.names or "torch" in self._local
         return f"torch.{name}"
 
     def changes(self) -> list[Change]:
@@ -332,9 +332,14 @@ def parameters(function: cst.FunctionDef) -> set[str]:
     return {p.name.value for p in [*named, *stars]}
 
 
+def names_in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:
+    """Each name of some code once, in the order of the text."""
+    return list(dict.fromkeys(name.value for one in nodes for name in source.inside(one, cst.Name)))
+
+
 def unused_name(source: Source, wish: str, *others: str) -> str:
     """The wished name, with a number where the file has one like it."""
-    taken = {n.value for n in source.all_of(cst.Name)} | set(others)
+    taken = {*source.names, *others}
     number, name = 2, wish
     while name in taken:
         name, number = f"{wish}_{number}", number + 1
@@ -423,16 +428,14 @@ def read_later(source: Source, *run: cst.CSTNode) -> set[str]:
     loops = [a for a in source.ancestors(run[0]) if isinstance(a, cst.For | cst.While) and source.scope_of(a) is scope]
     first = source.start(loops[-1]) if loops else end
     read = read_first(run) if loops else set()
-    for name in source.all_of(cst.Name):
+    for name in source.inside(scope, cst.Name):
         at = source.start(name)
-        if start <= at < end or scope not in source.ancestors(name):
+        if start <= at < end:
             continue
         nested = source.scope_of(name) is not scope or any(isinstance(a, cst.Lambda) for a in source.ancestors(name))
         if at >= first or nested:
             read.add(name.value)
-    inside = [
-        n for n in (*source.all_of(cst.FunctionDef), *source.all_of(cst.Lambda)) if any(r in source.ancestors(n) for r in run)
-    ]
+    inside = [n for r in run for n in (*source.inside(r, cst.FunctionDef), *source.inside(r, cst.Lambda))]
     return read | uses(*inside).reads | shared_names(source, scope)
 
 

@@ -11,6 +11,7 @@ from dynascope.compiler.fixes.rewrites.names import (
     bound_before,
     certainly_bound,
     leaves,
+    names_in_order,
     read_later,
     shared_names,
     small,
@@ -83,12 +84,12 @@ def _part(source: Source, run: list[cst.CSTNode], name: str, turns: set[str] | N
     if used.writes & shared_names(source):
         return None
     before, after, sure = bound_before(source, run[0]), read_later(source, *run), certainly_bound(run)
-    results = [n for n in _ordered(source, run) if n in used.writes & after]
-    given = [n for n in _ordered(source, run) if n in used.writes & before and (n in used.reads or n not in sure)]
-    given += [n for n in _ordered(source, run) if n in used.reads & (turns or set()) and n not in given]
+    results = [n for n in names_in_order(source, *run) if n in used.writes & after]
+    given = [n for n in names_in_order(source, *run) if n in used.writes & before and (n in used.reads or n not in sure)]
+    given += [n for n in names_in_order(source, *run) if n in used.reads & (turns or set()) and n not in given]
     if any(n not in sure and n not in before for n in results):
         return None
-    nested = [n for n in source.all_of(cst.Lambda, cst.FunctionDef) if any(r in source.ancestors(n) for r in run)]
+    nested = [n for r in run for n in (*source.inside(r, cst.Lambda), *source.inside(r, cst.FunctionDef))]
     if any(uses(n).reads & used.writes for n in nested):
         return None
     return _Part(name, given, results)
@@ -105,12 +106,6 @@ def _jumps_out(run: list[cst.CSTNode]) -> bool:
         elif not isinstance(one, cst.FunctionDef | cst.ClassDef) and _jumps_out(list(one.children)):
             return True
     return False
-
-
-def _ordered(source: Source, run: list[cst.CSTNode]) -> list[str]:
-    first, last = source.start(run[0]), source.end(run[-1])
-    inside = [(source.start(n), n.value) for n in source.all_of(cst.Name)]
-    return list(dict.fromkeys(name for at, name in sorted(inside) if first <= at < last))
 
 
 def _whole(source: Source, block: _Block) -> str | None:
@@ -130,7 +125,9 @@ def _computed_around(source: Source, block: _Block) -> bool:
     """Whether the function does more than the block: else the whole of it would be skipped under another name."""
     scope = source.scope_of(block)
     outside = [
-        s for s in source.all_of(cst.SimpleStatementLine) if source.scope_of(s) is scope and block not in source.ancestors(s)
+        s
+        for s in source.inside(scope, cst.SimpleStatementLine)
+        if source.scope_of(s) is scope and not source.is_inside(s, block)
     ]
     return any(_computes(s) for s in outside)
 

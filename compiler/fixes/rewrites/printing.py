@@ -114,7 +114,7 @@ def _moved(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Can
         return []
     block: list[cst.CSTNode] = list(scope.body.body)
     rest = block[block.index(outermost) :]
-    later = [s for s in source.all_of(cst.SimpleStatementLine) if is_observer(source, s) and source.scope_of(s) is scope]
+    later = [s for s in source.inside(scope, cst.SimpleStatementLine) if is_observer(source, s) and source.scope_of(s) is scope]
     later = [s for s in later if source.start(s) >= source.start(rest[0])]
     tops = _tops(source, later)
     tops.sort(key=source.start)
@@ -267,8 +267,8 @@ def _after(source: Source, scope: cst.FunctionDef, top: cst.CSTNode, tops: list[
     end = source.end(top)
     return [
         s
-        for s in source.all_of(cst.SimpleStatementLine)
-        if source.scope_of(s) is scope and source.start(s) > end and not any(t is s or t in source.ancestors(s) for t in tops)
+        for s in source.inside(scope, cst.SimpleStatementLine)
+        if source.scope_of(s) is scope and source.start(s) > end and not any(source.is_inside(s, t) for t in tops)
     ]
 
 

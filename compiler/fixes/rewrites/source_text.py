@@ -38,17 +38,29 @@ class Source:
         self._ranges = wrapper.resolve(PositionProvider)
         self._line_starts = [0, *(m.end() for m in _LINE_END.finditer(text))]
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
-        self._nodes: list[cst.CSTNode] = []
-        pending: list[cst.CSTNode] = [self.module]
-        while pending:
-            node = pending.pop()
-            self._nodes.append(node)
-            for child in node.children:
-                self._parents[child] = node
-                pending.append(child)
+        #: nodes of each type in the order of the text, and for each node the numbers of itself and of the last node inside it
+        self._by_type: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
+        self._numbers: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._number_nodes()
         ends = _LINE_END.search(text)
         self.newline = ends.group() if ends else "\n"
         self.indent_unit = self.module.default_indent
+
+    def _number_nodes(self) -> None:
+        count = 0
+        pending: list[tuple[cst.CSTNode, int | None]] = [(self.module, None)]
+        while pending:
+            node, entered = pending.pop()
+            if entered is not None:
+                self._numbers[node] = (entered, count - 1)
+                continue
+            self._by_type.setdefault(type(node), []).append(node)
+            self._numbers[node] = (count, count)
+            pending.append((node, count))
+            count += 1
+            for child in reversed(node.children):
+                self._parents[child] = node
+                pending.append((child, None))
 
     # where nodes are
 
@@ -149,8 +161,30 @@ class Source:
         return [text for _, text in sorted(found)]
 
     def all_of(self, *kinds: type[Node]) -> Iterator[Node]:
-        """All nodes of these types, in no particular order."""
-        return (n for n in self._nodes if isinstance(n, kinds))
+        """All nodes of these types, those of one type in the order of the text."""
+        return self.inside(self.module, *kinds)
+
+    def inside(self, outer: cst.CSTNode, *kinds: type[Node]) -> Iterator[Node]:
+        """All nodes of these types inside another one, those of one type in the order of the text."""
+        first, last = self._numbers[outer]
+        for one, nodes in self._by_type.items():
+            if issubclass(one, kinds):
+                low = bisect.bisect_right(nodes, first, key=self._number)
+                high = bisect.bisect_right(nodes, last, key=self._number)
+                yield from nodes[low:high]  # type: ignore[misc]
+
+    def _number(self, node: cst.CSTNode) -> int:
+        return self._numbers[node][0]
+
+    def is_inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+        """Whether a node is another one, or a part of it."""
+        first, last = self._numbers[outer]
+        return first <= self._numbers[node][0] <= last
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """All names in the text."""
+        return frozenset(n.value for n in self.all_of(cst.Name))
 
     # what a problem names
 

@@ -10,6 +10,7 @@ from dynascope.compiler.fixes.rewrites.names import (
     Torch,
     bound_before,
     is_pure,
+    names_in_order,
     read_first,
     read_later,
     small,
@@ -37,7 +38,7 @@ def candidates(problem: Problem) -> list[Candidate]:
         return []
     before, later = bound_before(source, loop), read_later(source, loop)
     written = uses(*body).writes
-    carried = [n for n in _ordered(source, loop) if n in written & (later | uses(loop.test).reads | read_first(body))]
+    carried = [n for n in names_in_order(source, loop) if n in written & (later | uses(loop.test).reads | read_first(body))]
     if not carried or any(n not in before for n in carried) or any(n in later and n not in before for n in written):
         return []
     return _while_loop(problem, source, torch, loop, test, carried)
@@ -52,12 +53,10 @@ def _while_loop(
     more, turn = unused_name(source, "another_turn"), unused_name(source, "turn")
     names = ", ".join(carried)
     values = f"{names}," if len(carried) == 1 else names
-    written = uses(*body).writes
-    assert written >= set(carried)
     header = "".join(f"{indent}{c}\n" for c in source.comments(source.lines(loop)[0], source.lines(body[0])[0] - 1))
-    text = header
-    text += f"{indent}def {more}({names}):\n{indent}{unit}return {test}\n"
-    text += f"{indent}def {turn}({names}):\n{source.lines_text(*body, changes=conditions.not_in_place(source, *body))}{inner}return {values}\n"
+    lines = source.lines_text(*body, changes=conditions.not_in_place(source, *body))
+    text = f"{header}{indent}def {more}({names}):\n{indent}{unit}return {test}\n"
+    text += f"{indent}def {turn}({names}):\n{lines}{inner}return {values}\n"
     text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
     start, end = source.whole_lines(loop)
     changes = [(start, end, text), *torch.changes()]
@@ -71,9 +70,3 @@ def _computes(torch: Torch, body: list[cst.CSTNode]) -> bool:
         and is_pure(torch, s, unknown=True)
         for s in small(body)
     )
-
-
-def _ordered(source: Source, loop: cst.While) -> list[str]:
-    first, last = source.start(loop), source.end(loop)
-    inside = sorted((source.start(n), n.value) for n in source.all_of(cst.Name))
-    return list(dict.fromkeys(name for at, name in inside if first <= at < last))
