@@ -136,7 +136,9 @@ def _full(source: Source, call: cst.Call) -> str:
 
 
 def _is_fixed(source: Source, call: cst.Call) -> bool:
-    return _full(source, call) in _CLOCKS | _LOOKUPS
+    last = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    imported = last.value if isinstance(last, cst.Name) else ""
+    return bool(imported) and _full(source, call) in _CLOCKS | _LOOKUPS
 
 
 # recompiles

@@ -41,6 +41,8 @@ class Source:
         #: nodes of each type in the order of the text, and for each node the numbers of itself and of the last node inside it
         self._by_type: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
         self._numbers: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._types: dict[tuple[type[cst.CSTNode], ...], list[list[cst.CSTNode]]] = {}
+        self._scopes: dict[cst.CSTNode, cst.FunctionDef | cst.Module] = {}
         self._number_nodes()
         ends = _LINE_END.search(text)
         self.newline = ends.group() if ends else "\n"
@@ -150,10 +152,10 @@ class Source:
 
     def scope_of(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Module:
         """The function (or the module) whose local names a node sees."""
-        for one in self.ancestors(node):
-            if isinstance(one, cst.FunctionDef | cst.Module):
-                return one
-        return self.module
+        if node not in self._scopes:
+            above = self._parents.get(node, self.module)
+            self._scopes[node] = above if isinstance(above, cst.FunctionDef | cst.Module) else self.scope_of(above)
+        return self._scopes[node]
 
     def comments(self, first: int, last: int) -> list[str]:
         """All comments from one line to another, in order."""
@@ -167,11 +169,12 @@ class Source:
     def inside(self, outer: cst.CSTNode, *kinds: type[Node]) -> Iterator[Node]:
         """All nodes of these types inside another one, those of one type in the order of the text."""
         first, last = self._numbers[outer]
-        for one, nodes in self._by_type.items():
-            if issubclass(one, kinds):
-                low = bisect.bisect_right(nodes, first, key=self._number)
-                high = bisect.bisect_right(nodes, last, key=self._number)
-                yield from nodes[low:high]  # type: ignore[misc]
+        if kinds not in self._types:
+            self._types[kinds] = [nodes for one, nodes in self._by_type.items() if issubclass(one, kinds)]
+        for nodes in self._types[kinds]:
+            low = bisect.bisect_right(nodes, first, key=self._number)
+            high = bisect.bisect_right(nodes, last, key=self._number)
+            yield from nodes[low:high]  # type: ignore[misc]
 
     def _number(self, node: cst.CSTNode) -> int:
         return self._numbers[node][0]
@@ -210,7 +213,8 @@ class Source:
         """The smallest node of a type that holds the problem, or of which a part does; None for the part leaves a node out."""
         if problem.line > len(self._line_starts):
             return None
-        parts = ((n, part(n) if part else n) for n in self.all_of(kind))
+        near = (n for n in self.all_of(kind) if self.range(n).start.line <= problem.line <= self.range(n).end.line)
+        parts = ((n, part(n) if part else n) for n in near)
         found = [n for n, held in parts if held is not None and self.holds(held, problem)]
         return min(found, key=lambda n: self.end(n) - self.start(n), default=None)
 
