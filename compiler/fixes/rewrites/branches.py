@@ -14,7 +14,10 @@ from dynascope.compiler.fixes.rewrites.names import (
     bound_before,
     certainly_bound,
     changed_in_place,
+    dotted,
     is_pure,
+    names_in_order,
+    parameters,
     read_later,
     small,
     statements,
@@ -24,7 +27,10 @@ from dynascope.compiler.fixes.rewrites.names import (
 from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, indented, parse
 
 _BOTH = "Both sides are computed, and the result is a new tensor."
-_ONE = "The sides give tensors of the same shape and type, and the result is a new tensor."
+_ONE = (
+    "The sides give tensors of the same shape and type, the result is a new tensor, "
+    "and what only the other side uses gets a gradient of zero instead of none."
+)
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
 
 
@@ -34,9 +40,12 @@ def candidates(problem: Problem) -> list[Candidate]:
     if source is None:
         return []
     choice = source.innermost(problem, cst.IfExp, lambda n: n.test)
+    if choice is None and problem.column is not None and problem.kind.startswith("Data-dependent branching"):
+        place = source.line_start(problem.line) + problem.column
+        choice = next((n for n in source.all_of(cst.IfExp) if source.start(n) == place), None)
     if choice is not None:
         return _expression(problem, source, choice)
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
+    branch = source.branch_at(problem)
     if branch is None or conditions.is_python(branch.test):
         return []
     return [*_with_where(problem, source, branch), *_with_cond(problem, source, branch)]
@@ -48,7 +57,7 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
     condition = conditions.as_tensor(source, torch, choice.test)
     if condition is None or _not_a_tensor(choice.body) or _not_a_tensor(choice.orelse):
         return []
-    tests = (source.text_of(choice.test),)
+    tests = conditions.parts(source, choice.test)
     yes, no = _argument(source, choice.body), _argument(source, choice.orelse)
     place = (source.start(choice), source.end(choice))
     found: list[Candidate] = []
@@ -103,10 +112,10 @@ def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candid
 
 def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:
     """The conditions on values of a chain of branches."""
-    found, at = [], branch
+    found: list[str] = []
+    at = branch
     while True:
-        if not conditions.is_python(at.test):
-            found.append(source.text_of(at.test))
+        found += conditions.parts(source, at.test)
         if not isinstance(at.orelse, cst.If):
             return tuple(found)
         at = at.orelse
@@ -330,7 +339,13 @@ def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[st
 def _with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
     condition = conditions.as_tensor(source, torch, branch.test)
-    if condition is None or _is_elif(source, branch) or not source.stands_alone(branch) or isinstance(branch.orelse, cst.If):
+    if (
+        condition is None
+        or not is_pure(torch, branch.test, unknown=True)
+        or _is_elif(source, branch)
+        or not source.stands_alone(branch)
+        or isinstance(branch.orelse, cst.If)
+    ):
         return []
     yes, no = statements(branch.body), statements(branch.orelse)
     used = uses(*yes, *no)
@@ -344,6 +359,8 @@ def _with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candida
             used = uses(*yes, *no)
         if not (_ends_with_return(yes) and _ends_with_return(no) and is_pure_block(torch, no)) or len(used.jumps) != 2:
             return []
+        if not _alike(yes, no):
+            return []
         outputs: list[str] = []
     else:
         later = read_later(source, branch)
@@ -355,7 +372,7 @@ def _with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candida
     for side in (yes, no):
         if any(n not in before and n not in certainly_bound(side) for n in outputs):
             return []
-    if (used.writes - set(passed)) & _maybe_bound(source, branch):
+    if (used.writes - set(passed)) & _maybe_bound(source, branch) or _given_and_changed(source, branch, yes + no):
         return []
     return _cond(problem, source, torch, branch, condition, (yes, no, after), passed, outputs)
 
@@ -373,12 +390,20 @@ def _ends_with_return(block: list[cst.CSTNode]) -> bool:
     return bool(last) and isinstance(last[0], cst.Return) and last[0].value is not None
 
 
+def _alike(yes: list[cst.CSTNode], no: list[cst.CSTNode]) -> bool:
+    """Whether two sides may return the same number of tensors."""
+    values = [s.value for side in (yes, no) for s in small(side)[-1:] if isinstance(s, cst.Return)]
+    lengths = [len(v.elements) if isinstance(v, cst.Tuple) else 1 if not isinstance(v, cst.Call) else 0 for v in values]
+    parts = [e.value for v in values if isinstance(v, cst.Tuple) for e in v.elements] + [v for v in values if v is not None]
+    return (lengths[0] == lengths[1] or 0 in lengths) and not any(
+        _not_a_tensor(p) for p in parts if not isinstance(p, cst.Tuple)
+    )
+
+
 def _in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:
     """Names that code binds, in the order of the text."""
     bound = uses(*nodes).writes
-    first, last = source.start(nodes[0]), source.end(nodes[-1])
-    names = sorted((source.start(n), n.value) for n in source.all_of(cst.Name) if n.value in bound)
-    return list(dict.fromkeys(name for start, name in names if first <= start < last))
+    return [n for n in names_in_order(source, *nodes) if n in bound]
 
 
 def _maybe_bound(source: Source, branch: cst.If) -> set[str]:
@@ -386,9 +411,20 @@ def _maybe_bound(source: Source, branch: cst.If) -> set[str]:
     scope, start = source.scope_of(branch), source.start(branch)
     visitor = Uses()
     for one in statements(scope.body) if isinstance(scope, cst.FunctionDef) else list(scope.body):
-        if source.start(one) < start and branch not in (one,) and one not in source.ancestors(branch):
+        if source.start(one) < start and not source.is_inside(branch, one):
             one.visit(visitor)
     return visitor.writes - bound_before(source, branch)
+
+
+def _given_and_changed(source: Source, branch: cst.If, sides: list[cst.CSTNode]) -> bool:
+    """Whether a side changes in place what the caller gave: a side of torch.cond cannot."""
+    scope = source.scope_of(branch)
+    given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
+    earlier = [
+        t for t in source.all_of(cst.AssignTarget) if source.scope_of(t) is scope and source.start(t) < source.start(branch)
+    ]
+    given -= {dotted(t.target) for t in earlier}
+    return any(isinstance(s, cst.AugAssign) and dotted(s.target) in given for s in small(sides))
 
 
 def _cond(
@@ -412,14 +448,15 @@ def _cond(
     operands = f", ({', '.join(passed)}{',' if len(passed) == 1 else ''})" if passed else ""
     call = f"{torch('cond')}({condition}, {when_true}, {when_false}{operands})"
     result = f"{', '.join(outputs)} = {call}" if outputs else f"return {call}"
-    header = [c for c in source.comments(source.lines(branch)[0], source.lines(branch)[0]) if not _one_line(source, branch)]
+    header = [] if _one_line(branch) else source.comments(source.lines(branch)[0], source.lines(branch)[0])
     text = "".join(f"{indent}{c}\n" for c in header) + first + second + f"{indent}{result}\n"
     start, end = source.whole_lines(branch, *after[-1:])
     changes: list[Change] = [(start, end, text), *torch.changes()]
-    return candidate(problem, source, "Choose with torch.cond", changes, _ONE, (source.text_of(branch.test),))
+    title = "Choose with torch.cond"
+    return candidate(problem, source, title, changes, _ONE, conditions.parts(source, branch.test))
 
 
-def _one_line(source: Source, branch: cst.If) -> bool:
+def _one_line(branch: cst.If) -> bool:
     return isinstance(branch.body, cst.SimpleStatementSuite)
 
 
@@ -444,7 +481,7 @@ def _function(
             return None
         body = text
     elif side:
-        body = "".join(f"{inner}{source.text_of(s)}\n" for s in side)
+        body = "".join(f"{inner}{_in_one_line(source, s)}\n" for s in side)
     if outputs:
         last = {t: v for s in small(side) for t, v in _last_values(s)}
         values = [f"{n}.clone()" if n not in uses(*side).writes else _fresh(last[n], n) if n in last else n for n in outputs]
@@ -460,11 +497,15 @@ def _function(
 
 def _block_text(source: Source, side: list[cst.CSTNode]) -> str:
     """The lines of a side, with the comments above its first statement."""
-    start, end = source.whole_lines(*side)
     leading = getattr(side[0], "leading_lines", ())
     above = "".join(f"{source.indent(side[0])}{c.comment.value}\n" for c in leading if c.comment is not None)
-    text = source.text[start:end].replace("\r\n", "\n")
-    return above + (text if text.endswith("\n") else text + "\n")
+    return above + source.lines_text(*side, changes=conditions.not_in_place(source, *side))
+
+
+def _in_one_line(source: Source, one: cst.CSTNode) -> str:
+    """The text of a statement of `if x: statement`."""
+    changes = conditions.not_in_place(source, one)
+    return changes[0][2] if changes else source.text_of(one)
 
 
 def _last_values(one: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:

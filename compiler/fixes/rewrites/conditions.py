@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from dynascope.compiler.fixes.rewrites.names import Torch, dotted
@@ -9,17 +11,55 @@ from dynascope.compiler.fixes.rewrites.source_text import Source
 
 #: attributes and methods of a tensor that are Python's, not values
 _PYTHON_ATTRIBUTES = frozenset(
-    """
-    shape ndim dtype device training requires_grad is_cuda size dim numel element_size stride is_contiguous
-    is_floating_point is_complex get keys startswith endswith is_sparse grad_fn layout
-    """.split()
+    [
+        "shape",
+        "ndim",
+        "dtype",
+        "device",
+        "training",
+        "requires_grad",
+        "is_cuda",
+        "size",
+        "dim",
+        "numel",
+        "element_size",
+        "stride",
+        "is_contiguous",
+        "is_floating_point",
+        "is_complex",
+        "get",
+        "keys",
+        "startswith",
+        "endswith",
+        "is_sparse",
+        "grad_fn",
+        "layout",
+    ]
 )
 _PYTHON_FUNCTIONS = {"len", "isinstance", "hasattr", "callable", "type", "issubclass", "id"}
 _NUMBER_FUNCTIONS = {"bool", "float", "int"}
 _BOOLEAN_METHODS = frozenset(
-    """
-    any all isnan isinf isfinite eq ne lt le gt ge logical_not logical_and logical_or equal allclose is_nonzero bool isclose
-    """.split()
+    [
+        "any",
+        "all",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_not",
+        "logical_and",
+        "logical_or",
+        "equal",
+        "allclose",
+        "is_nonzero",
+        "bool",
+        "isclose",
+    ]
 )
 
 
@@ -148,6 +188,43 @@ def number_changes(source: Source, expression: cst.CSTNode, ending: str = "") ->
         else:
             pending.extend(node.children)
     return found
+
+
+def parts(source: Source, test: cst.BaseExpression) -> tuple[str, ...]:
+    """The conditions that one is made of, as far as they stand in its tensor's form as they are."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return parts(source, test.expression)
+    if isinstance(test, cst.BooleanOperation):
+        return (*parts(source, test.left), *parts(source, test.right))
+    number = number_of(test)
+    if number is not None:
+        return parts(source, number[0])
+    chained = isinstance(test, cst.Comparison) and len(test.comparisons) > 1
+    return () if is_python(test) or chained or number_changes(source, test) else (_one_line(source.text_of(test)),)
+
+
+def _one_line(text: str) -> str:
+    return ast.unparse(ast.parse(f"({text}\n)", mode="eval")) if "\n" in text else text
+
+
+def not_in_place(source: Source, *nodes: cst.CSTNode) -> list[tuple[int, int, str]]:
+    """The changes that turn `x += 1` into `x = x + 1`: torch.cond and while_loop do not let their functions change operands."""
+    found: list[tuple[int, int, str]] = []
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
+            name, operator = node.target.value, source.text_of(node.operator).strip().removesuffix("=")
+            value = (
+                grouped(node.value, source.text_of(node.value)) if not _is_simple(node.value) else source.text_of(node.value)
+            )
+            found.append((source.start(node), source.end(node), f"{name} = {name} {operator} {value}"))
+        pending.extend(node.children)
+    return found
+
+
+def _is_simple(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Integer | cst.Float | cst.Name | cst.Call | cst.Attribute)
 
 
 def grouped(expression: cst.BaseExpression, text: str) -> str:

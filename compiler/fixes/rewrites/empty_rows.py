@@ -20,6 +20,7 @@ _IN_PLACE = {
     "scatter_",
     "scatter_add_",
 }
+_SAME_ROWS = {"long", "int", "to", "squeeze", "unsqueeze", "flatten", "view", "reshape", "unbind", "clone", "expand", "t"}
 _NEW = {
     "index_add",
     "index_fill",
@@ -38,7 +39,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     source = parse(problem.source)
     if source is None:
         return []
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
+    branch = source.branch_at(problem)
     if branch is None:  # the break is often in what the branch tests: `rows = mask.nonzero()`
         branch = _branch_on(source, problem)
     if branch is None or branch.orelse is not None or not source.stands_alone(branch):
@@ -48,7 +49,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     if selected is None or not body or not isinstance(branch.body, cst.IndentedBlock):
         return []
     torch, later = Torch(source, source.scope_of(branch)), read_later(source, branch)
-    if not all(_does_nothing(torch, s, uses(selected).reads, later) for s in small(body)):
+    if not all(_does_nothing(torch, s, selected, later) for s in small(body)):
         return []
     indent = source.indent(branch)
     first_body_line = source.lines(body[0])[0]
@@ -58,9 +59,9 @@ def candidates(problem: Problem) -> list[Candidate]:
     if moved is None:
         return []
     changes = [(start, end, "".join(f"{indent}{c}\n" for c in header) + moved)]
-    made, tests, title = [], (source.text_of(branch.test),), "Index without asking whether there are rows"
-    for settings in ({}, {"capture_dynamic_output_shape_ops": True}):
-        made += candidate(problem, source, title, changes, _ASSUMPTION, tests, settings)
+    made, title = [], "Index without asking whether there are rows"
+    for settings in ({}, {"torch._dynamo.config.capture_dynamic_output_shape_ops": True}):
+        made += candidate(problem, source, title, changes, _ASSUMPTION, settings=settings)
     return made
 
 
@@ -108,7 +109,7 @@ def _counted(value: cst.BaseExpression) -> cst.BaseExpression | None:
     return None
 
 
-def _does_nothing(torch: Torch, one: cst.CSTNode, selected: set[str], later: set[str]) -> bool:
+def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, later: set[str]) -> bool:
     """Whether a statement changes nothing where no row is selected."""
     if isinstance(one, cst.Assign) and len(one.targets) == 1:
         target = one.targets[0].target
@@ -123,16 +124,30 @@ def _does_nothing(torch: Torch, one: cst.CSTNode, selected: set[str], later: set
     return False
 
 
-def _indexes(target: cst.Subscript, selected: set[str]) -> bool:
+def _indexes(target: cst.Subscript, selected: cst.BaseExpression) -> bool:
     """Whether an item is chosen by the mask or the rows themselves."""
-    return any(isinstance(e.slice, cst.Index) and uses(e.slice.value).reads & selected for e in target.slice)
+    return any(isinstance(e.slice, cst.Index) and _is_made_of(e.slice.value, selected) for e in target.slice)
 
 
-def _takes(call: cst.Call, selected: set[str]) -> bool:
-    return any(uses(a.value).reads & selected for a in call.args)
+def _takes(call: cst.Call, selected: cst.BaseExpression) -> bool:
+    return any(_is_made_of(a.value, selected) for a in call.args)
 
 
-def _gives_the_same(torch: Torch, name: str, value: cst.BaseExpression, selected: set[str]) -> bool:
+def _is_made_of(index: cst.BaseExpression, selected: cst.BaseExpression) -> bool:
+    """Whether an index selects nothing where the mask or the rows do not: `rows`, `rows[:, 0]`, `rows + 1`, `mask & other`."""
+    if index.deep_equals(selected):
+        return True
+    if isinstance(index, cst.Subscript):
+        return _is_made_of(index.value, selected)
+    if isinstance(index, cst.BinaryOperation):
+        keeps = isinstance(index.operator, cst.Add | cst.Subtract | cst.Multiply | cst.BitAnd | cst.FloorDivide | cst.Modulo)
+        return keeps and (_is_made_of(index.left, selected) or _is_made_of(index.right, selected))
+    if isinstance(index, cst.Call) and isinstance(index.func, cst.Attribute):
+        return index.func.attr.value in _SAME_ROWS and _is_made_of(index.func.value, selected)
+    return False
+
+
+def _gives_the_same(torch: Torch, name: str, value: cst.BaseExpression, selected: cst.BaseExpression) -> bool:
     """Whether a value equals the old one where nothing is selected: `x.masked_fill(mask, 0)`, `torch.where(mask, 0, x)`."""
     if not isinstance(value, cst.Call):
         return False
@@ -140,7 +155,7 @@ def _gives_the_same(torch: Torch, name: str, value: cst.BaseExpression, selected
     if full is not None:
         last, arguments = full.split(".")[-1], [a.value for a in value.args]
         if last == "where" and len(arguments) == 3:
-            return bool(uses(arguments[0]).reads & selected) and dotted(arguments[2]) == name
+            return _is_made_of(arguments[0], selected) and dotted(arguments[2]) == name
         same = last in _NEW and bool(arguments) and dotted(arguments[0]) == name
         return same and (last == "clone" or _takes(value, selected))
     if isinstance(value.func, cst.Attribute) and dotted(value.func.value) == name:

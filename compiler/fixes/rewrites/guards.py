@@ -22,26 +22,28 @@ def candidates(problem: Problem) -> list[Candidate]:
         asserted = source.innermost(problem, cst.Assert)
     if asserted is not None:
         return _assert(problem, source, asserted)
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
+    branch = source.branch_at(problem)
     return _raise(problem, source, branch) if branch is not None else []
 
 
 def _assert(problem: Problem, source: Source, node: cst.Assert) -> list[Candidate]:
     torch = Torch(source, source.scope_of(node))
     good = conditions.as_tensor(source, torch, node.test)
-    if good is None or not is_pure(torch, node.test):
+    if good is None or conditions.is_python(node.test) or not is_pure(torch, node.test):
         return []
     message = _message(source, node.msg)
     changes = [(source.start(node), source.end(node), _call(torch, good, message)), *torch.changes()]
     assumption = f"Raises RuntimeError instead of AssertionError{_shortened(node.msg)}; {_GPU}."
-    return candidate(problem, source, "Assert inside the graph", changes, assumption, (source.text_of(node.test),))
+    return candidate(problem, source, "Assert inside the graph", changes, assumption, conditions.parts(source, node.test))
 
 
 def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     if conditions.is_python(branch.test) or not source.stands_alone(branch):
         return []
     torch = Torch(source, source.scope_of(branch))
-    lines, tests, kinds, shortened = source.comments(*source.lines(branch)), [], [], ""
+    lines, shortened = source.comments(*source.lines(branch)), ""
+    tests: list[str] = []
+    kinds: list[str] = []
     at: cst.If | None = branch
     while at is not None:
         raised = small(statements(at.body))
@@ -53,7 +55,7 @@ def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
             return []
         text = error.args[0].value if isinstance(error, cst.Call) and error.args else None
         lines.append(_call(torch, good, _message(source, text)))
-        tests.append(source.text_of(at.test))
+        tests += conditions.parts(source, at.test)
         kinds.append(dotted(error.func if isinstance(error, cst.Call) else error) or "another exception")
         shortened = shortened or _shortened(text)
         if at.orelse is not None and not isinstance(at.orelse, cst.If):

@@ -125,7 +125,7 @@ def _call(problem: Problem, source: Source) -> list[Candidate]:
 
 
 def _bound_once(source: Source, scope: cst.FunctionDef, names: set[str]) -> bool:
-    targets = [t for t in source.all_of(cst.AssignTarget) if source.scope_of(t) is scope and dotted(t.target) in names]
+    targets = [t for t in source.inside(scope, cst.AssignTarget) if source.scope_of(t) is scope and dotted(t.target) in names]
     return len(targets) == len(names)
 
 
@@ -136,7 +136,9 @@ def _full(source: Source, call: cst.Call) -> str:
 
 
 def _is_fixed(source: Source, call: cst.Call) -> bool:
-    return _full(source, call) in _CLOCKS | _LOOKUPS
+    last = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    imported = last.value if isinstance(last, cst.Name) else ""
+    return bool(imported) and _full(source, call) in _CLOCKS | _LOOKUPS
 
 
 # recompiles

@@ -77,7 +77,7 @@ def _local(
     if any(name == n.value for s in users for n in _arithmetic(s)) or len(users) == 0:
         return []
     middle = [s for s in after if s not in moving and s is not last]
-    if any(isinstance(j, cst.Return | cst.Raise) for s in middle for j in uses(s).jumps) or (not middle and returned is None):
+    if any(isinstance(j, cst.Return | cst.Raise) for s in middle for j in uses(s).jumps):
         return []
     if any(not is_observer(source, s) and not _stores(s) for s in moving) or any(is_observer(source, s) for s in middle):
         return []
@@ -93,9 +93,15 @@ def _local(
         ending = _return_with(source, last, returned, name, lines)
     else:
         ending = at_the_end(source, scope, lines)
-    if ending is None or (not middle and len(ending) == 1):
+    if ending is None or not (middle or (isinstance(returned, cst.Return) and _computes(returned))):
         return []
     return candidate(problem, source, "Take the number at the end", [*changes, *ending], _LATER)
+
+
+def _computes(node: cst.CSTNode) -> bool:
+    """Whether code does more than name values."""
+    works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript)
+    return works or any(_computes(child) for child in node.children)
 
 
 def _arithmetic(node: cst.CSTNode) -> list[cst.Name]:

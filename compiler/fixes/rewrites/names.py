@@ -10,15 +10,52 @@ from dynascope.compiler.fixes.rewrites.source_text import Change, Source
 
 #: calls of these do not change anything; of a method: on whatever object
 _PURE_BUILTINS = frozenset(
-    """
-    abs bool dict float getattr hasattr int isinstance len list max min pow range round str sum tuple zip enumerate
-    """.split()
+    [
+        "abs",
+        "bool",
+        "dict",
+        "float",
+        "getattr",
+        "hasattr",
+        "int",
+        "isinstance",
+        "len",
+        "list",
+        "max",
+        "min",
+        "pow",
+        "range",
+        "round",
+        "str",
+        "sum",
+        "tuple",
+        "zip",
+        "enumerate",
+    ]
 )
 _CHANGING_METHODS = frozenset(
-    """
-    append extend update pop popitem insert remove discard clear setdefault write writelines flush put send close backward
-    step zero_grad register_hook
-    """.split()
+    [
+        "append",
+        "extend",
+        "update",
+        "pop",
+        "popitem",
+        "insert",
+        "remove",
+        "discard",
+        "clear",
+        "setdefault",
+        "write",
+        "writelines",
+        "flush",
+        "put",
+        "send",
+        "close",
+        "backward",
+        "step",
+        "zero_grad",
+        "register_hook",
+    ]
 )
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "seed", "exponential", "uniform", "rrelu")
 _CHANGING_TORCH = ("set_", "save", "manual_", "seed", "compile", "_assert", "_check", "load")
@@ -249,7 +286,7 @@ class Torch:
         direct = next((n for n in self._imported if self.imports[n] == f"torch.{name}"), None)
         if direct is not None:
             return direct
-        self.needs_import = "torch" not in uses(self.source.module).reads or "torch" in self._local
+        self.needs_import = "torch" not in self.source.names or "torch" in self._local
         return f"torch.{name}"
 
     def changes(self) -> list[Change]:
@@ -295,9 +332,14 @@ def parameters(function: cst.FunctionDef) -> set[str]:
     return {p.name.value for p in [*named, *stars]}
 
 
+def names_in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:
+    """Each name of some code once, in the order of the text."""
+    return list(dict.fromkeys(name.value for one in nodes for name in source.inside(one, cst.Name)))
+
+
 def unused_name(source: Source, wish: str, *others: str) -> str:
     """The wished name, with a number where the file has one like it."""
-    taken = {n.value for n in source.all_of(cst.Name)} | set(others)
+    taken = {*source.names, *others}
     number, name = 2, wish
     while name in taken:
         name, number = f"{wish}_{number}", number + 1
@@ -367,23 +409,34 @@ def _targets(loop: cst.For) -> set[str]:
     return visitor.writes
 
 
+def read_first(block: Iterable[cst.CSTNode]) -> set[str]:
+    """Names that a block may read before it binds them."""
+    bound: set[str] = set()
+    read: set[str] = set()
+    for one in small(block):
+        read |= uses(one).reads - bound
+        bound |= certainly_bound([one])
+    return read
+
+
 def read_later(source: Source, *run: cst.CSTNode) -> set[str]:
-    """Names that may be read after some statements: below them, in a loop around them, or by a nested function."""
+    """Names that may be read after some statements: below them, in the next turn of a loop, or by a nested function."""
     scope = source.scope_of(run[0])
-    end = source.end(run[-1])
+    start, end = source.start(run[0]), source.end(run[-1])
     if isinstance(scope, cst.Module):
         return uses(*run).writes
-    read: set[str] = set()
     loops = [a for a in source.ancestors(run[0]) if isinstance(a, cst.For | cst.While) and source.scope_of(a) is scope]
-    for loop in loops:
-        read |= uses(loop).reads
-    for name in source.all_of(cst.Name):
-        if scope not in source.ancestors(name):
+    first = source.start(loops[-1]) if loops else end
+    read = read_first(run) if loops else set()
+    for name in source.inside(scope, cst.Name):
+        at = source.start(name)
+        if start <= at < end:
             continue
         nested = source.scope_of(name) is not scope or any(isinstance(a, cst.Lambda) for a in source.ancestors(name))
-        if source.start(name) >= end or (nested and not any(r in source.ancestors(name) for r in run)):
+        if at >= first or nested:
             read.add(name.value)
-    return read | shared_names(source, scope)
+    inside = [n for r in run for n in (*source.inside(r, cst.FunctionDef), *source.inside(r, cst.Lambda))]
+    return read | uses(*inside).reads | shared_names(source, scope)
 
 
 def shared_names(source: Source, scope: cst.CSTNode | None = None) -> set[str]:

@@ -11,6 +11,7 @@ from dynascope.compiler.fixes.rewrites.names import (
     bound_before,
     certainly_bound,
     leaves,
+    names_in_order,
     read_later,
     shared_names,
     small,
@@ -32,7 +33,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     if source is None:
         return []
     statement = source.statement_of(source.innermost(problem, cst.SimpleStatementLine) or source.module)
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
+    branch = source.branch_at(problem)
     inside: cst.CSTNode | None = statement or branch
     if inside is None:
         return []
@@ -83,12 +84,12 @@ def _part(source: Source, run: list[cst.CSTNode], name: str, turns: set[str] | N
     if used.writes & shared_names(source):
         return None
     before, after, sure = bound_before(source, run[0]), read_later(source, *run), certainly_bound(run)
-    results = [n for n in _ordered(source, run) if n in used.writes & after]
-    given = [n for n in _ordered(source, run) if n in used.writes & before and (n in used.reads or n not in sure)]
-    given += [n for n in _ordered(source, run) if n in used.reads & (turns or set()) and n not in given]
+    results = [n for n in names_in_order(source, *run) if n in used.writes & after]
+    given = [n for n in names_in_order(source, *run) if n in used.writes & before and (n in used.reads or n not in sure)]
+    given += [n for n in names_in_order(source, *run) if n in used.reads & (turns or set()) and n not in given]
     if any(n not in sure and n not in before for n in results):
         return None
-    nested = [n for n in source.all_of(cst.Lambda, cst.FunctionDef) if any(r in source.ancestors(n) for r in run)]
+    nested = [n for r in run for n in (*source.inside(r, cst.Lambda), *source.inside(r, cst.FunctionDef))]
     if any(uses(n).reads & used.writes for n in nested):
         return None
     return _Part(name, given, results)
@@ -107,15 +108,9 @@ def _jumps_out(run: list[cst.CSTNode]) -> bool:
     return False
 
 
-def _ordered(source: Source, run: list[cst.CSTNode]) -> list[str]:
-    first, last = source.start(run[0]), source.end(run[-1])
-    inside = [(source.start(n), n.value) for n in source.all_of(cst.Name)]
-    return list(dict.fromkeys(name for at, name in sorted(inside) if first <= at < last))
-
-
 def _whole(source: Source, block: _Block) -> str | None:
     """The block as a function, and the call of it."""
-    if not source.stands_alone(block):
+    if not source.stands_alone(block) or not _computed_around(source, block):
         return None
     part = _part(source, [block], unused_name(source, "run_" + _TITLES[type(block).__name__].split(" ")[0]))
     lines = indented(source.lines_text(block), source.indent_unit)
@@ -124,6 +119,22 @@ def _whole(source: Source, block: _Block) -> str | None:
     indent, inner = source.indent(block), source.indent(block) + source.indent_unit
     end = f"{inner}{part.returned()}\n" if part.results else ""
     return f"{indent}{part.header()}\n{lines}{end}{indent}{part.call()}\n"
+
+
+def _computed_around(source: Source, block: _Block) -> bool:
+    """Whether the function does more than the block: else the whole of it would be skipped under another name."""
+    scope = source.scope_of(block)
+    outside = [
+        s
+        for s in source.inside(scope, cst.SimpleStatementLine)
+        if source.scope_of(s) is scope and not source.is_inside(s, block)
+    ]
+    return any(_computes(s) for s in outside)
+
+
+def _computes(node: cst.CSTNode) -> bool:
+    works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript)
+    return works or any(_computes(child) for child in node.children)
 
 
 @dataclass

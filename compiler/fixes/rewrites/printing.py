@@ -28,9 +28,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:
     """The statement around a problem that only prints or logs, with the branch that chooses whether to."""
-    found: cst.CSTNode | None = source.innermost(problem, cst.SimpleStatementLine)
-    branch = source.innermost(problem, cst.If, lambda n: n.test)
-    found = branch if branch is not None and found is None else found
+    found: cst.CSTNode | None = source.branch_at(problem) or source.innermost(problem, cst.SimpleStatementLine)
     if found is None or not is_observer(source, found):
         return None
     while isinstance(above := source.parent(source.parent(found) or found), cst.If) and is_observer(source, above):
@@ -91,7 +89,7 @@ def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> li
     if not changes:
         return []
     title = "Print the tensor's value without .item(), behind the graph"
-    settings: dict[str, object] = {"reorderable_logging_functions": {print}}
+    settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
     return candidate(problem, source, title, changes, "Messages are written after the graph that they stand in.", (), settings)
 
 
@@ -116,7 +114,7 @@ def _moved(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Can
         return []
     block: list[cst.CSTNode] = list(scope.body.body)
     rest = block[block.index(outermost) :]
-    later = [s for s in source.all_of(cst.SimpleStatementLine) if is_observer(source, s) and source.scope_of(s) is scope]
+    later = [s for s in source.inside(scope, cst.SimpleStatementLine) if is_observer(source, s) and source.scope_of(s) is scope]
     later = [s for s in later if source.start(s) >= source.start(rest[0])]
     tops = _tops(source, later)
     tops.sort(key=source.start)
@@ -269,8 +267,8 @@ def _after(source: Source, scope: cst.FunctionDef, top: cst.CSTNode, tops: list[
     end = source.end(top)
     return [
         s
-        for s in source.all_of(cst.SimpleStatementLine)
-        if source.scope_of(s) is scope and source.start(s) > end and not any(t is s or t in source.ancestors(s) for t in tops)
+        for s in source.inside(scope, cst.SimpleStatementLine)
+        if source.scope_of(s) is scope and source.start(s) > end and not any(source.is_inside(s, t) for t in tops)
     ]
 
 

@@ -12,11 +12,49 @@ from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candid
 _ASSUMPTION = "Arithmetic between numbers is done in the tensor's precision instead of Python's."
 #: functions of torch, and methods of tensors, that take a tensor where they take a number
 _TAKE_TENSORS = frozenset(
-    """
-    add sub subtract mul multiply div divide true_divide pow clamp clamp_min clamp_max clip where maximum minimum lerp
-    masked_fill eq ne lt le gt ge add_ sub_ mul_ div_ fill_ masked_fill_ remainder fmod floor_divide atan2 abs exp log sqrt
-    tanh sin cos
-    """.split()
+    [
+        "add",
+        "sub",
+        "subtract",
+        "mul",
+        "multiply",
+        "div",
+        "divide",
+        "true_divide",
+        "pow",
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "clip",
+        "where",
+        "maximum",
+        "minimum",
+        "lerp",
+        "masked_fill",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "fill_",
+        "masked_fill_",
+        "remainder",
+        "fmod",
+        "floor_divide",
+        "atan2",
+        "abs",
+        "exp",
+        "log",
+        "sqrt",
+        "tanh",
+        "sin",
+        "cos",
+    ]
 )
 _MATH = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "floor", "ceil", "pow"}
 _MATH_NAMES = {"fabs": "abs"}
@@ -33,7 +71,9 @@ def candidates(problem: Problem) -> list[Candidate]:
     flow = _Flow(source, source.scope_of(found))
     statement = source.statement_of(found)
     assert statement is not None
-    numbers = [n for n in source.all_of(cst.Call) if source.statement_of(n) is statement and flow.is_outermost_number(n)]
+    numbers = [
+        n for n in source.inside(statement, cst.Call) if source.statement_of(n) is statement and flow.is_outermost_number(n)
+    ]
     if not any(found is n or found in _inside(n) for n in numbers if flow.feeds(n)):
         return []
     numbers = [n for n in numbers if flow.feeds(n)]
@@ -58,10 +98,10 @@ class _Flow:
         self.functions: list[Change] = []
         self._seen: set[str] = set()
         self._bindings: dict[str, list[cst.CSTNode]] = {}
-        for target in source.all_of(cst.AssignTarget):
+        for target in source.inside(scope, cst.AssignTarget):
             if isinstance(target.target, cst.Name) and source.scope_of(target) is scope:
                 self._bindings.setdefault(target.target.value, []).append(target)
-        for other in source.all_of(cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr, cst.AsName):
+        for other in source.inside(scope, cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr, cst.AsName):
             name = getattr(other, "target", getattr(other, "name", None))
             if isinstance(name, cst.Name) and source.scope_of(other) is scope:
                 self._bindings.setdefault(name.value, []).append(other)
@@ -161,7 +201,7 @@ class _Flow:
         if isinstance(self.scope, cst.Module) or name in self._seen or len(self._bindings.get(name, [])) != 1:
             return name in self._seen
         self._seen.add(name)
-        used = [n for n in self.source.all_of(cst.Name) if n.value == name and self.scope in self.source.ancestors(n)]
+        used = [n for n in self.source.inside(self.scope, cst.Name) if n.value == name]
         reads = [n for n in used if not isinstance(self.source.parent(n), cst.AssignTarget | cst.Attribute | cst.Param)]
         reads += [n for n in used if isinstance(a := self.source.parent(n), cst.Attribute) and a.value is n]
         reads = [n for n in reads if not (isinstance(a := self.source.parent(n), cst.Arg) and a.keyword is n)]

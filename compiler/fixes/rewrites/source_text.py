@@ -38,17 +38,31 @@ class Source:
         self._ranges = wrapper.resolve(PositionProvider)
         self._line_starts = [0, *(m.end() for m in _LINE_END.finditer(text))]
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
-        self._nodes: list[cst.CSTNode] = []
-        pending: list[cst.CSTNode] = [self.module]
-        while pending:
-            node = pending.pop()
-            self._nodes.append(node)
-            for child in node.children:
-                self._parents[child] = node
-                pending.append(child)
+        #: nodes of each type in the order of the text, and for each node the numbers of itself and of the last node inside it
+        self._by_type: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
+        self._numbers: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._types: dict[tuple[type[cst.CSTNode], ...], list[list[cst.CSTNode]]] = {}
+        self._scopes: dict[cst.CSTNode, cst.FunctionDef | cst.Module] = {}
+        self._number_nodes()
         ends = _LINE_END.search(text)
         self.newline = ends.group() if ends else "\n"
         self.indent_unit = self.module.default_indent
+
+    def _number_nodes(self) -> None:
+        count = 0
+        pending: list[tuple[cst.CSTNode, int | None]] = [(self.module, None)]
+        while pending:
+            node, entered = pending.pop()
+            if entered is not None:
+                self._numbers[node] = (entered, count - 1)
+                continue
+            self._by_type.setdefault(type(node), []).append(node)
+            self._numbers[node] = (count, count)
+            pending.append((node, count))
+            count += 1
+            for child in reversed(node.children):
+                self._parents[child] = node
+                pending.append((child, None))
 
     # where nodes are
 
@@ -91,10 +105,13 @@ class Source:
         text = self.text[start:]
         return text[: len(text) - len(text.lstrip(" \t"))]
 
-    def lines_text(self, *nodes: cst.CSTNode) -> str:
-        """The whole lines of the nodes, with `\\n` at each end, also the last one."""
+    def lines_text(self, *nodes: cst.CSTNode, changes: Iterable[Change] = ()) -> str:
+        """The whole lines of the nodes, with these changes inside, and with `\\n` at each end, also the last one."""
         start, end = self.whole_lines(*nodes)
-        text = _LINE_END.sub("\n", self.text[start:end])
+        text = self.text[start:end]
+        for low, high, new in sorted(changes, reverse=True):
+            text = text[: low - start] + new + text[high - start :]
+        text = _LINE_END.sub("\n", text)
         return text if text.endswith("\n") else text + "\n"
 
     def stands_alone(self, node: cst.CSTNode) -> bool:
@@ -135,10 +152,10 @@ class Source:
 
     def scope_of(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Module:
         """The function (or the module) whose local names a node sees."""
-        for one in self.ancestors(node):
-            if isinstance(one, cst.FunctionDef | cst.Module):
-                return one
-        return self.module
+        if node not in self._scopes:
+            above = self._parents.get(node, self.module)
+            self._scopes[node] = above if isinstance(above, cst.FunctionDef | cst.Module) else self.scope_of(above)
+        return self._scopes[node]
 
     def comments(self, first: int, last: int) -> list[str]:
         """All comments from one line to another, in order."""
@@ -146,8 +163,31 @@ class Source:
         return [text for _, text in sorted(found)]
 
     def all_of(self, *kinds: type[Node]) -> Iterator[Node]:
-        """All nodes of these types, in no particular order."""
-        return (n for n in self._nodes if isinstance(n, kinds))
+        """All nodes of these types, those of one type in the order of the text."""
+        return self.inside(self.module, *kinds)
+
+    def inside(self, outer: cst.CSTNode, *kinds: type[Node]) -> Iterator[Node]:
+        """All nodes of these types inside another one, those of one type in the order of the text."""
+        first, last = self._numbers[outer]
+        if kinds not in self._types:
+            self._types[kinds] = [nodes for one, nodes in self._by_type.items() if issubclass(one, kinds)]
+        for nodes in self._types[kinds]:
+            low = bisect.bisect_right(nodes, first, key=self._number)
+            high = bisect.bisect_right(nodes, last, key=self._number)
+            yield from nodes[low:high]  # type: ignore[misc]
+
+    def _number(self, node: cst.CSTNode) -> int:
+        return self._numbers[node][0]
+
+    def is_inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+        """Whether a node is another one, or a part of it."""
+        first, last = self._numbers[outer]
+        return first <= self._numbers[node][0] <= last
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """All names in the text."""
+        return frozenset(n.value for n in self.all_of(cst.Name))
 
     # what a problem names
 
@@ -159,13 +199,22 @@ class Source:
         place = self.line_start(problem.line) + problem.column
         return self.start(node) <= place < self.end(node)
 
+    def branch_at(self, problem: Problem) -> cst.If | None:
+        """The `if` whose condition the problem names: Python gives the place of the condition, or of the whole statement."""
+        found = self.innermost(problem, cst.If, lambda n: n.test)
+        if found is not None or problem.column is None:
+            return found
+        place = self.line_start(problem.line) + problem.column
+        return next((n for n in self.all_of(cst.If) if self.start(n) == place), None)
+
     def innermost(
         self, problem: Problem, kind: type[Node], part: Callable[[Node], cst.CSTNode | None] | None = None
     ) -> Node | None:
         """The smallest node of a type that holds the problem, or of which a part does; None for the part leaves a node out."""
         if problem.line > len(self._line_starts):
             return None
-        parts = ((n, part(n) if part else n) for n in self.all_of(kind))
+        near = (n for n in self.all_of(kind) if self.range(n).start.line <= problem.line <= self.range(n).end.line)
+        parts = ((n, part(n) if part else n) for n in near)
         found = [n for n, held in parts if held is not None and self.holds(held, problem)]
         return min(found, key=lambda n: self.end(n) - self.start(n), default=None)
 

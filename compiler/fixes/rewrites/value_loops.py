@@ -10,6 +10,8 @@ from dynascope.compiler.fixes.rewrites.names import (
     Torch,
     bound_before,
     is_pure,
+    names_in_order,
+    read_first,
     read_later,
     small,
     statements,
@@ -36,7 +38,7 @@ def candidates(problem: Problem) -> list[Candidate]:
         return []
     before, later = bound_before(source, loop), read_later(source, loop)
     written = uses(*body).writes
-    carried = [n for n in _ordered(source, loop) if n in written & (later | uses(loop.test).reads | _read_first(body))]
+    carried = [n for n in names_in_order(source, loop) if n in written & (later | uses(loop.test).reads | read_first(body))]
     if not carried or any(n not in before for n in carried) or any(n in later and n not in before for n in written):
         return []
     return _while_loop(problem, source, torch, loop, test, carried)
@@ -51,16 +53,14 @@ def _while_loop(
     more, turn = unused_name(source, "another_turn"), unused_name(source, "turn")
     names = ", ".join(carried)
     values = f"{names}," if len(carried) == 1 else names
-    written = uses(*body).writes
-    assert written >= set(carried)
     header = "".join(f"{indent}{c}\n" for c in source.comments(source.lines(loop)[0], source.lines(body[0])[0] - 1))
-    text = header
-    text += f"{indent}def {more}({names}):\n{indent}{unit}return {test}\n"
-    text += f"{indent}def {turn}({names}):\n{source.lines_text(*body)}{inner}return {values}\n"
+    lines = source.lines_text(*body, changes=conditions.not_in_place(source, *body))
+    text = f"{header}{indent}def {more}({names}):\n{indent}{unit}return {test}\n"
+    text += f"{indent}def {turn}({names}):\n{lines}{inner}return {values}\n"
     text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
     start, end = source.whole_lines(loop)
     changes = [(start, end, text), *torch.changes()]
-    return candidate(problem, source, "Loop with torch.while_loop", changes, _ASSUMPTION, (source.text_of(loop.test),))
+    return candidate(problem, source, "Loop with torch.while_loop", changes, _ASSUMPTION, conditions.parts(source, loop.test))
 
 
 def _computes(torch: Torch, body: list[cst.CSTNode]) -> bool:
@@ -69,24 +69,4 @@ def _computes(torch: Torch, body: list[cst.CSTNode]) -> bool:
         (isinstance(s, cst.Assign | cst.AnnAssign) or (isinstance(s, cst.AugAssign) and isinstance(s.target, cst.Name)))
         and is_pure(torch, s, unknown=True)
         for s in small(body)
-    )
-
-
-def _read_first(body: list[cst.CSTNode]) -> set[str]:
-    """Names that a turn reads before it binds them."""
-    bound: set[str] = set()
-    read: set[str] = set()
-    for one in small(body):
-        found = uses(one)
-        read |= found.reads - bound
-        bound |= found.writes
-    return read
-
-
-def _ordered(source: Source, loop: cst.While) -> list[str]:
-    first, last = source.start(loop), source.end(loop)
-    return list(
-        dict.fromkeys(
-            name for at, name in sorted((source.start(n), n.value) for n in source.all_of(cst.Name)) if first <= at < last
-        )
     )
