@@ -7,14 +7,15 @@ break is kept as long as the end is better than the beginning.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.plan import Plan, full_names
 from dynascope.compiler.fixes.problem import problems_of
-from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, OtherGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
@@ -24,6 +25,7 @@ Cure = Callable[[Problem], list[Candidate]]
 Key = tuple[str, int, str]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
+_NO_GRADIENTS = "No gradients are asked for: they would not be those of eager"
 
 
 class OutOfTime(Exception):
@@ -78,6 +80,9 @@ class Search:
         self._given_up: set[Key] = set()
         self._steps: list[_Step] = []
         self._banned: list[Candidate | None] = []
+        self._lost_to_gradients: list[Candidate | None] = []
+        self._gradients = True
+        self._ids = itertools.count()
         self._tried = 0
         self.found = Found()
 
@@ -112,13 +117,22 @@ class Search:
             return
         self.found.before = self.found.after = start.ran.report
         self._steps = [start]
+        self._work()
+        if self._lost_to_gradients and not self._prover.asks_for_gradients():
+            self._gradients = False
+            self._banned = [c for c in self._banned if c not in self._lost_to_gradients]
+            self._given_up.clear()
+            self._work()
+        self._confirm()
+        self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
+
+    def _work(self) -> None:
+        """Fix what can be fixed, and prove it."""
         while True:
             self._extend()
             self._cut_back()
             if self._settle():
                 break
-        self._confirm()
-        self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
 
     def _extend(self) -> None:
         """Add steps until no break that remains can be fixed."""
@@ -136,27 +150,38 @@ class Search:
             return True
         self._on_progress("proving all changes together")
         try:
-            self._proved(self._prover.prove(self._steps[-1].plan, recompiles=True))
+            self._proved(self._prove(self._steps[-1]))
             return True
         except (NotApplicable, Refused) as reason:
-            failed = str(reason)
+            failed: Exception = reason
+        at = len(self._steps) - 1
         for number, step in enumerate(self._steps[1:-1], 1):
             try:
-                self._prover.prove(step.plan, recompiles=True)
+                self._prove(step)
             except (NotApplicable, Refused) as reason:
-                self._drop_from(number, str(reason))
-                return False
-        self._drop_from(len(self._steps) - 1, failed)
+                at, failed = number, reason
+                break
+        if isinstance(failed, OtherGradients):
+            self._lost_to_gradients.append(self._steps[at].candidate)
+        self._drop_from(at, str(failed))
         return False
+
+    def _prove(self, step: _Step) -> Proof:
+        return self._prover.prove(step.plan, recompiles=True, gradients=self._gradients)
 
     def _proved(self, proof: Proof) -> None:
         for step in self._steps[1:]:
             assert step.fix is not None
             step.fix.verdict, step.fix.chosen, step.fix.reason = "proved", True, proof.words()
             step.fix.assumption = step.fix.assumption or ". ".join(proof.remarks)
+            if step.candidate in self._lost_to_gradients:
+                step.fix.assumption = f"{step.fix.assumption.rstrip('.')}. {_NO_GRADIENTS}".removeprefix(". ")
 
     def _drop_from(self, number: int, reason: str) -> None:
         """Refuse a step; those after it, which build on it, may be tried again."""
+        dropped = {step.fix.break_ for step in self._steps[number:] if step.fix is not None}
+        # they are tried now, and listed then
+        self.found.fixes = [fix for fix in self.found.fixes if not (fix.break_ in dropped and fix.reason == _INSTEAD)]
         for position, step in enumerate(self._steps[number:]):
             assert step.fix is not None
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
@@ -206,8 +231,7 @@ class Search:
     def _fix(self, b: Break, step: _Step) -> _Step | None:
         candidates = self._candidates(problems_of(b, step.plan.text))
         better: _Step | None = None
-        first = len(self.found.fixes)
-        fixes = [self._fix_of(f"x{first + i}", candidate, b, step) for i, candidate in enumerate(candidates)]
+        fixes = [self._fix_of(f"x{next(self._ids)}", candidate, b, step) for candidate in candidates]
         self.found.fixes += fixes
         for number, (candidate, fix) in enumerate(zip(candidates, fixes, strict=True)):
             self._on_progress(f"trying change {self._tried + 1}: {candidate.title}")
@@ -262,7 +286,7 @@ class Search:
         ]
         return Fix(
             id=id, break_=known.get(_key(b, step.plan)[:2]), kind=candidate.kind, title=candidate.title, edits=edits,
-            settings=dict(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
+            settings=full_names(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
             breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
         )  # fmt: skip
 

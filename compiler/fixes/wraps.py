@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 
@@ -48,6 +49,8 @@ def _called(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]
     call, name = calls[0], _dotted(calls[0].func)
     assert name is not None
     top = next((node for node in tree.body if node.lineno <= problem.line <= (node.end_lineno or 0)), None)
+    if name.partition(".")[0] in sys.stdlib_module_names:  # what they give changes, or is no tensor
+        return []
     if top is None or not _is_global(name.partition(".")[0], tree) or call.func.end_lineno != call.func.lineno:
         return []
     helper = "_traced_" + name.replace(".", "_")

@@ -15,6 +15,7 @@ from typing import Any
 from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import difference
 from dynascope.compiler.accuracy.outcome import Outcome
+from dynascope.compiler.fixes.proving.side_state import SideState, changed
 from dynascope.compiler.replay.replay import Prepare
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -36,6 +37,8 @@ class Observed:
     #: log records and warnings, as text
     messages: list[str] = field(default_factory=list)
     random: tuple[Any, ...] = ()
+    #: state beside the arguments and modules, after the run
+    state: dict[str, Any] = field(default_factory=dict)
 
     @property
     def error_type(self) -> str | None:
@@ -44,7 +47,12 @@ class Observed:
 
 
 def observe_call(
-    target: Any, entry: Callable[..., Any], prepare: Prepare, vary: Vary, namespace: dict[str, Any] | None = None
+    target: Any,
+    entry: Callable[..., Any],
+    prepare: Prepare,
+    vary: Vary,
+    namespace: dict[str, Any] | None = None,
+    state: SideState | None = None,
 ) -> Observed:
     """Run `entry`, made of `target`, once, on arguments that `vary` has changed; an error of the user's code is data."""
     import torch
@@ -60,6 +68,8 @@ def observe_call(
             observed.outcome = outcome.replay(target, entry, prepared, namespace)
         except Exception as error:
             observed.error = error.with_traceback(None)
+        if state is not None:
+            observed.state = state.read()
         observed.random = (torch.get_rng_state().numpy().tobytes(), random.getstate())
     observed.printed = _HISTORY.sub("", out.getvalue())
     return observed
@@ -112,11 +122,17 @@ def differences(actual: Observed, expected: Observed, assumption: str = "") -> s
         return _other_error(actual, expected, assumption)
     assert actual.outcome is not None
     assert expected.outcome is not None
-    return _other_outcome(actual.outcome, expected.outcome) or _other_output(actual, expected)
+    return (
+        _other_outcome(actual.outcome, expected.outcome)
+        or changed(actual.state, expected.state)
+        or _other_output(actual, expected)
+    )
 
 
 def order_changed(actual: Observed, expected: Observed) -> bool:
     """Whether the same lines come in another order."""
+    if actual.error is not None or expected.error is not None:
+        return False
     return not _same_lines(actual.printed.splitlines(), expected.printed.splitlines())
 
 
@@ -164,7 +180,8 @@ def _other_output(actual: Observed, expected: Observed) -> str | None:
 
 def _summary(actual: list[str], expected: list[str]) -> str:
     if len(actual) != len(expected):
-        return f"{len(actual)} lines where eager has {len(expected)}"
+        shown = next((line for line in [*actual, *expected] if (line in actual) != (line in expected)), "")
+        return f"{len(actual)} lines where eager has {len(expected)} ({shown!r:.80})"
     one, other = next((a, b) for a, b in zip(actual, expected, strict=True) if not _same_lines([a], [b]))
     return f"{one!r:.60} where eager has {other!r:.60}"
 

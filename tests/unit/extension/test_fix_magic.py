@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-BRANCH = ("def f(x):  # the function", "    if x.sum() > 0:", "        y = x * 2", "    else:", "        y = x * 3", "    return y")
+BRANCH = (
+    "def f(x):  # the function",
+    "    if x.sum() > 0:",
+    "        y = x * 2",
+    "    else:",
+    "        y = x * 3",
+    "    return y",
+)
 
 
 def next_inputs(shell: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -77,9 +84,7 @@ print(f(torch.ones(3)))
 
 
 def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dynascope", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300
-    )
+    return subprocess.run([sys.executable, "-m", "dynascope", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 def test_a_script_is_fixed(tmp_path: Path) -> None:
