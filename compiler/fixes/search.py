@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan, full_names
 from dynascope.compiler.fixes.problem import problems_of
@@ -19,6 +20,7 @@ from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, OtherGradien
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
+from dynascope.compiler.torch_private import marks
 
 Cure = Callable[[Problem], list[Candidate]]
 #: file, line in the original text, type of a break
@@ -58,7 +60,7 @@ class _Step:
     @property
     def badness(self) -> tuple[int, int]:
         report = self.ran.report
-        return len(report.breaks) + _eager_frames(report), report.summary.graphs
+        return len(report.breaks) + _eager_frames(report), -report.summary.ops
 
 
 class Search:
@@ -71,15 +73,18 @@ class Search:
         cures: Sequence[Cure],
         *,
         seconds: float,
+        of_called: Sequence[Cure] = (),
         on_progress: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self._trials, self._report, self._cures = trials, report, cures
+        self._of_called, self._entries = of_called, set(map(_entry_name, trials.calls))
         self._seconds, self._on_progress = seconds, on_progress
         self._started = time.perf_counter()
         self._prover = Prover(trials, self._tick)
         self._given_up: set[Key] = set()
         self._steps: list[_Step] = []
         self._banned: list[Candidate | None] = []
+        self._refused: list[tuple[Candidate, Plan]] = []
         self._lost_to_gradients: list[Candidate | None] = []
         self._gradients = True
         self._ids = itertools.count()
@@ -229,7 +234,7 @@ class Search:
         return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
-        candidates = self._candidates(problems_of(b, step.plan.text))
+        candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
         better: _Step | None = None
         fixes = [self._fix_of(f"x{next(self._ids)}", candidate, b, step) for candidate in candidates]
         self.found.fixes += fixes
@@ -249,17 +254,19 @@ class Search:
                 return better
         return None
 
-    def _candidates(self, problems: list[Problem]) -> list[Candidate]:
-        """Everything that may help, each once; a cure that fails is left out with a note."""
+    def _candidates(self, problems: list[Problem], plan: Plan) -> list[Candidate]:
+        """Everything that may help and was not refused on top of this plan; a cure that fails is left out with a note."""
         made: list[Candidate] = []
         for cure in self._cures:
             for problem in problems:
+                if cure in self._of_called and problem.function in self._entries:
+                    continue
                 try:
                     made += cure(problem)
                 except Exception as error:
                     note = f"{cure.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
                     self.found.notes += [note] if note not in self.found.notes else []
-        return [candidate for candidate in _distinct(made) if candidate not in self._banned]
+        return [c for c in _distinct(made) if c not in self._banned and (c, plan) not in self._refused]
 
     def _try(self, candidate: Candidate, fix: Fix, b: Break, step: _Step) -> _Step | None:
         """The program with this candidate; None if it does not hold, with the reason in `fix`."""
@@ -268,12 +275,15 @@ class Search:
             ran = self._trials.run(plan, QUICK)
             fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
             worse = _worse(ran, step, plan, b)
+            if worse is not None and candidate.kind == "rewrite" and _captures_more(ran, step):
+                worse = None
             if worse is not None:
                 raise Refused(worse)
             self._prover.compare(plan, ran.observed)
             self._prover.prove(plan, recompiles=False)
         except (NotApplicable, Refused) as reason:
             fix.verdict, fix.reason = "refused", str(reason)
+            self._refused.append((candidate, step.plan))
             return None
         fix.reason = "proved on the inputs of the recorded sizes only"
         return _Step(plan, ran, candidate, fix)
@@ -326,6 +336,10 @@ def _worse(ran: Ran, step: _Step, plan: Plan, b: Break) -> str | None:
     changed = [other for (_, line), other in new if line is None]
     if changed:
         return f"a new graph break in the changed lines: {_words(changed[0])}"
+    calls = {(entry.file, entry.line) for entry in b.stack}
+    moved = [other for place, other in new if place in calls]
+    if moved:
+        return f"a graph break at the call instead: {_words(moved[0])}"
     skipped = _eager_frames(after) - _eager_frames(before)
     if skipped > 0:
         return f"{plural(skipped, 'more frame')} skipped"
@@ -342,6 +356,13 @@ def _words(b: Break) -> str:
     return b.type if reason.startswith(b.type) else f"{b.type}: {reason}"
 
 
+def _captures_more(ran: Ran, step: _Step) -> bool:
+    """Whether more of the program is compiled and no more of it breaks: a loop around a break is no longer lost with it."""
+    before, after = step.ran.report, ran.report
+    is_no_worse = len(after.breaks) <= len(before.breaks) and _eager_frames(after) <= _eager_frames(before)
+    return is_no_worse and after.error is None and after.summary.ops > before.summary.ops
+
+
 def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
     origins = plan.origins(b.file, earlier)
     return b.line if origins is None else origins.get(b.line)
@@ -349,6 +370,12 @@ def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
 
 def _eager_frames(report: Report) -> int:
     return report.summary.skipped + report.summary.failed
+
+
+def _entry_name(call: KeptCall) -> str:
+    """The name of what was compiled, as it stands in its module."""
+    target = marks.undecorated(marks.inner_function(call.target))
+    return str(getattr(target, "__qualname__", None) or f"{type(target).__qualname__}.forward")
 
 
 def _first_line(text: str) -> str:

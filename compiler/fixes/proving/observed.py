@@ -34,8 +34,9 @@ class Observed:
     outcome: Outcome | None = None
     error: BaseException | None = None
     printed: str = ""
-    #: log records and warnings, as text
-    messages: list[str] = field(default_factory=list)
+    #: log records, and warnings, as text
+    logged: list[str] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
     random: tuple[Any, ...] = ()
     #: state beside the arguments and modules, after the run
     state: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +64,7 @@ def observe_call(
         return vary(*prepare(only_changed=only_changed))
 
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed.messages):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
         try:
             observed.outcome = outcome.replay(target, entry, prepared, namespace)
         except Exception as error:
@@ -76,13 +77,13 @@ def observe_call(
 
 
 @contextlib.contextmanager
-def _messages(messages: list[str]) -> Iterator[None]:
+def _messages(observed: Observed) -> Iterator[None]:
     """Collect log records and warnings; the program's own handlers get none of them."""
 
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if not record.name.startswith("torch."):
-                messages.append(f"{record.name} {record.levelname}: {record.getMessage()}")
+                observed.logged.append(f"{record.name} {record.levelname}: {record.getMessage()}")
 
     others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
     kept = [
@@ -96,7 +97,7 @@ def _messages(messages: list[str]) -> Iterator[None]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        messages += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_compilers(w)]
+        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_compilers(w)]
     finally:
         for logger, handlers in kept:
             logger.handlers = handlers
@@ -171,8 +172,12 @@ def _other_output(actual: Observed, expected: Observed) -> str | None:
     one, other = sorted(actual.printed.splitlines()), sorted(expected.printed.splitlines())
     if not _same_lines(one, other):
         return f"prints {_summary(one, other)}"
-    if not _same_lines(sorted(actual.messages), sorted(expected.messages)):
-        return f"messages differ: {_summary(actual.messages, expected.messages)}"
+    if not _same_lines(sorted(actual.logged), sorted(expected.logged)):
+        return f"logs {_summary(actual.logged, expected.logged)}"
+    # compiling may add warnings of its own
+    warned = [text for text in actual.warned if text in expected.warned]
+    if sorted(warned) != sorted(expected.warned):
+        return f"warns {_summary(warned, expected.warned)}"
     if actual.random != expected.random:
         return "draws other random numbers"
     return None
