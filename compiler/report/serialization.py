@@ -16,7 +16,7 @@ from dynascope.compiler.report.upgrade import from_schema_1
 #: a keyword in Python, the plain word in the data
 _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have: left out of the data where they are None
-_OPTIONAL = ("profile", "inputs", "check")
+_OPTIONAL = ("profile", "inputs", "check", "fixes", "fix_set")
 #: parts that a report may have thousands of: fields with their default are left out of the data
 _SPARSE = (GuardSite, Symbol)
 
