@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable
 
 from dynascope.compiler.report import Break, Frame, Report, Source
@@ -127,6 +128,13 @@ class Places:
         self._sources: dict[str, Source] = {s.file: s for s in report.sources}
         self._lines: dict[str, dict[int, str]] = {}
         self._methods: dict[str, list[tuple[str, int, int, str]]] = {}
+        #: (file, name) -> (first line, last line, name with the class) of the functions that the compiler met
+        self._qualified: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
+        for f in report.frames:
+            met = [(f.file, f.line, f.end_line, f.qualname), *((i.file, i.line, i.end_line, i.name) for i in f.inlined)]
+            for file, line, end, name in met:
+                if name and "." in name:
+                    self._qualified[file, name.rpartition(".")[2]].append((line, end or line, name))
 
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""
@@ -173,7 +181,10 @@ class Places:
         return self.at(frame.file, frame.line, frame.cell)
 
     def function(self, name: str, file: str, line: int | None) -> str:
-        """`Attention.forward` if the source shows the class of the method around a line, else only the name."""
+        """`Attention.forward` if the class of the method around a line is known, else only the name."""
+        known = [qualname for first, last, qualname in self._qualified.get((file, name), ()) if first <= (line or 0) <= last]
+        if known:
+            return printable(known[0])
         if file not in self._methods:
             self._methods[file] = methods(self.lines(file))
         at = line or 0
