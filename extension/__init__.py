@@ -21,6 +21,7 @@ LOWERINGS.update(
     dot="dynascope.widgets.render.picture:to_dot",
     graphviz="dynascope.widgets.render.picture:to_graphviz",
     txt="dynascope.widgets.render.text:to_text",
+    details="dynascope.widgets.render.text:to_details",
     view="dynascope.widgets.view:View",
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
     headline="dynascope.widgets.labels.sentences:headline",

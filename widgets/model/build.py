@@ -19,6 +19,7 @@ from dynascope.widgets.labels.sentences import cost_words, headline, name, recom
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn
 from dynascope.widgets.model.lens import lens
+from dynascope.widgets.model.overview import overview
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Detail, Part, Picture, Row, ViewModel
 
@@ -55,7 +56,8 @@ def _model(report: Report) -> ViewModel:
         "schema": MODEL_SCHEMA, "headline": printable(head, 2000), "name": printable(name(report), 2000),
         "counts": _counts(report, printable(head)),
         "chips": part("The facts beside the headline", lambda: _chips(report, places), []),
-        "first": part("What matters most", lambda: first_id(report), ""), "split": split, "drawing": SIZES.copy(),
+        "first": part("What matters most", lambda: first_id(report), ""),
+        "overview": part("The overview", lambda: overview(report, places), None), "split": split, "drawing": SIZES.copy(),
         "lens": part("The source", lambda: lens(report, places), []), "details": all_details,
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),
@@ -71,7 +73,7 @@ def _undrawn(why: str) -> ViewModel:
     """The model of a report that cannot be drawn at all; `why` says so."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
-        "split": _no_picture(), "drawing": SIZES.copy(),
+        "overview": None, "split": _no_picture(), "drawing": SIZES.copy(),
         "lens": [], "details": _only(why), "breaks": [], "time": None, "notes": [], "settings": {},
         "origin": "live",
     }  # fmt: skip
