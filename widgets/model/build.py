@@ -65,6 +65,8 @@ def _model(report: Report) -> ViewModel:
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,
     }  # fmt: skip
+    if model["overview"] is not None and report.error is None and model["overview"]["first_id"]:
+        model["first"] = model["overview"]["first_id"]
     model["notes"] = [*missing, *model["notes"]]
     return model
 

@@ -108,34 +108,41 @@ class _Rows:
         quiet = [call for call in calls if id(call) not in self.eventful]
         for call in calls:
             if id(call) in self.eventful:
-                self.row(call, depth, call.calls)
+                self.row(call, depth)
         if len(quiet) == 1:
-            self.row(quiet[0], depth, quiet[0].calls, folded=True)
+            self.row(quiet[0], depth, folded=True)
         elif quiet:
             self.sum(quiet, depth)
 
-    def row(self, call: Call, depth: int, inside: list[Call], *, folded: bool = False) -> None:
-        whole = [c for _, c in call.walk()] if folded else [call]
+    def row(self, call: Call, depth: int, *, folded: bool = False) -> None:
+        passed: list[Call] = []
+        while depth and len(call.calls) == 1 and not folded and self.is_empty(call):
+            passed, call = [*passed, call], call.calls[0]
+        whole = [*passed, *([c for _, c in call.walk()] if folded else [call])]
         self.sizes.append(self.part(whole))
         self.rows.append({
             "id": self.target(call), "depth": depth, "name": shorten(self.name(call), 120), "mine": is_mine(call.file),
             "place": self.places.at(call.file, call.line, call.cell), "events": self.events(whole),
             "ids": [id for c in whole for id in self.ids(c)], "part": 0, "folded": folded,
         })  # fmt: skip
-        self.below(inside, depth + 1)
+        self.below(call.calls, depth + 1)
+
+    def is_empty(self, call: Call) -> bool:
+        """Whether a call only leads to others: its row would say nothing, and is one with the next."""
+        return not call.is_eventful and not call.graphs
 
     def sum(self, quiet: list[Call], depth: int) -> None:
         """One row for calls in which nothing happened that a reader may want to change; they are below it."""
         whole = [c for call in quiet for _, c in call.walk()]
         self.sizes.append(self.part(whole))
-        names = ", ".join(dict.fromkeys(self.name(call).rpartition(".")[2] for call in quiet))
+        names = ", ".join(dict.fromkeys(_short(self.name(call)) for call in quiet))
         self.rows.append({
             "id": self.target(quiet[0]), "depth": depth, "name": shorten(f"{len(quiet)} more: {names}", 120),
             "mine": any(is_mine(c.file) for c in whole), "place": "", "events": self.events(whole), "ids": [],
             "part": 0, "folded": True,
         })  # fmt: skip
         for call in quiet:
-            self.row(call, depth + 1, call.calls, folded=True)
+            self.row(call, depth + 1, folded=True)
 
     def name(self, call: Call) -> str:
         return self.places.function(call.name, call.file, call.line)
@@ -158,7 +165,7 @@ class _Rows:
     def events(self, calls: list[Call]) -> list[list[str]]:
         """What happened, as [kind, words] pairs."""
         frames = [f for call in calls for f in call.frames]
-        found: list[list[str]] = [[f.status, f.status] for f in frames if f.status in ("failed", "unfinished")][:1]
+        found = [[str(f.status), str(f.status)] for f in frames if f.status in ("failed", "unfinished")][:1]
         if any(f.status == "skipped" for f in frames):
             rest = all(f.kind == "resume" for f in frames if f.status == "skipped")
             found.append(["skipped", "rest runs eagerly" if rest else "runs eagerly"])
@@ -177,6 +184,12 @@ class _Rows:
             return [["graph", plural(len(graphs), "graph") + known]]
         empty = frames and all(f.status == "empty" for f in frames)
         return [["empty", "nothing to compile"]] if empty else []
+
+
+def _short(name: str) -> str:
+    """`Block` for `Block.forward`, `decode` for `BoxCoder.decode`."""
+    owner, _, own = name.rpartition(".")
+    return owner if owner and own in ("forward", "__call__", "__init__") else own
 
 
 def _shares(report: Report) -> dict[str, float]:

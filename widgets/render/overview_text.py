@@ -15,8 +15,8 @@ from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 SCREEN = 45
 #: lines of the causes; the calls have the rest
 CAUSES = 20
-#: causes with their places, and functions of one cause that are named
-PLACED, FUNCTIONS = 4, 5
+#: causes with their places, one less where there are many, and functions that are named
+PLACED, MANY, FUNCTIONS = 4, 6, 5
 _STYLES = {"skipped": "yellow", "break": "yellow", "recompile": "cyan", "failed": "red", "unfinished": "red"}
 
 
@@ -45,11 +45,12 @@ class OverviewText(Terminal):
     def causes(self) -> list[str]:
         """The causes: the first ones with their places, the others in one line."""
         library = "" if self.mixed or not self.shown["causes"] else "  (all in libraries)"
-        out = [self.paint("Causes, the most costly first", "bold") + self.paint(library, "soft")]
         rows = self.shown["causes"]
+        placed = PLACED if len(rows) <= MANY else PLACED - 1
+        out = [self.paint(f"Causes: {len(rows)}, the most costly first", "bold") + self.paint(library, "soft")]
         for number, row in enumerate(rows):
             left = CAUSES - len(out) - (number < len(rows) - 1)
-            lines = [self.head(number, row), *(self.places(row) if number < PLACED else [])]
+            lines = [self.head(number, row), *(self.places(row) if number < placed else [])]
             if len(lines) > left:
                 lines = lines[:1]
             if left < 1:
@@ -102,8 +103,9 @@ class OverviewText(Terminal):
     def calls(self, room: int) -> list[str]:
         """The tree of calls in at most `room` lines."""
         rows = [row for row in visible(self.shown["calls"]) if not self.is_noise(row)]
-        # the deepest rows are left out first, and before them those in which nothing happened
-        ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], rows[n]["depth"]))
+        # the deepest rows are left out first, and before them those in which nothing happened, but not the first cause's
+        first = {id for cause in self.shown["causes"][:1] for place in cause["places"] for id in place["ids"]}
+        ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], first.isdisjoint(rows[n]["ids"]), rows[n]["depth"]))
         kept = [rows[n] for n in sorted(ranked[: room - 1])]
         more = len(rows) - len(kept)
         names = ["  " * row["depth"] + shorten(row["name"], max(16, self.width - 58 - 2 * row["depth"])) for row in kept]

@@ -3,33 +3,34 @@ var SVG_NS="http://www.w3.org/2000/svg";function fill(node,props,children){for(l
 null||value===!1||(typeof value=="function"?node.addEventListener(name.slice(2),value):name==="text"?node.textContent=String(
 value):node.setAttribute(name==="cls"?"class":name,value===!0?"":String(value)));for(let child of children.flat())child!=
 null&&child!==!1&&node.append(child);return node}var h=(tag,props={},...children)=>fill(document.createElement(tag),props,
-children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={})=>h(
-"button",{cls,type:"button",text,onclick,...props}),label=(cls,x,y,text,anchor)=>text?s("text",{cls:cls||null,x,y,text,"\
-text-anchor":anchor}):null,OPTION={role:"option","aria-selected":"false",tabindex:"-1"},closest=(event,selector)=>event.
-target.closest(selector),idOf=node=>node?.dataset.id||"";function handled(event){event.preventDefault(),event.stopPropagation()}
-function exclusive(name){let marked=new Set;return nodes=>{let now=new Set(nodes);for(let node of marked)now.has(node)||
-node.setAttribute(name,"false");for(let node of now)marked.has(node)||node.setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){
-if(!node)return;let outer=box.getBoundingClientRect(),inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.
-left-outer.left;if((top<0||top+inner.height>outer.height)&&(center?box.scrollTop+=top-(outer.height-inner.height)/2:box.
-scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.width>outer.width){let wide=inner.width>outer.
-width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){try{return await navigator.
-clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});area.value=text,document.body.
-append(area),area.select();let done=document.execCommand("copy");return area.remove(),done}}function roving(box,selector,{
-vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{
-stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("tabindex","0")};return box.addEventListener(
-"keydown",given=>{let event=given,items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selector));if(at<
-0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},
-item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="Enter"||event.key===" "))enter(
-items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(
-event,selector);item&&mark(item)}),mark}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
+children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={},...children)=>h(
+"button",{cls,type:"button",text,onclick,...props},...children),label=(cls,x,y,text,anchor)=>text?s("text",{cls:cls||null,
+x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part),OPTION={
+role:"option","aria-selected":"false",tabindex:"-1"},closest=(event,selector)=>event.target.closest(selector),idOf=node=>node?.
+dataset.id||"";function handled(event){event.preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;
+return nodes=>{let now=new Set(nodes);for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)
+marked.has(node)||node.setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.
+getBoundingClientRect(),inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left;if((top<0||
+top+inner.height>outer.height)&&(center?box.scrollTop+=top-(outer.height-inner.height)/2:box.scrollTop+=top<0?top-8:top+
+inner.height-outer.height+8),left<0||left+inner.width>outer.width){let wide=inner.width>outer.width;box.scrollLeft+=left<
+0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){try{return await navigator.clipboard.writeText(
+text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});area.value=text,document.body.append(area),area.
+select();let done=document.execCommand("copy");return area.remove(),done}}function roving(box,selector,{vertical=!0,enter}={}){
+let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&
+stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("tabindex","0")};return box.addEventListener("keydown",given=>{
+let event=given,items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||
+event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.
+key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.
+key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(event,selector);item&&mark(
+item)}),mark}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
 id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
 ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
 h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){let box=h("div",
 {cls:"dyn-breaks",role:"listbox","aria-label":"graph breaks"}),markSelected=exclusive("aria-selected"),mark=roving(box,"\
 .dyn-brow",{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-b\
-row"))));let rows=[];return{node:box,draw(content){rows=content.breaks.map(breakRow),box.hidden=!rows.length,box.replaceChildren(
-...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&
-mark(row),()=>reveal(box,row)}}}function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
+row"))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:content.breaks.map(breakRow),box.hidden=!rows.
+length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(
+row?[row]:[]),row&&mark(row),()=>reveal(box,row)}}}function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
 exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];for(let[id,detail]of Object.entries(content.
 details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title} ${detail.
 code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(id)}return found}function idsOnLine(lens,number){
@@ -40,9 +41,11 @@ arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.add
 if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.
 abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?
 .3:1);cost<least&&([best,least]=[shape.id,cost])}return best||id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph",
-"break","fold"].includes(kind)?y+h2/2:y+12]}function sourceText(lens,{file,start,end}){let found=lens.find(f=>f.file===file);
-return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(
-`
+"break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,mineOnly){let kept=new Set;for(let at=rows.length-
+1,need=-1;at>=0;at--){let{depth,mine}=rows[at];need=Math.min(need,depth),(mine||need===depth)&&(kept.add(at),need=depth-
+1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,!mineOnly||kept.has(at)?
+[at]:[]))}function sourceText(lens,{file,start,end}){let found=lens.find(f=>f.file===file);return(found?found.lines.filter(
+l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
 `)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
 ""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
@@ -111,8 +114,8 @@ title:name}),pane=h("div",{cls:"dyn-pane",tabindex:"-1"}),field=h("input",{cls:"
 earch name or line","aria-label":"search the split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),
 foldButton=button("dyn-btn","",()=>redraw(someOpen()?[]:folds())),tools=h("div",{cls:"dyn-tools"},field,found,foldButton,
 icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h(
-"div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),folded=h("div",{cls:"dyn-folded"}),bar=h("div",{cls:"dyn-bar"},
-h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar,pane,folded,legend2),
+"div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),folded=h("div",{cls:"dyn-folded"}),bar2=h("div",{cls:"dyn-ba\
+r"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,folded,legend2),
 markPressed=exclusive("aria-pressed"),wasDragged=draggable(pane),content=null,selected="",picture={width:0,height:0,groups:[],
 boxes:[],arrows:[],folded:""},svg=null,nodes=new Map,arrows=[],stop,open=new Set,ids=[],scale=1,zoomed=!1,folds=()=>content?
 content.split.boxes.filter(box=>box.inside).map(box=>box.id):[],someOpen=()=>folds().some(id=>open.has(id));function zoom(to){
@@ -246,12 +249,11 @@ file,content.lens.length>1,rows))),rows[0]&&mark(rows[0].node)},highlight(conten
 row,content,id)).map(row=>row.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},
 point(file,line){let found=rows.find(row=>row.line.line===line&&row.file===file);if(found){for(let row of rows)row.node.
 classList.toggle("dyn-point",row===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
-⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function prose(text){return text.split(
-"`").map((part,i)=>i%2?h("code",{text:part}):part)}function proseBody({text,todo,code}){return h("div",{cls:"dyn-prose"},
-text.map(t=>h("p",{},...prose(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>0&&h("ul",{},...todo.map(t=>h(
-"li",{},...prose(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}function codeBody({text,lang,start}){let pre=h(
-"pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||text.length>PAINTED)return pre.
-textContent=text,pre;let open="",lines=text.split(`
+⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
+return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
+0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}function codeBody({
+text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||
+text.length>PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
 `);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
@@ -266,8 +268,8 @@ map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"
 value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-btn dyn-primary",label2,request);return h(
 "div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&
 code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("\
-div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,value,part}){let bar=h("i",{style:`--h\
-:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar,h("b",{text:value}))}function partBody(part,ctx,name,open){
+div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,value,part}){let bar2=h("i",{style:`--\
+h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",{text:value}))}function partBody(part,ctx,name,open){
 let content=ctx.content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return codeBody(part.body);case"\
 source":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"st\
 ack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,name,open,content.drawing);case"issue":
@@ -350,11 +352,69 @@ let diff=host.get("diff");if(!diff){changes.replaceChildren();return}let summary
 un: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h("li",{text}));changes.replaceChildren(h("details",{},
 summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.get("printed")||[]).map(({type,text})=>h("pre",{cls:`\
 dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("summary",{text:"output of the run"});printed.replaceChildren(
-...texts.length?[h("details",{open:!0},summary,...texts)]:[])}function drawChips(content){let shown=[...content.chips,...host.
-get("can_run_again")?[]:settingChips(content.settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`\
-dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),chips.
-hidden=!shown.length}function draw(content){title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),
-drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+...texts.length?[h("details",{open:!0},summary,...texts)]:[])}function drawChips(content){let shown=[...content.overview?
+content.chips.filter(({kind})=>kind==="error"):content.chips,...host.get("can_run_again")?[]:settingChips(content.settings)];
+chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
+select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){title.replaceChildren(
+...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
+drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,OPEN=1;function placeButton(place,select){let{id,mine,function:name,code,times}=place;return button(`dyn-sp\
+ot${mine?" dyn-mine":""}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
+`: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
+yn-hits",text:times>1?`${times}×`:""}))}function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,
+places}=cause,all=places.map(place=>placeButton(place,select)),rest=h("div",{hidden:!0},...all.slice(PLACES)),more=button(
+"dyn-link",`${all.length-PLACES} more places`,()=>{rest.hidden=!1,more.remove()}),cut=all.length>PLACES+1,verb=kind==="b\
+reak"?"runs eagerly: ":"runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,
+open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"\
+dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",
+text:"→ "}),...withCode(fix)),...cut?[...all.slice(0,PLACES),rest,more]:all,eager.length?h("p",{cls:"dyn-eager",text:verb+
+eager.join(", ")}):null)}function bar({part,events},measured){let eager=events.some(([kind])=>kind==="skipped"),title=`${part}\
+ % of the row with the most ${measured?"time of a call":"captured operations"}${eager?"; its own lines run eagerly":""}`,
+fill2=h("i",{style:`width:${part}%`});return h("span",{cls:`dyn-part${eager?" dyn-part-eager":""}`,role:"gridcell",title,
+"aria-label":title},fill2)}function callRow(row,at,open,measured){let{name,depth,place,mine,events}=row,sign=open===null?
+"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"}${mine?" dyn-mine":""}`,role:"row","aria-le\
+vel":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?
+` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("s\
+pan",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("spa\
+n",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),
+bar(row,measured))}function overviewView(select,enter){let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),
+grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),mineButton=button("dyn-btn","Only my code",()=>{mineOnly=
+!mineOnly,content&&draw(content),highlight(selected)}),causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("d\
+iv",{cls:"dyn-bar"},causesTitle,mineButton),causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"\
+calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-\
+over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,
+selected="",mineOnly=!1,open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+1].depth>
+shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(calls,open,mineOnly),had=grid.
+contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(n)?open.has(n):null,measured)])),
+rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("tabindex","0"),had&&
+rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),highlight(selected)}
+function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.get(at);row?.setAttribute("tabindex",
+"0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function draw(model){let fresh=model!==content;if(content=model,shown=
+model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(
+at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(h("b",{text:"Do this first"}),first_id?
+button("dyn-first","",()=>select(first_id),{},...withCode(shown.first)):h("span",{text:shown.first}),shown.left?h("span",
+{cls:"dyn-left",text:`Left then: ${shown.left}`}):"");let places=shown.causes.flatMap(cause=>cause.places),own=[...places,
+...calls].map(({mine})=>mine);mineButton.hidden=!own.includes(!0)||!own.includes(!1),mineButton.setAttribute("aria-press\
+ed",String(mineOnly));let where=places.length&&!places.some(({mine})=>mine)?" · all in libraries":"",kept=mineOnly?shown.
+causes.filter(cause=>cause.places.some(({mine})=>mine)):shown.causes;causesTitle.textContent=`Causes · ${kept.length}${kept.
+length>1?", the most costly first":""}${where}`,causes.replaceChildren(...kept.map((cause,n)=>{let places2=mineOnly?cause.
+places.filter(({mine})=>mine):cause.places;return causeNode({...cause,places:places2},shown?shown.causes.indexOf(cause)+
+1:n,n<OPEN,select)})),kept.length||causes.replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?
+"bar: share of a call's time":"bar: share of the captured operations",drawCalls()}function highlight(id){if(selected=id,
+!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row2=>row2.ids.includes(id)&&!(row2.folded&&row2.ids.length>40));
+for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(
+n),rows.delete(at)));at>=0&&!rows.has(at)&&!mineOnly&&drawCalls();let row=rows.get(at);markSelected(row?[row]:[]),row&&stop!==
+at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),row.setAttribute("tabindex","\
+0"),stop=at);let of=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.includes(id)),ids=new Set(of.map(place=>place.
+id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),
+()=>reveal(grid,row,!0)}return grid.addEventListener("click",event=>{let row=closest(event,".dyn-call");if(!shown||!row)
+return;let at=Number(row.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,
+!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row=closest(event,".dyn-call");if(!shown||
+!row||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row.dataset.at),all=[...rows.keys()],
+place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.key in
+moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.
+key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??
+at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="\
+ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
 test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
 theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
@@ -379,11 +439,11 @@ id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("td",{},h("code",{
 ink",words,()=>select(id)):words)));return[h("summary",{text:time.inputs_summary}),h("table",{},...rows)]}function timeView(select,open){
 let pane=h("div",{cls:"dyn-lanes"}),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("detai\
 ls",{cls:"dyn-inputs",open:!0}),title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),zoomer=(text,name,factor)=>button("dy\
-n-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),bar=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out \
-of the call",1/ZOOM),zoomer("+","zoom in on the call",ZOOM),zoomer("fit","show the whole call",0)),node=h("section",{cls:"\
-dyn-time","aria-label":"run time"},bar,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(pane,
-".dyn-seg",{vertical:!1,enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(
-event,".dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.
+n-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),bar2=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out\
+ of the call",1/ZOOM),zoomer("+","zoom in on the call",ZOOM),zoomer("fit","show the whole call",0)),node=h("section",{cls:"\
+dyn-time","aria-label":"run time"},bar2,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(
+pane,".dyn-seg",{vertical:!1,enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(
+closest(event,".dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.
 scrollLeft+pane.clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),
 pane.scrollLeft=middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(
 line.segments,NARROW/width);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"\
@@ -400,49 +460,50 @@ i",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))})),inputs.hidden=
 let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
 point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,changed(){header.drawControls(),
 redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(
-ctx),breaks=breaksView(select,open),time=timeView(select,open),lens=lensView(select),split=splitView(select,open),detail=detailView(
-ctx),sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-len\
-s","aria-label":"source"},sourceBar,lens.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},
-header.node,breaks.node,time.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){
-ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){
-let{content}=ctx;if(!content)return;let reveals=[breaks,time,split,lens].map(part=>part.highlight(content,selected));if((shown.
-id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}
-function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}
-function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),
-host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.
-local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add(
-"dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.get("cont\
-ent");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,
-view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.
-textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.
-node.hidden=!content.split.boxes.length&&!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),
-middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,breaks,time,lens,split])part.draw(content);selected=
-[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.
-addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex=\
-"0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on("co\
-ntent",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
-host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
-"settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.
-on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.
-push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.
-gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){let link=parseLink(
-hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=
-link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{
-stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){let next=0,content=null,
-turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{if(mine===turn){content=
-whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.on("change:content",read),
-read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.("done")};return model.on("msg:cust\
-om",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){model.set(name,value);try{model.
-save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,
-act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on("comm_live_update",act),()=>model.
-off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),
-!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),
-clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);try{model.send(
-{...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){
-let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],
-set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(
-null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",
-close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);
-return()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}async function openPage(){
-let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),content=data.dataset.
-packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mountPage,openPage,render};
+ctx),overview=overviewView(select,open),breaks=breaksView(select,open),time=timeView(select,open),lens=lensView(select),
+split=splitView(select,open),detail=detailView(ctx),sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},
+sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.node),middle2=h("div",{cls:"dyn-mi\
+d"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,time.node,middle2,detail.node);root.
+replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),host.get(
+"selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){let{content}=ctx;if(!content)
+return;let reveals=[overview,breaks,time,split,lens].map(part=>part.highlight(content,selected));if((shown.id!==selected||
+shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
+ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
+message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
+then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
+GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
+header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
+drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
+"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.lens.length===1?`Source\
+ · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.node.hidden=!content.split.boxes.length&&
+!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.
+hidden;for(let part of[header,overview,breaks,time,lens,split])part.draw(content);selected=[host.get("selected"),selected,
+content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{
+if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.
+activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.
+get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("set\
+tings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){
+let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edi\
+ted","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){
+await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(
+host.connection(checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.
+details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.
+id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)
+stop()}}function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.
+get("content"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(
+given.gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
+get(String(message.id))?.("done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.
+get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.
+add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){
+return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.
+kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.
+now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("g\
+one"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:cu\
+stom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",settings:content.
+settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},
+link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener(
+"hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){el.classList.
+add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);return()=>{stop(),host.close()}}function mountPage(root,content){
+return mount(root,pageHost(content))}async function openPage(){let element=id=>document.getElementById(id),data=element(
+"dyn-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(
+element("dyn-view"),content)}var main_default={render};export{main_default as default,mountPage,openPage,render};

@@ -1,0 +1,124 @@
+"""The saved page of a large report: overview, tree by keyboard, groups of causes; without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser.lab import shot_path
+from browser.view_pages import Shown, grave_faults, sample
+from dynascope.compiler.report import Hit, Report
+from dynascope.widgets.render.page import to_html
+
+OpenReport = Callable[..., Shown]
+
+
+@pytest.fixture
+def open_report(chromium: Browser, tmp_path: Path) -> Iterator[OpenReport]:
+    """open_report(report, width=800): its page, in a browser without a network."""
+    contexts = []
+
+    def opener(report: Report, *, width: int = 1200, dark: bool = False) -> Shown:
+        path = tmp_path / "report.html"
+        path.write_text(to_html(report), "utf-8")
+        context = chromium.new_context(
+            offline=True, viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.faults = []  # type: ignore[attr-defined]
+        page.on("console", lambda m: page.faults.append(m.text) if m.type in ("error", "warning") else None)  # type: ignore[attr-defined]
+        page.on("pageerror", lambda e: page.faults.append(str(e)))  # type: ignore[attr-defined]
+        page.goto(path.as_uri())
+        page.locator(".dyn-detail").wait_for()
+        return Shown(page, page.locator("#dyn-view"))
+
+    yield opener
+    for context in contexts:
+        faults = [fault for page in context.pages for fault in page.faults]  # type: ignore[attr-defined]
+        context.close()
+        assert faults == []
+
+
+def test_a_small_report_has_no_overview(open_report: OpenReport) -> None:
+    shown = open_report(sample("loop"))
+    expect(shown.root.locator(".dyn-over")).to_be_hidden()
+    expect(shown.root.locator(".dyn-brow").first).to_be_visible()
+
+
+def test_what_to_do_first_and_the_causes_lead_to_their_places(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    expect(shown.root.locator(".dyn-brow")).to_have_count(0)
+    expect(shown.root.locator(".dyn-do")).to_contain_text("Do this first")
+    expect(shown.root.locator(".dyn-cause")).to_have_count(2)
+    expect(shown.root.locator(".dyn-cause[open]")).to_have_count(1)
+    shown.root.locator(".dyn-spot[data-id='b3']").click()
+    assert "Block3.forward" in shown.detail()
+    expect(shown.root.locator(".dyn-call[aria-selected='true']")).to_contain_text("Block3.forward")
+    expect(shown.root.locator(".dyn-spot[aria-pressed='true']")).to_have_count(1)
+    expect(shown.root.locator(".dyn-ln[aria-selected='true']")).to_contain_text("if x.sum() > 0")
+    shown.root.locator(".dyn-first").click()
+    expect(shown.root.locator(".dyn-spot[aria-pressed='true']")).to_have_attribute("data-id", "b0")
+    shown.root.locator(".dyn-cause").nth(1).locator("summary").click()
+    expect(shown.root.locator(".dyn-cause[open]")).to_have_count(2)
+
+
+def test_the_tree_of_calls_by_keyboard(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    grid = shown.root.get_by_role("treegrid", name="calls")
+    rows = grid.get_by_role("row")
+    expect(grid.locator(".dyn-call[tabindex='0']")).to_have_count(1)
+    names = rows.evaluate_all("rows => rows.map(r => [r.getAttribute('aria-level'), r.querySelector('b').textContent])")
+    assert names[:3] == [["1", "step"], ["2", "Block0.forward"], ["3", "Block1.forward"]]
+    grid.locator(".dyn-call[tabindex='0']").focus()
+    focused = grid.locator(".dyn-call:focus")
+    shown.page.keyboard.press("Home")
+    expect(focused).to_contain_text("step")
+    shown.page.keyboard.press("ArrowRight")  # it is open: to the first row below it
+    expect(focused).to_contain_text("Block0")
+    shown.page.keyboard.press("ArrowLeft")
+    expect(focused).to_have_attribute("aria-expanded", "false")
+    expect(rows).to_have_count(2)
+    shown.page.keyboard.press("ArrowLeft")
+    expect(focused).to_contain_text("step")
+    shown.page.keyboard.press("ArrowDown")
+    shown.page.keyboard.press("ArrowRight")
+    expect(focused).to_have_attribute("aria-expanded", "true")
+    shown.page.keyboard.press("End")
+    last = focused.locator("b").inner_text()
+    shown.page.keyboard.press("Enter")
+    assert last in shown.detail()
+    expect(shown.root.locator(".dyn-detail")).to_be_focused()
+
+
+def test_only_my_code(open_report: OpenReport) -> None:
+    report = sample("model")
+    cell = report.frames[0].file
+    hits = [Hit(frame="f0", line=4, outcome="resumed")]
+    own = replace(report.breaks[0], id="b90", file=cell, cell=3, line=4, function="step", hits=hits)
+    report.breaks.append(own)
+    shown = open_report(report)
+    switch = shown.root.get_by_role("button", name="Only my code")
+    before = shown.root.locator(".dyn-call").count()
+    switch.click()
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    expect(shown.root.locator(".dyn-spot")).to_have_count(1)
+    expect(shown.root.locator(".dyn-call b").first).to_have_text("step")
+    assert shown.root.locator(".dyn-call").count() < before
+    switch.click()
+    assert shown.root.locator(".dyn-call").count() == before
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_nothing_leaves_its_box_and_axe_finds_nothing_grave(open_report: OpenReport, dark: bool) -> None:
+    shown = open_report(sample("model"), dark=dark)
+    for width in (1200, 800, 600):
+        shown.page.set_viewport_size({"width": width, "height": 900})
+        shown.page.wait_for_timeout(60)
+        assert shown.overflowing() == [], width
+        assert grave_faults(shown.page, "html") == [], width
+        shown.page.screenshot(path=shot_path(f"large-{'dark' if dark else 'light'}-{width}"), full_page=True)
