@@ -122,3 +122,80 @@ def test_nothing_leaves_its_box_and_axe_finds_nothing_grave(open_report: OpenRep
         assert shown.overflowing() == [], width
         assert grave_faults(shown.page, "html") == [], width
         shown.page.screenshot(path=shot_path(f"large-{'dark' if dark else 'light'}-{width}"), full_page=True)
+
+
+#: in a page: arrows of the split graph whose ends are on nothing, and what is drawn outside of the picture
+LOOSE = """root => { const wrong = [], svg = root.querySelector('.dyn-pane svg');
+  const at = new Map([...svg.querySelectorAll('.dyn-node')].map(n => [n.dataset.id, n.querySelector('.dyn-main').getBBox()]));
+  const near = (b, x, y) => b && x > b.x - 2 && x < b.x + b.width + 2 && y > b.y - 2 && y < b.y + b.height + 2;
+  for (const arrow of svg.querySelectorAll('.dyn-arrow')) {
+    const a = arrow.getPointAtLength(0), b = arrow.getPointAtLength(arrow.getTotalLength());
+    if (!near(at.get(arrow.dataset.s), a.x, a.y)) wrong.push('from nowhere: ' + arrow.textContent);
+    if (!near(at.get(arrow.dataset.t), b.x, b.y)) wrong.push('to nowhere: ' + arrow.textContent);
+  }
+  const view = svg.viewBox.baseVal;
+  for (const [id, b] of at) if (b.x < 0 || b.y < 0 || b.x + b.width > view.width || b.y + b.height > view.height)
+    wrong.push(id);
+  return wrong; }"""
+#: in a page: frames that lie over each other
+OVERLAPS = """root => {
+  const all = [...root.querySelectorAll('.dyn-pane .dyn-node')].filter(n => n.querySelector('.dyn-frame'));
+  const boxes = all.map(n => [n.dataset.id, n.querySelector('.dyn-main').getBBox()]);
+  return boxes.flatMap(([id, a], i) => boxes.slice(i + 1).filter(([, b]) => a.x < b.x + b.width && b.x < a.x + a.width &&
+    a.y < b.y + b.height && b.y < a.y + a.height).map(([other]) => `${id} over ${other}`)); }"""
+
+
+@pytest.mark.parametrize("width", [1200, 800, 600])
+def test_the_split_graph_shows_what_is_selected_with_what_is_around_it(open_report: OpenReport, width: int) -> None:
+    report = sample("model")
+    shown = open_report(report, width=width)
+    ids = [*(b.id for b in report.breaks), *(f.id for f in report.frames), *(g.id for g in report.graphs)]
+    for id in ids:
+        shown.page.evaluate("id => { location.hash = id; }", id)
+        expect(shown.root.locator(".dyn-split .dyn-node[aria-pressed='true']")).to_have_count(1)
+        assert shown.root.evaluate(LOOSE) == [], id
+        assert shown.root.evaluate(OVERLAPS) == [], id
+        assert shown.overflowing() == [], id
+    shown.page.screenshot(path=shot_path(f"focus-{width}"), full_page=True)
+
+
+def test_versions_of_a_frame_are_one_node_with_a_row(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    shown.page.evaluate("() => { location.hash = 'f20'; }")
+    expect(shown.node("f20")).to_have_attribute("aria-pressed", "true")
+    expect(shown.node("f20")).to_contain_text("v3")
+    expect(shown.node("f1")).to_contain_text("compiled 3 times")
+    shown.node("f16").click()
+    assert "Why again" in shown.detail()
+
+
+def test_boxes_for_what_is_not_shown_lead_to_it(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    shown.root.locator(".dyn-spot[data-id='b3']").click()
+    before = shown.boxes("more").first
+    expect(before).to_contain_text("from Block0")
+    before.locator("text").click()
+    assert shown.selected() == ["f1"]
+    expect(shown.boxes("break").first).to_be_visible()
+
+
+def test_the_map_and_the_whole_graph(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    marks = shown.root.locator(".dyn-map .dyn-dot")
+    expect(marks).to_have_count(10 + 6)  # functions and resume functions; versions are one
+    expect(shown.root.locator(".dyn-dot-focus")).to_have_attribute("data-id", "f1")
+    few = shown.root.locator(".dyn-split .dyn-node").count()
+    shown.root.locator(".dyn-dot[data-id='f7']").click(force=True)
+    assert shown.selected() == ["f7"]
+    whole = shown.root.get_by_role("button", name="Whole graph")
+    whole.click()
+    expect(whole).to_have_attribute("aria-pressed", "true")
+    assert shown.root.locator(".dyn-split .dyn-node").count() > few
+    assert shown.selected() == ["f7"]
+    assert (
+        shown.root.evaluate("root => { const p = root.querySelector('.dyn-pane'); return p.scrollWidth - p.clientWidth; }") <= 1
+    )
+    assert shown.root.evaluate(LOOSE) == []
+    assert grave_faults(shown.page, "html") == []
+    whole.click()
+    expect(shown.root.locator(".dyn-split .dyn-node[aria-pressed='true']")).to_have_count(1)

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 from dynascope.compiler.report import Break, Frame, Report
 from dynascope.widgets.drawing.shapes import SIZES, break_code
-from dynascope.widgets.drawing.split_graph import split_picture
+from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import outcome_words
 from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn
 from dynascope.widgets.model.lens import lens
-from dynascope.widgets.model.overview import overview
+from dynascope.widgets.model.overview import is_large, overview
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Detail, Part, Picture, Row, ViewModel
 
@@ -48,7 +48,8 @@ def _model(report: Report) -> ViewModel:
         return guarded(what, make, left_out)
 
     head = part("The headline", lambda: headline(report), name(report))
-    split = part("The split graph", lambda: split_picture(report, places), _no_picture())
+    draw = whole_picture if is_large(report) else split_picture
+    split = part("The split graph", lambda: draw(report, places), _no_picture())
     all_details = guarded("The details", lambda: details(report, places), _only)
     folds: dict[str, Detail] = {}
     all_details |= part("The details of the folds", lambda: fold_details(report, places, split), folds)

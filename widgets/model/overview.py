@@ -172,7 +172,7 @@ class _Rows:
         breaks = [b for call in calls for b in call.breaks]
         found += [["break", plural(len(breaks), "break")]] if breaks else []
         again = sum(call.recompiles for call in calls)
-        found += [["recompile", f"recompiled {'once' if again == 1 else f'{again} times'}"]] if again else []
+        found += [["recompile", plural(again, "recompile")]] if again else []
         return found + self.captured(calls, [] if found else frames)
 
     def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:

@@ -58,19 +58,68 @@ hypot(bx-x2,by-y2),r=Math.min(radius,before/2,after/2);if(r<.5){path+=`L${x2} ${
 x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+`L${x} ${y}`}function unzipped(data){let bytes=typeof data==
 "string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;return new Response(new Blob([bytes]).stream().pipeThrough(
 new DecompressionStream("gzip"))).json()}function clock(seconds){return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<
-10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var BEFORE=1,AFTER=2,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
+MAP={width:150,height:62};function framesOf(picture){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
+out:[]});for(let group of picture.groups)frames.set(group.id,frameOf(group));let owner=new Map(frames);for(let box of picture.
+boxes){let frame=frames.get(box.group||"")||frameOf(box);frame.id===box.id?frames.set(box.id,frame):frame.boxes.push(box);
+for(let id of[box.id,...box.contents||[]])owner.set(id,frame)}for(let arrow of picture.arrows){let[from,to]=[owner.get(arrow.
+source),owner.get(arrow.target)];!from||!to||from===to||(from.out.push({arrow,from,to}),to.into.push({arrow,from,to}))}return{
+frames,owner}}var leadsDown=arrow=>arrow.kind==="continues",entry=frame=>frame.into.find(({arrow,to})=>arrow.kind!=="hit\
+s"||arrow.target===to.id);function around(focus,wide){let kept=new Set([focus]);for(let frame=focus,n=0;n<BEFORE;n++){let link=entry(
+frame);if(!link||kept.has(link.from))break;kept.add(frame=link.from)}let last=[focus];for(let n=0;n<AFTER;n++){let next=[];
+for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)).map(({to})=>to),room=wide.
+has(frame.id)?all.length:Math.min(n?2:NEIGHBOURS,MOST-kept.size);for(let to of all.slice(0,Math.max(0,room)))kept.add(to),
+next.push(to)}last=next}return kept}function moreBox(id,of,title){return{id,kind:"more",x:0,y:0,w:MORE_WIDTH,h:MORE_HEIGHT,
+title,note:"",full:title,contents:[of]}}function focused(whole,id,wide){let focus=whole.owner.get(id)||whole.frames.values().
+next().value;if(!focus)return null;let kept=around(focus,wide),links=[...kept].flatMap(frame=>{let link=entry(frame);return link&&
+kept.has(link.from)&&frame!==link.from?[link]:[]}),root=[...kept].find(frame=>!links.some(({to})=>to===frame))||focus;return placed(
+root,links,kept)}function placed(root,links,kept){let picture={width:0,height:0,groups:[],boxes:[],arrows:[],folded:""},
+floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,at=new Map,first=entry(root)?1:0,left=col=>MARGIN+
+(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),put=(shape,col,y)=>{let top=Math.max(y,floors[col]??0);floors[col]=
+top+shape.h+ROW_GAP;let moved={...shape,x:left(col),y:MARGIN+top};return at.set(shape.id,moved),moved},place=(frame,col,y)=>{
+let shape=put(frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.groups).push(shape);let dx=shape.x-frame.
+shape.x,dy=shape.y-frame.shape.y;for(let box of frame.boxes){let moved={...box,x:box.x+dx,y:box.y+dy};picture.boxes.push(
+moved),at.set(box.id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(
+({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.
+from===frame&&!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length;calls&&stand(frame,`more-calls-${frame.
+id}`,`${calls} ${calls>1?"calls":"call"} more`,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,
+{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),join(arrow,col);hidden.length>calls&&stand(frame,`more-\
+after-${frame.id}`,"continues …",col,top+shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(
+put(moreBox(id,frame.id,title),col,y));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],
+full:title},col-(below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)
+return;let points=leadsDown(arrow)?downward(from,to):aside(from,to,col),joined2={...arrow,points};delete joined2.at,arrow.
+label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{let start=from.
+y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],[to.x,end]];
+let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
+root),title=leadsDown(link.arrow)?`after ${link.from.shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-bef\
+ore-${root.id}`,link.from.id,cut(title));picture.boxes.push(put(box,0,0)),place(root,1,0),join({source:box.id,target:root.
+id,kind:"calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.arrows.map(({at:at2,
+label:label2})=>at2&&label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(({x,w})=>x+w),...labels)+
+MARGIN,picture.height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.length>20?`${text.slice(
+0,19)}…`:text;function downward(from,to){let x=from.x+from.w/2,end=to.x+to.w/2,bottom=from.y+from.h;return Math.abs(x-
+end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){
+let[[ax,ay],[bx,by]]=points.slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole,select){
+let sx=MAP.width/whole.width,sy=Math.min(1.5*sx,MAP.height/whole.height),marks=whole.groups.map(group=>{let broken=whole.
+boxes.some(box2=>box2.group===group.id&&box2.kind==="break"),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),
+height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?"break":group.kind}`,...box,"data-id":group.
+id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.length} frames`,svg=s("svg",{viewBox:`\
+0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),node=h("div",{cls:"dyn-map",title:`${label2}\
+; click a mark to go there`},svg);return node.addEventListener("click",({clientX,clientY})=>{let{left,top}=svg.getBoundingClientRect(),
+away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),nearest=whole.groups.reduce((best,group)=>away(
+group)<away(best)?group:best,whole.groups[0]);nearest&&select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)
+classList.toggle("dyn-dot-on",shown.has(dataset.id||"")),classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
 let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
 inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
 max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
 y+higher:y,others=picture.boxes.filter(box=>box.id!==fold.id),beside=new Set(others.filter(b=>down(b.y)===b.y&&down(b.y+
 b.h)>b.y+b.h).map(b=>b.id)),moved=box=>({...box,x:across(box.x+box.w/2)-box.w/2,y:down(box.y),h:beside.has(box.id)?box.h:
-down(box.y+box.h)-down(box.y)}),rerouted=arrow=>{let around=routed(arrow,([x2,y2])=>[across(x2),down(y2)]),[x,y]=arrow.points[0];
-return beside.has(arrow.source)?{...around,points:[[across(x),y],...around.points]}:around},within=([x,y])=>[x+fold.x,y+
-fold.y+head],held=box=>({...box,x:box.x+fold.x,y:box.y+fold.y+head}),frame={...fold,kind:"unfolded",w:fold.w+wider,h:fold.
-h+higher};return{width:picture.width+wider,height:picture.height+higher,groups:[...picture.groups.map(moved),frame,...inside.
-groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture.arrows.map(rerouted),...inside.
-arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.points.map(move),at:arrow.
-at&&move(arrow.at)}}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
+down(box.y+box.h)-down(box.y)}),rerouted=arrow=>{let around2=routed(arrow,([x2,y2])=>[across(x2),down(y2)]),[x,y]=arrow.
+points[0];return beside.has(arrow.source)?{...around2,points:[[across(x),y],...around2.points]}:around2},within=([x,y])=>[
+x+fold.x,y+fold.y+head],held=box=>({...box,x:box.x+fold.x,y:box.y+fold.y+head}),frame={...fold,kind:"unfolded",w:fold.w+
+wider,h:fold.h+higher};return{width:picture.width+wider,height:picture.height+higher,groups:[...picture.groups.map(moved),
+frame,...inside.groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture.arrows.map(rerouted),
+...inside.arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.points.map(
+move),at:arrow.at&&move(arrow.at)}}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
 le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["unfinished","unfinis\
 hed frame"],["fold","folded"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],
 ["error","region: breaks are errors"]],serial=0;function triangle({x,y,h:h2},open){let d=open?`M${x+11} ${y+14}h9l-4.5 6\
@@ -86,70 +135,81 @@ map((text,i)=>label("dyn-soft",x+inset,y+sizes.first_line+line_height*i,text))]}
 isBreak=box.kind==="break",strip=isBreak&&box.region?sizes.region_height:0,top=box.y+strip,height=box.h-strip,inset=isBreak?
 sizes.break_inset:sizes.inset,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",{cls:"dyn-area",x:x-6,y:box.
 y,width:w+12,height:box.h+6,rx:sizes.corner}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s("rect",{cls:"dyn-\
-main",x,y:top,width:w,height,rx:isBreak?height/2:sizes.box_corner}),shift>0&&triangle(box,!1),label("dyn-strong",x+inset+
-shift,y,box.title),label("dyn-soft",x+w-inset,y,box.note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-no\
-de dyn-k-${shape.kind}`,shape.tone!==void 0&&`dyn-g${shape.tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dy\
-n-r-${shape.region}`].filter(Boolean).join(" "),role:"button","aria-pressed":"false","aria-expanded":shape.inside?String(
-shape.kind==="unfolded"):null,tabindex:"-1","data-id":shape.id};return s("g",props,s("title",{text:shape.full}),...parts)}
-function definitions(ids){let pattern={width:8,height:8,patternUnits:"userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s(
-"pattern",{id:ids.hatch,...pattern},s("rect",{width:8,height:8,cls:"dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-h\
-atch-b"})),tip=(id,cls)=>s("marker",{id,...{markerWidth:8,markerHeight:8,refX:7,refY:4,orient:"auto",markerUnits:"userSp\
-aceOnUse"}},s("path",{d:"M0 0.5L8 4L0 7.5z",cls}));return s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-ti\
-p dyn-tip-hits"))}function arrowPath(arrow,ids,bend){let props={cls:`dyn-arrow dyn-a-${arrow.kind}`,d:rounded(arrow.points,
-bend),"marker-end":`url(#${arrow.kind==="hits"?ids.hits:ids.soft})`,"data-s":arrow.source,"data-t":arrow.target};return s(
-"path",props,s("title",{text:arrow.full}))}var arrowLabel=({label:text,at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,sizes,name){
-let n=++serial,ids={hatch:`dyn-hatch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}\
-; use the arrow keys to follow the arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group",
-"aria-label":description},definitions(ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids,sizes))),picture.
-arrows.map(arrow=>arrowPath(arrow,ids,sizes.bend)),picture.boxes.map(box=>shapeNode(box,boxShape(box,sizes))),picture.arrows.
-map(arrowLabel))}function legendOf(picture){let shapes=[...picture.groups,...picture.boxes],kinds=new Set(shapes.flatMap(
-({kind,badge,region})=>[kind,badge,region]));return picture.arrows.some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.
-filter(([kind])=>kinds.has(kind)).map(([kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){
-let drag=null;return pane.addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==
-0||pointerType!=="mouse"||(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermo\
-ve",event=>{if(!drag||!(event.buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.
-hypot(dx,dy)>CLICK,drag.far&&([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=
-null,far}}function splitView(select,enter){let icon=(text,name,act)=>button("dyn-btn dyn-icon",text,act,{"aria-label":name,
-title:name}),pane=h("div",{cls:"dyn-pane",tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"S\
-earch name or line","aria-label":"search the split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),
-foldButton=button("dyn-btn","",()=>redraw(someOpen()?[]:folds())),tools=h("div",{cls:"dyn-tools"},field,found,foldButton,
-icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h(
-"div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),folded=h("div",{cls:"dyn-folded"}),bar2=h("div",{cls:"dyn-ba\
-r"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,folded,legend2),
-markPressed=exclusive("aria-pressed"),wasDragged=draggable(pane),content=null,selected="",picture={width:0,height:0,groups:[],
-boxes:[],arrows:[],folded:""},svg=null,nodes=new Map,arrows=[],stop,open=new Set,ids=[],scale=1,zoomed=!1,folds=()=>content?
-content.split.boxes.filter(box=>box.inside).map(box=>box.id):[],someOpen=()=>folds().some(id=>open.has(id));function zoom(to){
-scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){svg&&(svg.setAttribute("width",String(Math.round(
-picture.width*scale))),svg.setAttribute("height",String(Math.round(picture.height*scale))))}function fit(least=.6,otherwise=.8){
-let room=pane.clientWidth-2;if(!svg||room<50)return;let whole=Math.min(1,room/picture.width);scale=whole<least?otherwise:
-whole,resize()}function redraw(ids2){content&&(open=new Set(ids2),draw(content),highlight(selected)())}function toggle(id){
-if(!folds().includes(id))return;let place=()=>nodes.get(id).getBoundingClientRect().top,before=place();redraw(open.has(id)?
-[...open].filter(other=>other!==id):[...open,id]);let at=tabStop(id);at&&at.focus({preventScroll:!0});let top=pane.getBoundingClientRect().
-top+40;pane.scrollTop+=place()-(open.has(id)?Math.min(before,top):before)}function draw(model){content=model,picture=unfolded(
-content.split,open,content.drawing.fold_head),svg=drawPicture(picture,content.drawing,content.name.slice(0,200));let drawn=[
+main",x,y:top,width:w,height,rx:isBreak?height/2:sizes.box_corner}),shift>0&&triangle(box,!1),box.kind==="version"?label(
+"dyn-strong",x+w/2,y,box.title,"middle"):label("dyn-strong",x+inset+shift,y,box.title),label("dyn-soft",x+w-inset,y,box.
+note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-node dyn-k-${shape.kind}`,shape.tone!==void 0&&`dyn-g${shape.
+tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dyn-r-${shape.region}`].filter(Boolean).join(" "),role:"butto\
+n","aria-pressed":"false","aria-expanded":shape.inside?String(shape.kind==="unfolded"):null,tabindex:"-1","data-id":shape.
+id};return s("g",props,s("title",{text:shape.full}),...parts)}function definitions(ids){let pattern={width:8,height:8,patternUnits:"\
+userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s("pattern",{id:ids.hatch,...pattern},s("rect",{width:8,height:8,cls:"\
+dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-hatch-b"})),tip=(id,cls)=>s("marker",{id,...{markerWidth:8,markerHeight:8,
+refX:7,refY:4,orient:"auto",markerUnits:"userSpaceOnUse"}},s("path",{d:"M0 0.5L8 4L0 7.5z",cls}));return s("defs",{},hatch,
+tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits"))}function arrowPath(arrow,ids,bend){let props={cls:`dyn-arr\
+ow dyn-a-${arrow.kind}`,d:rounded(arrow.points,bend),"marker-end":`url(#${arrow.kind==="hits"?ids.hits:ids.soft})`,"data\
+-s":arrow.source,"data-t":arrow.target};return s("path",props,s("title",{text:arrow.full}))}var arrowLabel=({label:text,
+at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,sizes,name){let n=++serial,ids={hatch:`dyn-ha\
+tch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}; use the arrow keys to follow th\
+e arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-label":description},definitions(
+ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids,sizes))),picture.arrows.map(arrow=>arrowPath(arrow,ids,
+sizes.bend)),picture.boxes.map(box=>shapeNode(box,boxShape(box,sizes))),picture.arrows.map(arrowLabel))}function legendOf(picture){
+let shapes=[...picture.groups,...picture.boxes],kinds=new Set(shapes.flatMap(({kind,badge,region})=>[kind,badge,region]));
+return picture.arrows.some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.filter(([kind])=>kinds.has(kind)).map(([
+kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.
+addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||
+(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.
+buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&
+([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){
+let icon=(text,name,act)=>button("dyn-btn dyn-icon",text,act,{"aria-label":name,title:name}),pane=h("div",{cls:"dyn-pane",
+tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search t\
+he split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),foldButton=button("dyn-btn","",()=>redraw(
+someOpen()?[]:folds())),wholeButton=button("dyn-btn","Whole graph",()=>{showWhole=!showWhole,zoomed=!1,redraw([])}),tools=h(
+"div",{cls:"dyn-tools"},field,found,foldButton,wholeButton,icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",
+()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h("div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),
+foot=h("div",{cls:"dyn-foot"},legend2),folded=h("div",{cls:"dyn-folded"}),bar2=h("div",{cls:"dyn-bar"},h("h2",{text:"Spl\
+it graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,folded,foot),markPressed=exclusive(
+"aria-pressed"),wasDragged=draggable(pane),content=null,selected="",picture={width:0,height:0,groups:[],boxes:[],arrows:[],
+folded:""},svg=null,nodes=new Map,arrows=[],stop,open=new Set,ids=[],scale=1,zoomed=!1,frames=null,map=null,wide=new Set,
+showWhole=!1,folds=()=>content?content.split.boxes.filter(box=>box.inside).map(box=>box.id):[],someOpen=()=>folds().some(
+id=>open.has(id));function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){svg&&(svg.setAttribute(
+"width",String(Math.round(picture.width*scale))),svg.setAttribute("height",String(Math.round(picture.height*scale))))}function fit(least=.6,otherwise=.8){
+let room=pane.clientWidth-2;if(!svg||room<50)return;let all=Math.min(1,room/picture.width);scale=all<(frames?.5:least)&&
+!showWhole?otherwise:all,resize()}function redraw(ids2){content&&(open=new Set(ids2),draw(content),highlight(selected)())}
+function toggle(id){if(!folds().includes(id))return;let place=()=>nodes.get(id).getBoundingClientRect().top,before=place();
+redraw(open.has(id)?[...open].filter(other=>other!==id):[...open,id]);let at=tabStop(id);at&&at.focus({preventScroll:!0});
+let top=pane.getBoundingClientRect().top+40;pane.scrollTop+=place()-(open.has(id)?Math.min(before,top):before)}function draw(model){
+content!==model&&(frames=model.overview&&model.split.groups.length?framesOf(model.split):null,map?.node.remove(),map=frames&&
+miniMap(model.split,select),map&&foot.append(map.node),wide=new Set),content=model,picture=(frames&&!showWhole?focused(frames,
+selected||model.first,wide):null)||unfolded(content.split,open,content.drawing.fold_head),wholeButton.hidden=!frames,wholeButton.
+setAttribute("aria-pressed",String(showWhole)),svg=drawPicture(picture,content.drawing,content.name.slice(0,200));let drawn=[
 ...svg.querySelectorAll(".dyn-node")];nodes=new Map(drawn.map(n=>[idOf(n),n])),arrows=[...svg.querySelectorAll(".dyn-arr\
 ow")],stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),foldButton.hidden=
 !folds().length,foldButton.textContent=someOpen()?"Fold all":"Unfold all",folded.textContent=picture.folded&&!someOpen()?
 `folded: ${picture.folded}`:"",legend2.replaceChildren(...legendOf(picture)),tabStop(selected),find()}function shownAs(id){
-if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.contents?.includes(id));return fold?fold.id:id}function tabStop(id){
-return stop&&stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabi\
-ndex","0"),stop}function highlight(chosen){if(selected=chosen,!svg)return()=>{};let id=shownAs(chosen),shown=nodes.get(id);
-markPressed(shown?[shown]:[]);for(let{dataset,classList}of arrows)classList.toggle("dyn-on",dataset.s===id||dataset.t===
-id);tabStop(id);let box=picture.boxes.find(b=>b.id===id),group=nodes.get(box?.group||"");return()=>{if(shown)for(let node2 of[
-group,shown])node2&&reveal(pane,node2.querySelector(".dyn-main"))}}function find(){ids=content?search(content,field.value):
-[];let searching=!!field.value.trim(),matching=new Set(ids.map(shownAs));for(let[id,n]of nodes)n.classList.toggle("dyn-d\
-im",searching&&!matching.has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,count=ids.length?`${ids.length} found${hidden?
-`, ${hidden} folded`:""}`:"nothing found";found.textContent=searching?count:""}field.addEventListener("input",find),field.
-addEventListener("keydown",event=>{if(event.key==="Enter"&&ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.
-key==="Escape")field.value="",find();else return;handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),
-hit=closest(event,".dyn-node");if(!hit||dragged)return;let id=idOf(hit);select(id),toggle(id),(nodes.get(id)||hit).focus(
-{preventScroll:!0})});let onWheel=event=>{!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*(event.deltaY<
-0?1.12:.89)))};pane.addEventListener("wheel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{let{key}=event,
-at=closest(event,".dyn-node");if(key==="+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||event.ctrlKey||
-event.metaKey||event.altKey)return;if(key.startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===" ")choose(
-idOf(at),key==="Enter");else return}handled(event)});function walk(id,key){let next=tabStop(step(picture,id,key));next&&
-(next.focus({preventScroll:!0}),reveal(pane,next.querySelector(".dyn-main")))}function choose(id,further){select(id),further&&
-(folds().includes(id)?toggle(id):enter())}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});
+if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.contents?.includes(id));return fold?fold.id:id}function isAround(id){
+let frame=frames?.owner.get(id);if(!frame)return!0;let missing=[...frame.into,...frame.out].some(({arrow,from,to})=>arrow.
+kind!=="hits"&&!(nodes.has(from.id)&&nodes.has(to.id)));return nodes.has(frame.id)&&!missing}function tabStop(id){return stop&&
+stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}
+function highlight(chosen){let moved=selected!==chosen;if(selected=chosen,!svg)return()=>{};frames&&!showWhole&&moved&&!isAround(
+chosen)&&content&&draw(content);let id=shownAs(chosen);map&&map.mark(new Set(picture.groups.map(group2=>group2.id)),frames?.
+owner.get(chosen)?.id||"");let shown=nodes.get(id);markPressed(shown?[shown]:[]);for(let{dataset,classList}of arrows)classList.
+toggle("dyn-on",dataset.s===id||dataset.t===id);tabStop(id);let box=picture.boxes.find(b=>b.id===id),group=nodes.get(box?.
+group||"");return()=>{if(shown)for(let node2 of[group,shown])node2&&reveal(pane,node2.querySelector(".dyn-main"))}}function find(){
+ids=content?search(content,field.value):[];let searching=!!field.value.trim(),matching=new Set(ids.map(shownAs));for(let[
+id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,
+count=ids.length?`${ids.length} found${hidden?`, ${hidden} ${frames?"elsewhere":"folded"}`:""}`:"nothing found";found.textContent=
+searching?count:""}field.addEventListener("input",find),field.addEventListener("keydown",event=>{if(event.key==="Enter"&&
+ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.key==="Escape")field.value="",find();else return;
+handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),hit=closest(event,".dyn-node");if(!hit||
+dragged)return;let id=idOf(hit);widen(id)||(select(id),toggle(id),(nodes.get(id)||hit).focus({preventScroll:!0}))});let onWheel=event=>{
+!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*(event.deltaY<0?1.12:.89)))};pane.addEventListener("w\
+heel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{let{key}=event,at=closest(event,".dyn-node");if(key===
+"+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||event.ctrlKey||event.metaKey||event.altKey)return;if(key.
+startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===" ")choose(idOf(at),key==="Enter");else return}handled(
+event)});function walk(id,key){let next=tabStop(step(picture,id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,
+next.querySelector(".dyn-main")))}function widen(id){let box=picture.boxes.find(shape=>shape.id===id&&shape.kind==="more"),
+[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.owner.get(selected)?.id===of?draw(content):select(of),
+highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){widen(id)||(select(id),further&&
+(folds().includes(id)?toggle(id):enter()))}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});
 return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
 reduction",shape:"shape, index",output:"output"},heatStyle=({heat})=>heat===void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){
 return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.
@@ -362,11 +422,11 @@ ot${mine?" dyn-mine":""}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false"
 `: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
 yn-hits",text:times>1?`${times}×`:""}))}function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,
 places}=cause,all=places.map(place=>placeButton(place,select)),rest=h("div",{hidden:!0},...all.slice(PLACES)),more=button(
-"dyn-link",`${all.length-PLACES} more places`,()=>{rest.hidden=!1,more.remove()}),cut=all.length>PLACES+1,verb=kind==="b\
-reak"?"runs eagerly: ":"runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,
+"dyn-link",`${all.length-PLACES} more places`,()=>{rest.hidden=!1,more.remove()}),cut2=all.length>PLACES+1,verb=kind==="\
+break"?"runs eagerly: ":"runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,
 open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"\
 dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",
-text:"→ "}),...withCode(fix)),...cut?[...all.slice(0,PLACES),rest,more]:all,eager.length?h("p",{cls:"dyn-eager",text:verb+
+text:"→ "}),...withCode(fix)),...cut2?[...all.slice(0,PLACES),rest,more]:all,eager.length?h("p",{cls:"dyn-eager",text:verb+
 eager.join(", ")}):null)}function bar({part,events},measured){let eager=events.some(([kind])=>kind==="skipped"),title=`${part}\
  % of the row with the most ${measured?"time of a call":"captured operations"}${eager?"; its own lines run eagerly":""}`,
 fill2=h("i",{style:`width:${part}%`});return h("span",{cls:`dyn-part${eager?" dyn-part-eager":""}`,role:"gridcell",title,

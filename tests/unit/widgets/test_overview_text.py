@@ -40,7 +40,7 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert "5 recompiles: another size, such as x: 2, then 3" in text
     assert "library: model.py" in text
     assert re.search(r"^◆ step +In\[3\]:3 +1 graph, 1 op$", text, re.M)
-    assert re.search(r"^    Block0\.forward +model\.py:2 .*2 breaks · recompiled 2 times", text, re.M)
+    assert re.search(r"^    Block0\.forward +model\.py:2 .*2 breaks · 2 recompiles", text, re.M)
     assert "report.details()" in lines[-1]
     assert to_details(report) == report.details()
     assert "✂ graph break at model.py:8" in report.details()
