@@ -22,7 +22,10 @@ class LensMark(TypedDict):
 
 
 class LensLine(TypedDict):
-    """One line of source; `gap`: lines left out before it; `region`: "error" or "allow", and who set it, in words."""
+    """One line of source.
+
+    `gap`: lines left out before it; `region`: "error" or "allow", and who set it, in words; `quiet`: hidden at first.
+    """
 
     line: int
     text: str
@@ -33,14 +36,18 @@ class LensLine(TypedDict):
     reason: NotRequired[str]
     id: NotRequired[str]
     region: NotRequired[list[str]]
+    quiet: NotRequired[bool]
 
 
 class LensFile(TypedDict):
-    """One file or cell."""
+    """One file or cell; of a large report with the number of its breaks and graphs, and whether it is the user's own."""
 
     file: str
     label: str
     lines: list[LensLine]
+    breaks: NotRequired[int]
+    graphs: NotRequired[int]
+    mine: NotRequired[bool]
 
 
 class Shape(TypedDict):

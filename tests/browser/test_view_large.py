@@ -95,6 +95,24 @@ def test_the_tree_of_calls_by_keyboard(open_report: OpenReport) -> None:
     expect(shown.root.locator(".dyn-detail")).to_be_focused()
 
 
+def test_the_source_folds_what_no_reader_looks_for(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    files = shown.root.get_by_role("group", name="files").get_by_role("button")
+    expect(files).to_have_count(2)
+    expect(files.nth(1)).to_contain_text("model.py 6 ✂")
+    expect(files.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(shown.line(4)).to_have_count(0)  # a docstring
+    expect(shown.line(8)).to_contain_text("if x.sum() > 0")
+    shown.root.locator(".dyn-quiet").first.click()
+    expect(shown.line(3)).to_contain_text("Run the block")
+    expect(shown.line(4)).to_be_visible()
+    shown.root.get_by_role("group", name="files").get_by_role("button").first.click()
+    expect(shown.line(5)).to_contain_text("return zoo.model(x)")
+    expect(shown.root.locator(".dyn-src [role='group']")).to_have_count(1)
+    shown.root.locator(".dyn-spot[data-id='b3']").click()
+    expect(files.nth(1)).to_have_attribute("aria-pressed", "true")
+
+
 def test_only_my_code(open_report: OpenReport) -> None:
     report = sample("model")
     cell = report.frames[0].file

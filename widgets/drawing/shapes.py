@@ -218,6 +218,5 @@ def ops_text(ops: int | None) -> str:
 
 
 def break_code(b: Break, places: Places) -> str:
-    """The code of a break: the part of its line between its columns, or the whole line."""
-    text, start, end, _ = places.span(b)
-    return printable(text[start:end].strip() or b.type or "graph break")
+    """The code of a break: its whole expression, or its line if the columns are unknown."""
+    return printable(places.code(b) or b.type or "graph break")

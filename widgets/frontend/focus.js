@@ -7,9 +7,9 @@ import { h, s } from "./dom.js";
 /** @typedef {{ arrow: Arrow, from: Frame, to: Frame }} Link */
 /** @typedef {{ frame: Frame, x: number, y: number }} Placed */
 
-// Steps to what leads to a frame, and to what follows; frames and neighbours of one frame that are shown.
+// Steps to what leads to a frame, and to what it continues as; frames and neighbours of one frame that are shown.
 const BEFORE = 1;
-const AFTER = 2;
+const AFTER = 3;
 const MOST = 14;
 const NEIGHBOURS = 5;
 // Between columns and rows; around the drawing; from the top of a frame to an arrow at its side; between two such arrows.
@@ -73,8 +73,9 @@ function around(focus, wide) {
   for (let n = 0; n < AFTER; n++) {
     const next = [];
     for (const frame of last) {
-      const all = frame.out.filter(({ to }) => entry(to)?.from === frame && !kept.has(to)).map(({ to }) => to);
-      const room = wide.has(frame.id) ? all.length : Math.min(n ? 2 : NEIGHBOURS, MOST - kept.size);
+      const follows = frame.out.filter(({ to }) => entry(to)?.from === frame && !kept.has(to));
+      const all = follows.filter(({ arrow }) => !n || leadsDown(arrow)).map(({ to }) => to);
+      const room = wide.has(frame.id) ? all.length : Math.min(NEIGHBOURS, MOST - kept.size);
       for (const to of all.slice(0, Math.max(0, room))) {
         kept.add(to);
         next.push(to);
@@ -124,17 +125,17 @@ export function focused(whole, id, wide) {
     return link && kept.has(link.from) && frame !== link.from ? [link] : [];
   });
   const root = [...kept].find((frame) => !links.some(({ to }) => to === frame)) || focus;
-  const out = placed(root, links, kept);
-  return out;
+  return placed(root, focus, links, kept);
 }
 
 /**
  * Place the frames of a tree: what is called to the right, what continues below; each as high as its column allows.
  * @param {Frame} root
+ * @param {Frame} focus
  * @param {Link[]} links
  * @param {Set<Frame>} kept
  */
-function placed(root, links, kept) {
+function placed(root, focus, links, kept) {
   /** @type {Picture} */
   const picture = { width: 0, height: 0, groups: [], boxes: [], arrows: [], folded: "" };
   /** @type {number[]} */
@@ -145,6 +146,10 @@ function placed(root, links, kept) {
   const first = entry(root) ? 1 : 0;
   /** Where a column begins; the first one is narrow if it only has what leads to the root. @param {number} col */
   const left = (col) => MARGIN + (first && col ? MORE_WIDTH + COLUMN_GAP + (col - 1) * column : col * column);
+
+  const reached = entry(focus);
+  /** The column of the frame in the middle. */
+  const last = first + (root !== focus && reached && !leadsDown(reached.arrow) ? 1 : 0);
 
   /** @type {(shape: Shape, col: number, y: number) => Shape} */
   const put = (shape, col, y) => {
@@ -174,19 +179,20 @@ function placed(root, links, kept) {
     }
     const hidden = frame.out.filter(({ to }) => entry(to)?.from === frame && !kept.has(to));
     const calls = hidden.filter(({ arrow }) => !leadsDown(arrow)).length;
-    if (calls)
-      stand(frame, `more-calls-${frame.id}`, `${calls} ${calls > 1 ? "calls" : "call"} more`, col + 1, top, false);
+    const words = `${calls} ${calls > 1 ? "calls" : "call"} more`;
+    const beside = calls && col <= last; // no column is made for what is not shown
+    if (beside) stand(frame, `more-calls-${frame.id}`, words, col + 1, top, false);
     const down = mine.filter(({ arrow }) => leadsDown(arrow));
     for (const [n, { arrow, to }] of down.entries()) {
       place(to, col + n, top + shape.h + ROW_GAP);
       join(arrow, col);
     }
-    if (hidden.length > calls)
-      stand(frame, `more-after-${frame.id}`, "continues …", col, top + shape.h + ROW_GAP, true);
+    const rest = [!beside && calls && words, hidden.length > calls && "continues …"].filter(Boolean).join(", ");
+    if (rest) stand(frame, `more-after-${frame.id}`, rest, col, top + shape.h + ROW_GAP, true);
   };
   /** A box for what is not shown, with an arrow to it. @type {(frame: Frame, id: string, title: string, col: number, y: number, below: boolean) => void} */
   const stand = (frame, id, title, col, y, below) => {
-    picture.boxes.push(put(moreBox(id, frame.id, title), col, y));
+    picture.boxes.push(put(moreBox(id, frame.id, title), col, below ? y : y + TURN - MORE_HEIGHT / 2));
     const kind = below ? "continues" : "calls";
     join({ source: frame.id, target: id, kind, points: [], full: title }, col - (below ? 0 : 1));
   };
@@ -213,7 +219,7 @@ function placed(root, links, kept) {
     const link = /** @type {Link} */ (entry(root));
     const title = leadsDown(link.arrow) ? `after ${link.from.shape.title}` : `from ${link.from.shape.title}`;
     const box = moreBox(`more-before-${root.id}`, link.from.id, cut(title));
-    picture.boxes.push(put(box, 0, 0));
+    picture.boxes.push(put(box, 0, TURN - MORE_HEIGHT / 2));
     place(root, 1, 0);
     join({ source: box.id, target: root.id, kind: "calls", points: [], full: title }, 0);
   } else place(root, 0, 0);

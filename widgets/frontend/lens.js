@@ -1,6 +1,6 @@
 // The source: lines coloured and numbered by the graph that captured them.
 
-import { closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
+import { button, closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
 import { tokenize, withMarks } from "./tokens.js";
 
 /** @import { Select, SelectablePart } from "./view" */
@@ -88,20 +88,33 @@ function lineRow(line, previous, code) {
  * @param {LensFile} file
  * @param {boolean} named whether its name is above it
  * @param {Row[]} rows gets a row of each line
+ * @param {Set<number>} open lines from which on quiet ones are shown
  */
-function fileGroup(file, named, rows) {
+function fileGroup(file, named, rows, open) {
   const group = h("div", { role: "group", "aria-label": file.label });
   if (named) group.append(h("div", { cls: "dyn-file", title: file.file, text: file.label, role: "presentation" }));
-  let open = "";
+  let quotes = "";
+  let shown = true;
   /** @type {LensLine | null} */
   let previous = null;
-  for (const line of file.lines) {
+  for (const [at, line] of file.lines.entries()) {
+    const folded = !shown;
+    const begins = !line.quiet || line.gap || !file.lines[at - 1]?.quiet;
+    if (begins) shown = !line.quiet || open.has(line.line);
     if (line.gap) {
-      group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }));
-      [open, previous] = ["", null];
+      // next to folded lines it would be a second row of dots
+      if (shown && !folded)
+        group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }));
+      [quotes, previous] = ["", null];
+    }
+    if (!shown) {
+      if (begins) group.append(foldedRow(file.lines, at));
+      quotes = paintCode(h("code"), line.text, [], quotes);
+      previous = null;
+      continue;
     }
     const code = h("code");
-    open = paintCode(code, line.text, line.marks || [], open);
+    quotes = paintCode(code, line.text, line.marks || [], quotes);
     const node = lineRow(line, previous, code);
     group.append(node);
     rows.push({ node, line, file: file.file });
@@ -111,21 +124,71 @@ function fileGroup(file, named, rows) {
 }
 
 /**
+ * What stands for quiet lines; a click shows them.
+ * @param {LensLine[]} lines
+ * @param {number} at the first of them
+ */
+function foldedRow(lines, at) {
+  const end = lines.findIndex((line, n) => n > at && (!line.quiet || line.gap));
+  const count = (end < 0 ? lines.length : end) - at;
+  const text = `⋯ ${count} line${count > 1 ? "s" : ""}`;
+  return h("div", { cls: "dyn-ln dyn-quiet", ...OPTION, "data-from": lines[at].line, title: "show these lines", text });
+}
+
+/**
+ * The first of the quiet lines that are folded together with a line.
+ * @param {LensFile} file
+ * @param {LensLine} line
+ */
+function runOf(file, line) {
+  let at = file.lines.indexOf(line);
+  while (at > 0 && file.lines[at - 1].quiet && !file.lines[at].gap) at--;
+  return file.lines[at].line;
+}
+
+/**
+ * A file in the list of files: its name, and how many breaks and graphs are in it.
+ * @param {LensFile} file
+ * @param {() => void} show
+ */
+function fileButton({ file, label, breaks = 0, graphs = 0, mine }, show) {
+  const counts = [breaks && `${breaks} ✂`, graphs && `${graphs} ▦`].filter(Boolean).join(" ");
+  const title = `${file}: ${breaks} breaks, lines in ${graphs} graphs`;
+  const props = { title, "aria-label": `${label}: ${title}`, "aria-pressed": "false" };
+  return button(`dyn-chip${mine ? " dyn-mine" : ""}`, "", show, props, h("b", { text: label }), ` ${counts}`);
+}
+
+/**
  * @param {Select} select
- * @returns {SelectablePart & { point(file: string | undefined, line: number | undefined): void }}
+ * @returns {SelectablePart & { point(file: string | undefined, line: number | undefined): void, files: HTMLElement }}
  */
 export function lensView(select) {
   const box = h("div", { cls: "dyn-src", role: "listbox", "aria-label": "source lines" });
-  const mark = roving(box, ".dyn-ln", { enter: (line) => select(idOf(line)) });
+  const files = h("div", { cls: "dyn-files", role: "group", "aria-label": "files" });
+  const act = (/** @type {HTMLElement} */ line) => {
+    if (line.dataset.from) unfold(Number(line.dataset.from));
+    else select(idOf(line));
+  };
+  const mark = roving(box, ".dyn-ln", { enter: act });
   box.addEventListener("click", (event) => {
     if (String(getSelection())) return;
-    select(idOf(closest(event, ".dyn-mark")) || idOf(closest(event, ".dyn-ln")));
+    const line = /** @type {HTMLElement | null} */ (closest(event, ".dyn-ln"));
+    const marked = idOf(closest(event, ".dyn-mark"));
+    if (marked) select(marked);
+    else if (line) act(line);
   });
   const markSelected = exclusive("aria-selected");
+  const markFile = exclusive("aria-pressed");
+  /** @type {ViewModel | null} */
+  let content = null;
+  /** Of a large report, the file that is shown; null: all are. @type {LensFile | null} */
+  let current = null;
+  /** The lines of each file from which on quiet ones are shown. @type {Map<LensFile, Set<number>>} */
+  let open = new Map();
   /** @type {Row[]} */
   let rows = [];
 
-  /** Whether a line belongs to what is selected. @type {(row: Row, content: ViewModel, id: string) => boolean} */
+  /** Whether a line belongs to what is selected. @type {(row: { line: LensLine, file: string }, content: ViewModel, id: string) => boolean} */
   function belongs({ line, file }, content, id) {
     if (line.id === id || (line.marks || []).some((m) => m.id === id)) return true;
     const detail = content.details[id];
@@ -133,21 +196,74 @@ export function lensView(select) {
     if (detail.kind === "graph") return (line.graphs || []).includes(Number(detail.title.replace(/\D/g, "")));
     return detail.line === line.line && detail.file === file;
   }
+  const openIn = (/** @type {LensFile} */ file) => open.get(file) || new Set();
+
+  function drawLines() {
+    if (!content) return;
+    const shown = current ? [current] : content.lens;
+    rows = [];
+    box.replaceChildren(...shown.map((file) => fileGroup(file, shown.length > 1, rows, openIn(file))));
+    if (rows[0]) mark(rows[0].node);
+    markFile(current ? [files.children[content.lens.indexOf(current)]] : []);
+  }
+  /** @param {LensFile} file */
+  function show(file) {
+    if (file === current) return;
+    current = file;
+    drawLines();
+    box.scrollTop = 0;
+  }
+  /** Show the quiet lines from this one on. @param {number} from */
+  function unfold(from) {
+    if (!current) return;
+    open.set(current, openIn(current).add(from));
+    drawLines();
+    const first = rows.find(({ line }) => line.line === from)?.node;
+    if (first) mark(first);
+    first?.focus({ preventScroll: true });
+  }
+  /** Of a large report, show the file of a line, and the line. @type {(file: LensFile, line: LensLine) => void} */
+  function bring(file, line) {
+    show(file);
+    if (line.quiet && !rows.some((row) => row.line === line)) {
+      open.set(file, openIn(file).add(runOf(file, line)));
+      drawLines();
+    }
+  }
 
   return {
     node: box,
-    draw(content) {
-      rows = [];
-      box.replaceChildren(...content.lens.map((file) => fileGroup(file, content.lens.length > 1, rows)));
-      if (rows[0]) mark(rows[0].node);
+    files,
+    draw(model) {
+      content = model;
+      open = new Map();
+      current = model.overview ? model.lens[0] || null : null;
+      files.hidden = !current || model.lens.length < 2;
+      files.replaceChildren(...(current ? model.lens.map((file) => fileButton(file, () => show(file))) : []));
+      drawLines();
     },
     highlight(content, id) {
+      if (current) {
+        const order = [current, ...content.lens.filter((file) => file !== current)];
+        const own = content.details[id];
+        const found = order
+          .flatMap((file) =>
+            file.lines
+              .filter((line) => belongs({ line, file: file.file }, content, id))
+              .map((line) => ({ file, line })),
+          )
+          .sort((a, b) => Number(b.file.file === own?.file) - Number(a.file.file === own?.file));
+        if (found[0]) bring(found[0].file, found[0].line);
+      }
       const nodes = rows.filter((row) => belongs(row, content, id)).map((row) => row.node);
       markSelected(nodes);
       if (nodes.length) mark(nodes[0]);
       return () => reveal(box, nodes[0], true);
     },
     point(file, line) {
+      const at = content?.lens.find((one) => one.file === file);
+      const target = at?.lines.find((one) => one.line === line);
+      if (current && at && target) bring(at, target);
       const found = rows.find((row) => row.line.line === line && row.file === file);
       if (!found) return;
       for (const row of rows) row.node.classList.toggle("dyn-point", row === found);

@@ -57,7 +57,7 @@ function mount(root, host) {
   const detail = detailView(ctx);
   const sourceTitle = h("h2", { text: "Source" });
   const sourceBar = h("div", { cls: "dyn-bar" }, sourceTitle);
-  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, sourceBar, lens.node);
+  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, sourceBar, lens.files, lens.node);
   const middle = h("div", { cls: "dyn-mid" }, source, split.node);
   const view = h("div", { cls: "dyn" }, header.node, overview.node, breaks.node, time.node, middle, detail.node);
   root.replaceChildren(view);

@@ -17,12 +17,16 @@ export interface LensLine {
   reason?: string;
   id?: string;
   region?: string[];
+  quiet?: boolean;
 }
 
 export interface LensFile {
   file: string;
   label: string;
   lines: LensLine[];
+  breaks?: number;
+  graphs?: number;
+  mine?: boolean;
 }
 
 export interface Shape {

@@ -48,7 +48,8 @@ def _model(report: Report) -> ViewModel:
         return guarded(what, make, left_out)
 
     head = part("The headline", lambda: headline(report), name(report))
-    draw = whole_picture if is_large(report) else split_picture
+    large = is_large(report)
+    draw = whole_picture if large else split_picture
     split = part("The split graph", lambda: draw(report, places), _no_picture())
     all_details = guarded("The details", lambda: details(report, places), _only)
     folds: dict[str, Detail] = {}
@@ -59,7 +60,7 @@ def _model(report: Report) -> ViewModel:
         "chips": part("The facts beside the headline", lambda: _chips(report, places), []),
         "first": part("What matters most", lambda: first_id(report), ""),
         "overview": part("The overview", lambda: overview(report, places), None), "split": split, "drawing": SIZES.copy(),
-        "lens": part("The source", lambda: lens(report, places), []), "details": all_details,
+        "lens": part("The source", lambda: lens(report, places, large=large), []), "details": all_details,
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),
         "notes": [printable(n, 2000) for n in [*report.notes, *record_notes(report)]],

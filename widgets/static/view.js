@@ -58,7 +58,7 @@ hypot(bx-x2,by-y2),r=Math.min(radius,before/2,after/2);if(r<.5){path+=`L${x2} ${
 x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+`L${x} ${y}`}function unzipped(data){let bytes=typeof data==
 "string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;return new Response(new Blob([bytes]).stream().pipeThrough(
 new DecompressionStream("gzip"))).json()}function clock(seconds){return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<
-10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var BEFORE=1,AFTER=2,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
+10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
 MAP={width:150,height:62};function framesOf(picture){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
 out:[]});for(let group of picture.groups)frames.set(group.id,frameOf(group));let owner=new Map(frames);for(let box of picture.
 boxes){let frame=frames.get(box.group||"")||frameOf(box);frame.id===box.id?frames.set(box.id,frame):frame.boxes.push(box);
@@ -67,47 +67,50 @@ source),owner.get(arrow.target)];!from||!to||from===to||(from.out.push({arrow,fr
 frames,owner}}var leadsDown=arrow=>arrow.kind==="continues",entry=frame=>frame.into.find(({arrow,to})=>arrow.kind!=="hit\
 s"||arrow.target===to.id);function around(focus,wide){let kept=new Set([focus]);for(let frame=focus,n=0;n<BEFORE;n++){let link=entry(
 frame);if(!link||kept.has(link.from))break;kept.add(frame=link.from)}let last=[focus];for(let n=0;n<AFTER;n++){let next=[];
-for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)).map(({to})=>to),room=wide.
-has(frame.id)?all.length:Math.min(n?2:NEIGHBOURS,MOST-kept.size);for(let to of all.slice(0,Math.max(0,room)))kept.add(to),
-next.push(to)}last=next}return kept}function moreBox(id,of,title){return{id,kind:"more",x:0,y:0,w:MORE_WIDTH,h:MORE_HEIGHT,
-title,note:"",full:title,contents:[of]}}function focused(whole,id,wide){let focus=whole.owner.get(id)||whole.frames.values().
-next().value;if(!focus)return null;let kept=around(focus,wide),links=[...kept].flatMap(frame=>{let link=entry(frame);return link&&
-kept.has(link.from)&&frame!==link.from?[link]:[]}),root=[...kept].find(frame=>!links.some(({to})=>to===frame))||focus;return placed(
-root,links,kept)}function placed(root,links,kept){let picture={width:0,height:0,groups:[],boxes:[],arrows:[],folded:""},
-floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,at=new Map,first=entry(root)?1:0,left=col=>MARGIN+
-(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),put=(shape,col,y)=>{let top=Math.max(y,floors[col]??0);floors[col]=
-top+shape.h+ROW_GAP;let moved={...shape,x:left(col),y:MARGIN+top};return at.set(shape.id,moved),moved},place=(frame,col,y)=>{
-let shape=put(frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.groups).push(shape);let dx=shape.x-frame.
-shape.x,dy=shape.y-frame.shape.y;for(let box of frame.boxes){let moved={...box,x:box.x+dx,y:box.y+dy};picture.boxes.push(
-moved),at.set(box.id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(
-({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.
-from===frame&&!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length;calls&&stand(frame,`more-calls-${frame.
-id}`,`${calls} ${calls>1?"calls":"call"} more`,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,
-{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),join(arrow,col);hidden.length>calls&&stand(frame,`more-\
-after-${frame.id}`,"continues …",col,top+shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(
-put(moreBox(id,frame.id,title),col,y));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],
-full:title},col-(below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)
-return;let points=leadsDown(arrow)?downward(from,to):aside(from,to,col),joined2={...arrow,points};delete joined2.at,arrow.
-label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{let start=from.
-y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],[to.x,end]];
-let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
+for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)).filter(({arrow})=>!n||leadsDown(
+arrow)).map(({to})=>to),room=wide.has(frame.id)?all.length:Math.min(NEIGHBOURS,MOST-kept.size);for(let to of all.slice(0,
+Math.max(0,room)))kept.add(to),next.push(to)}last=next}return kept}function moreBox(id,of,title){return{id,kind:"more",x:0,
+y:0,w:MORE_WIDTH,h:MORE_HEIGHT,title,note:"",full:title,contents:[of]}}function focused(whole,id,wide){let focus=whole.owner.
+get(id)||whole.frames.values().next().value;if(!focus)return null;let kept=around(focus,wide),links=[...kept].flatMap(frame=>{
+let link=entry(frame);return link&&kept.has(link.from)&&frame!==link.from?[link]:[]}),root=[...kept].find(frame=>!links.
+some(({to})=>to===frame))||focus;return placed(root,focus,links,kept)}function placed(root,focus,links,kept){let picture={
+width:0,height:0,groups:[],boxes:[],arrows:[],folded:""},floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+
+COLUMN_GAP,at=new Map,first=entry(root)?1:0,left=col=>MARGIN+(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),
+reached=entry(focus),last=first+(root!==focus&&reached&&!leadsDown(reached.arrow)?1:0),put=(shape,col,y)=>{let top=Math.
+max(y,floors[col]??0);floors[col]=top+shape.h+ROW_GAP;let moved={...shape,x:left(col),y:MARGIN+top};return at.set(shape.
+id,moved),moved},place=(frame,col,y)=>{let shape=put(frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.
+groups).push(shape);let dx=shape.x-frame.shape.x,dy=shape.y-frame.shape.y;for(let box of frame.boxes){let moved={...box,
+x:box.x+dx,y:box.y+dy};picture.boxes.push(moved),at.set(box.id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.
+y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.
+out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls}\
+ ${calls>1?"calls":"call"} more`,beside=calls&&col<=last;beside&&stand(frame,`more-calls-${frame.id}`,words,col+1,top,!1);
+let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),
+join(arrow,col);let rest=[!beside&&calls&&words,hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&stand(
+frame,`more-after-${frame.id}`,rest,col,top+shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(
+put(moreBox(id,frame.id,title),col,below?y:y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.
+id,target:id,kind,points:[],full:title},col-(below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.
+target)];if(!from||!to)return;let points=leadsDown(arrow)?downward(from,to):aside(from,to,col),joined2={...arrow,points};
+delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{
+let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],
+[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
 root),title=leadsDown(link.arrow)?`after ${link.from.shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-bef\
-ore-${root.id}`,link.from.id,cut(title));picture.boxes.push(put(box,0,0)),place(root,1,0),join({source:box.id,target:root.
-id,kind:"calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.arrows.map(({at:at2,
-label:label2})=>at2&&label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(({x,w})=>x+w),...labels)+
-MARGIN,picture.height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.length>20?`${text.slice(
-0,19)}…`:text;function downward(from,to){let x=from.x+from.w/2,end=to.x+to.w/2,bottom=from.y+from.h;return Math.abs(x-
-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){
-let[[ax,ay],[bx,by]]=points.slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole,select){
-let sx=MAP.width/whole.width,sy=Math.min(1.5*sx,MAP.height/whole.height),marks=whole.groups.map(group=>{let broken=whole.
-boxes.some(box2=>box2.group===group.id&&box2.kind==="break"),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),
-height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?"break":group.kind}`,...box,"data-id":group.
-id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.length} frames`,svg=s("svg",{viewBox:`\
-0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),node=h("div",{cls:"dyn-map",title:`${label2}\
-; click a mark to go there`},svg);return node.addEventListener("click",({clientX,clientY})=>{let{left,top}=svg.getBoundingClientRect(),
-away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),nearest=whole.groups.reduce((best,group)=>away(
-group)<away(best)?group:best,whole.groups[0]);nearest&&select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)
-classList.toggle("dyn-dot-on",shown.has(dataset.id||"")),classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+ore-${root.id}`,link.from.id,cut(title));picture.boxes.push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.
+id,target:root.id,kind:"calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.
+arrows.map(({at:at2,label:label2})=>at2&&label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(
+({x,w})=>x+w),...labels)+MARGIN,picture.height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.
+length>20?`${text.slice(0,19)}…`:text;function downward(from,to){let x=from.x+from.w/2,end=to.x+to.w/2,bottom=from.y+from.
+h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}
+function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/
+2-2,Math.min(ay,by)-6]}function miniMap(whole,select){let sx=MAP.width/whole.width,sy=Math.min(1.5*sx,MAP.height/whole.height),
+marks=whole.groups.map(group=>{let broken=whole.boxes.some(box2=>box2.group===group.id&&box2.kind==="break"),box={x:group.
+x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?
+"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.
+length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),
+node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,
+clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*
+sy-(clientY-top)),nearest=whole.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole.groups[0]);nearest&&
+select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-dot-on",shown.has(
+dataset.id||"")),classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
 let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
 inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
 max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
@@ -294,21 +297,42 @@ box}function lineClass(line,state){return state==="graph"?`dyn-l-g${(line.graphs
 state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h("\
 div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
 marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
-note?h("span",{cls:"dyn-note",text:note}):h("span"))}function fileGroup(file,named,rows){let group=h("div",{role:"group",
-"aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));
-let open="",previous=null;for(let line of file.lines){line.gap&&(group.append(h("div",{cls:"dyn-gap",role:"presentation",
-text:`⋯ ${line.gap} lines`})),[open,previous]=["",null]);let code=h("code");open=paintCode(code,line.text,line.marks||
-[],open);let node=lineRow(line,previous,code);group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}
-function lensView(select){let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),mark=roving(box,".\
-dyn-ln",{enter:line=>select(idOf(line))});box.addEventListener("click",event=>{String(getSelection())||select(idOf(closest(
-event,".dyn-mark"))||idOf(closest(event,".dyn-ln")))});let markSelected=exclusive("aria-selected"),rows=[];function belongs({
-line,file},content,id){if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content.details[id];return!detail||
-detail.kind==="break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.
-line===line.line&&detail.file===file}return{node:box,draw(content){rows=[],box.replaceChildren(...content.lens.map(file=>fileGroup(
-file,content.lens.length>1,rows))),rows[0]&&mark(rows[0].node)},highlight(content,id){let nodes=rows.filter(row=>belongs(
-row,content,id)).map(row=>row.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},
-point(file,line){let found=rows.find(row=>row.line.line===line&&row.file===file);if(found){for(let row of rows)row.node.
-classList.toggle("dyn-point",row===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+note?h("span",{cls:"dyn-note",text:note}):h("span"))}function fileGroup(file,named,rows,open){let group=h("div",{role:"g\
+roup","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presen\
+tation"}));let quotes="",shown=!0,previous=null;for(let[at,line]of file.lines.entries()){let folded=!shown,begins=!line.
+quiet||line.gap||!file.lines[at-1]?.quiet;if(begins&&(shown=!line.quiet||open.has(line.line)),line.gap&&(shown&&!folded&&
+group.append(h("div",{cls:"dyn-gap",role:"presentation",text:`⋯ ${line.gap} lines`})),[quotes,previous]=["",null]),!shown){
+begins&&group.append(foldedRow(file.lines,at)),quotes=paintCode(h("code"),line.text,[],quotes),previous=null;continue}let code=h(
+"code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);group.append(node),rows.
+push({node,line,file:file.file}),previous=line}return group}function foldedRow(lines,at){let end=lines.findIndex((line,n)=>n>
+at&&(!line.quiet||line.gap)),count=(end<0?lines.length:end)-at,text=`⋯ ${count} line${count>1?"s":""}`;return h("div",
+{cls:"dyn-ln dyn-quiet",...OPTION,"data-from":lines[at].line,title:"show these lines",text})}function runOf(file,line){let at=file.
+lines.indexOf(line);for(;at>0&&file.lines[at-1].quiet&&!file.lines[at].gap;)at--;return file.lines[at].line}function fileButton({
+file,label:label2,breaks=0,graphs=0,mine},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).
+join(" "),title=`${file}: ${breaks} breaks, lines in ${graphs} graphs`,props={title,"aria-label":`${label2}: ${title}`,"\
+aria-pressed":"false"};return button(`dyn-chip${mine?" dyn-mine":""}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){
+let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group",
+"aria-label":"files"}),act=line=>{line.dataset.from?unfold(Number(line.dataset.from)):select(idOf(line))},mark=roving(box,
+".dyn-ln",{enter:act});box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dy\
+n-ln"),marked=idOf(closest(event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-\
+selected"),markFile=exclusive("aria-pressed"),content=null,current=null,open=new Map,rows=[];function belongs({line,file},content2,id){
+if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind===
+"break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&
+detail.file===file}let openIn=file=>open.get(file)||new Set;function drawLines(){if(!content)return;let shown=current?[current]:
+content.lens;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,openIn(file)))),rows[0]&&
+mark(rows[0].node),markFile(current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&
+(current=file,drawLines(),box.scrollTop=0)}function unfold(from){if(!current)return;open.set(current,openIn(current).add(
+from)),drawLines();let first=rows.find(({line})=>line.line===from)?.node;first&&mark(first),first?.focus({preventScroll:!0})}
+function bring(file,line){show(file),line.quiet&&!rows.some(row=>row.line===line)&&(open.set(file,openIn(file).add(runOf(
+file,line))),drawLines())}return{node:box,files,draw(model){content=model,open=new Map,current=model.overview&&model.lens[0]||
+null,files.hidden=!current||model.lens.length<2,files.replaceChildren(...current?model.lens.map(file=>fileButton(file,()=>show(
+file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.lens.filter(file=>file!==current)],
+own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.file},content2,id)).map(
+line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&bring(found[0].file,found[0].
+line)}let nodes=rows.filter(row=>belongs(row,content2,id)).map(row=>row.node);return markSelected(nodes),nodes.length&&mark(
+nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.lens.find(one=>one.file===file),target=at?.lines.
+find(one=>one.line===line);current&&at&&target&&bring(at,target);let found=rows.find(row=>row.line.line===line&&row.file===
+file);if(found){for(let row of rows)row.node.classList.toggle("dyn-point",row===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}function codeBody({
@@ -522,48 +546,48 @@ point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_r
 redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(
 ctx),overview=overviewView(select,open),breaks=breaksView(select,open),time=timeView(select,open),lens=lensView(select),
 split=splitView(select,open),detail=detailView(ctx),sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},
-sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.node),middle2=h("div",{cls:"dyn-mi\
-d"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,time.node,middle2,detail.node);root.
-replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),host.get(
-"selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){let{content}=ctx;if(!content)
-return;let reveals=[overview,breaks,time,split,lens].map(part=>part.highlight(content,selected));if((shown.id!==selected||
-shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
-ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
-message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
-then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
-GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
-header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
-drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
-"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.lens.length===1?`Source\
- · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.node.hidden=!content.split.boxes.length&&
-!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.
-hidden;for(let part of[header,overview,breaks,time,lens,split])part.draw(content);selected=[host.get("selected"),selected,
-content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{
-if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.
-activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.
-get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("set\
-tings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){
-let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edi\
-ted","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){
-await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(
-host.connection(checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.
-details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.
-id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)
-stop()}}function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.
-get("content"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(
-given.gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
-get(String(message.id))?.("done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.
-get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.
-add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){
-return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.
-kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.
-now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("g\
-one"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:cu\
-stom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",settings:content.
-settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},
-link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener(
-"hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){el.classList.
-add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);return()=>{stop(),host.close()}}function mountPage(root,content){
-return mount(root,pageHost(content))}async function openPage(){let element=id=>document.getElementById(id),data=element(
-"dyn-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(
-element("dyn-view"),content)}var main_default={render};export{main_default as default,mountPage,openPage,render};
+sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.files,lens.node),middle2=h("div",{
+cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,time.node,middle2,detail.
+node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),
+host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){let{content}=ctx;
+if(!content)return;let reveals=[overview,breaks,time,split,lens].map(part=>part.highlight(content,selected));if((shown.id!==
+selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}
+function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}
+function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),
+host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.
+local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add(
+"dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.get("cont\
+ent");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,
+view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.
+textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.
+node.hidden=!content.split.boxes.length&&!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),
+middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,overview,breaks,time,lens,split])part.draw(content);
+selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}
+view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabi\
+ndex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on(
+"content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
+host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
+"settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.
+on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.
+push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.
+gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){let link=parseLink(
+hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=
+link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{
+stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){let next=0,content=null,
+turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{if(mine===turn){content=
+whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.on("change:content",read),
+read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.("done")};return model.on("msg:cust\
+om",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){model.set(name,value);try{model.
+save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,
+act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on("comm_live_update",act),()=>model.
+off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),
+!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),
+clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);try{model.send(
+{...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){
+let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],
+set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(
+null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",
+close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);
+return()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}async function openPage(){
+let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),content=data.dataset.
+packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mountPage,openPage,render};

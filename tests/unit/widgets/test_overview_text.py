@@ -7,8 +7,10 @@ import re
 import pytest
 from samples import huge, loop, many, model
 
-from dynascope.compiler.report import Break, Frame, Hit, Report
+from dynascope.compiler.report import Break, Excerpt, Frame, Hit, Report, Source
+from dynascope.widgets.drawing.split_graph import whole_picture
 from dynascope.widgets.labels.words import Places
+from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.overview import is_large, overview
 from dynascope.widgets.render.overview_text import SCREEN, visible
 from dynascope.widgets.render.text import to_details, to_text
@@ -90,3 +92,40 @@ def test_functions_that_were_compiled_too_often_are_named_with_their_cause() -> 
     report.frames.append(limit)
     (cause,) = [c for c in shown(report)["causes"] if c["kind"] == "recompile"]
     assert cause["eager"] == ["Block0.forward"]
+
+
+def test_the_page_of_a_huge_report_stays_small() -> None:
+    report = huge()
+    assert (len(report.frames), len(report.breaks), len(report.recompiles)) == (1000, 300, 500)
+    assert len(report.to_html().encode()) < 3_000_000
+
+
+def test_the_code_of_a_break_is_the_whole_expression() -> None:
+    text = "def f(x):\n    y = [\n        g(a)\n        for a in x\n    ]\n    return {  # all\n        k: v\n    }\n"
+    report = Report(sources=[Source(file="m.py", label="m.py", excerpts=[Excerpt(line=1, text=text)])])
+    places = Places(report)
+    known = Break(id="b0", file="m.py", line=2, column=8, end_line=5, end_column=5)
+    assert places.code(known) == "[ g(a) for a in x ]"
+    assert places.code(Break(id="b1", file="m.py", line=2, column=8)) == "[ g(a) for a in x ]", "its end is not known"
+    assert places.code(Break(id="b2", file="m.py", line=4, column=12, end_line=4, end_column=13)) == "a"
+
+
+def test_lines_around_events_are_shown_and_docstrings_are_not() -> None:
+    report = model(breaks=1, recompiles=0)
+    own, library = lens(report, Places(report), large=True)
+    assert (own["mine"], library["mine"], library["breaks"]) == (True, False, 1)
+    quiet = {line["line"] for line in library["lines"] if line.get("quiet")}
+    assert {3, 4, 5, 6} <= quiet, "a docstring"
+    assert not {7, 8, 9, 10} & quiet, "around a break"
+    assert not any("quiet" in line for file in lens(loop(), Places(loop())) for line in file["lines"])
+
+
+def test_versions_of_a_frame_are_drawn_as_one() -> None:
+    report = huge()
+    picture = whole_picture(report, Places(report))
+    assert len(picture["groups"]) == 500
+    shown = {s["id"] for s in [*picture["groups"], *picture["boxes"]]}
+    held = {id for s in picture["boxes"] for id in s.get("contents", [])}
+    every = {f.id for f in report.frames} | {g.id for g in report.graphs} | {b.id for b in report.breaks}
+    assert every <= shown | held
+    assert {end for a in picture["arrows"] for end in (a["source"], a["target"])} <= shown, "no arrow to nowhere"
