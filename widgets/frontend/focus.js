@@ -260,8 +260,9 @@ function labelAt(label, points, down) {
 export function miniMap(whole, select) {
   const sx = MAP.width / whole.width;
   const sy = Math.min(1.5 * sx, MAP.height / whole.height);
+  const withBreak = new Set(whole.boxes.filter(({ kind }) => kind === "break").map(({ group }) => group));
   const marks = whole.groups.map((group) => {
-    const broken = whole.boxes.some((box) => box.group === group.id && box.kind === "break");
+    const broken = withBreak.has(group.id);
     const box = {
       x: group.x * sx,
       y: group.y * sy,

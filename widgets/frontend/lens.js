@@ -6,6 +6,10 @@ import { tokenize, withMarks } from "./tokens.js";
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { LensFile, LensLine, LensMark, ViewModel } from "./wire" */
 /** @typedef {{ node: HTMLElement, line: LensLine, file: string }} Row */
+/** What of a file is shown: the lines that are not quiet, around one position, and others that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
+
+// Lines of a file before and after the selected one that are shown.
+const NEAR = 120;
 
 const TONES = 6;
 /** @type {Record<string, string>} */
@@ -88,28 +92,31 @@ function lineRow(line, previous, code) {
  * @param {LensFile} file
  * @param {boolean} named whether its name is above it
  * @param {Row[]} rows gets a row of each line
- * @param {Set<number>} open lines from which on quiet ones are shown
+ * @param {Unfolded} unfolded
  */
-function fileGroup(file, named, rows, open) {
+function fileGroup(file, named, rows, unfolded) {
   const group = h("div", { role: "group", "aria-label": file.label });
   if (named) group.append(h("div", { cls: "dyn-file", title: file.file, text: file.label, role: "presentation" }));
+  const { lines } = file;
   let quotes = "";
-  let shown = true;
+  let folded = false;
   /** @type {LensLine | null} */
   let previous = null;
-  for (const [at, line] of file.lines.entries()) {
-    const folded = !shown;
-    const begins = !line.quiet || line.gap || !file.lines[at - 1]?.quiet;
-    if (begins) shown = !line.quiet || open.has(line.line);
-    if (line.gap) {
-      // next to folded lines it would be a second row of dots
-      if (shown && !folded)
-        group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }));
-      [quotes, previous] = ["", null];
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at];
+    const end = foldEnd(file, at, unfolded);
+    if (line.gap) [quotes, previous] = ["", null];
+    // next to folded lines it would be a second row of dots
+    if (line.gap && !folded && end === at) {
+      group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }));
     }
-    if (!shown) {
-      if (begins) group.append(foldedRow(file.lines, at));
-      quotes = paintCode(h("code"), line.text, [], quotes);
+    folded = end > at;
+    if (folded) {
+      const text = `⋯ ${end - at} line${end - at > 1 ? "s" : ""}`;
+      const props = { cls: "dyn-ln dyn-quiet", ...OPTION, "data-from": at, title: "show these lines", text };
+      group.append(h("div", props));
+      while (at < end - 1) quotes = tokenize(lines[at++].text, lines[at].gap ? "" : quotes).open;
+      quotes = tokenize(lines[at].text, quotes).open;
       previous = null;
       continue;
     }
@@ -124,26 +131,18 @@ function fileGroup(file, named, rows, open) {
 }
 
 /**
- * What stands for quiet lines; a click shows them.
- * @param {LensLine[]} lines
- * @param {number} at the first of them
- */
-function foldedRow(lines, at) {
-  const end = lines.findIndex((line, n) => n > at && (!line.quiet || line.gap));
-  const count = (end < 0 ? lines.length : end) - at;
-  const text = `⋯ ${count} line${count > 1 ? "s" : ""}`;
-  return h("div", { cls: "dyn-ln dyn-quiet", ...OPTION, "data-from": lines[at].line, title: "show these lines", text });
-}
-
-/**
- * The first of the quiet lines that are folded together with a line.
+ * Where the folded lines end that begin at a position; the position itself where that line is shown.
  * @param {LensFile} file
- * @param {LensLine} line
+ * @param {number} at
+ * @param {Unfolded} unfolded
  */
-function runOf(file, line) {
-  let at = file.lines.indexOf(line);
-  while (at > 0 && file.lines[at - 1].quiet && !file.lines[at].gap) at--;
-  return file.lines[at].line;
+function foldEnd({ lines, mine }, at, { near, open }) {
+  // only files of large reports are folded
+  const hidden = (/** @type {number} */ n) =>
+    mine !== undefined && (lines[n].quiet || Math.abs(n - near) > NEAR) && !open.has(n);
+  let end = at;
+  while (end < lines.length && hidden(end) && (end === at || !lines[end].gap || lines[end].quiet)) end++;
+  return end;
 }
 
 /**
@@ -166,8 +165,11 @@ export function lensView(select) {
   const box = h("div", { cls: "dyn-src", role: "listbox", "aria-label": "source lines" });
   const files = h("div", { cls: "dyn-files", role: "group", "aria-label": "files" });
   const act = (/** @type {HTMLElement} */ line) => {
-    if (line.dataset.from) unfold(Number(line.dataset.from));
-    else select(idOf(line));
+    const from = line.dataset.from;
+    if (!from || !current) return select(idOf(line));
+    unfold(current, Number(from));
+    const first = rows.find((row) => row.line === current?.lines[Number(from)])?.node;
+    first?.focus({ preventScroll: true });
   };
   const mark = roving(box, ".dyn-ln", { enter: act });
   box.addEventListener("click", (event) => {
@@ -183,8 +185,8 @@ export function lensView(select) {
   let content = null;
   /** Of a large report, the file that is shown; null: all are. @type {LensFile | null} */
   let current = null;
-  /** The lines of each file from which on quiet ones are shown. @type {Map<LensFile, Set<number>>} */
-  let open = new Map();
+  /** @type {Map<LensFile, Unfolded>} */
+  let unfolded = new Map();
   /** @type {Row[]} */
   let rows = [];
 
@@ -196,13 +198,14 @@ export function lensView(select) {
     if (detail.kind === "graph") return (line.graphs || []).includes(Number(detail.title.replace(/\D/g, "")));
     return detail.line === line.line && detail.file === file;
   }
-  const openIn = (/** @type {LensFile} */ file) => open.get(file) || new Set();
+  /** @type {(file: LensFile) => Unfolded} */
+  const of = (file) => unfolded.get(file) || { near: 0, open: new Set() };
 
   function drawLines() {
     if (!content) return;
     const shown = current ? [current] : content.lens;
     rows = [];
-    box.replaceChildren(...shown.map((file) => fileGroup(file, shown.length > 1, rows, openIn(file))));
+    box.replaceChildren(...shown.map((file) => fileGroup(file, shown.length > 1, rows, of(file))));
     if (rows[0]) mark(rows[0].node);
     markFile(current ? [files.children[content.lens.indexOf(current)]] : []);
   }
@@ -213,22 +216,26 @@ export function lensView(select) {
     drawLines();
     box.scrollTop = 0;
   }
-  /** Show the quiet lines from this one on. @param {number} from */
-  function unfold(from) {
-    if (!current) return;
-    open.set(current, openIn(current).add(from));
+  /** Show folded lines, at most so many. @type {(file: LensFile, from: number) => void} */
+  function unfold(file, from) {
+    const { near, open } = of(file);
+    const end = Math.min(foldEnd(file, from, of(file)), from + NEAR);
+    for (let at = from; at < end; at++) open.add(at);
+    unfolded.set(file, { near, open });
     drawLines();
-    const first = rows.find(({ line }) => line.line === from)?.node;
-    if (first) mark(first);
-    first?.focus({ preventScroll: true });
   }
   /** Of a large report, show the file of a line, and the line. @type {(file: LensFile, line: LensLine) => void} */
   function bring(file, line) {
-    show(file);
-    if (line.quiet && !rows.some((row) => row.line === line)) {
-      open.set(file, openIn(file).add(runOf(file, line)));
-      drawLines();
-    }
+    const at = file.lines.indexOf(line);
+    const { near, open } = of(file);
+    if (Math.abs(at - near) > NEAR - 20) unfolded.set(file, { near: at, open });
+    const changed = file !== current || of(file).near !== near;
+    current = file;
+    if (changed) drawLines();
+    if (foldEnd(file, at, of(file)) === at) return;
+    let from = at;
+    while (from > 0 && foldEnd(file, from - 1, of(file)) > at) from--;
+    unfold(file, from);
   }
 
   return {
@@ -236,7 +243,7 @@ export function lensView(select) {
     files,
     draw(model) {
       content = model;
-      open = new Map();
+      unfolded = new Map();
       current = model.overview ? model.lens[0] || null : null;
       files.hidden = !current || model.lens.length < 2;
       files.replaceChildren(...(current ? model.lens.map((file) => fileButton(file, () => show(file))) : []));

@@ -38,13 +38,11 @@ function placeButton(place, select) {
  */
 function causeNode(cause, number, open, select) {
   const { kind, count, cost, title, fix, eager, places } = cause;
-  const all = places.map((place) => placeButton(place, select));
-  const rest = h("div", { hidden: true }, ...all.slice(PLACES));
-  const more = button("dyn-link", `${all.length - PLACES} more places`, () => {
-    rest.hidden = false;
-    more.remove();
+  const cut = places.length > PLACES + 1;
+  const shown = cut ? places.slice(0, PLACES) : places;
+  const more = button("dyn-link", `${places.length - PLACES} more places`, () => {
+    more.replaceWith(...places.slice(PLACES).map((place) => placeButton(place, select)));
   });
-  const cut = all.length > PLACES + 1;
   const verb = kind === "break" ? "runs eagerly: " : "runs eagerly, as it was compiled too often: ";
   return h(
     "details",
@@ -58,7 +56,8 @@ function causeNode(cause, number, open, select) {
       h("span", { cls: "dyn-hits", text: cost }),
     ),
     h("p", { cls: "dyn-fix" }, h("span", { "aria-hidden": "true", text: "→ " }), ...withCode(fix)),
-    ...(cut ? [...all.slice(0, PLACES), rest, more] : all),
+    ...shown.map((place) => placeButton(place, select)),
+    cut && more,
     eager.length ? h("p", { cls: "dyn-eager", text: verb + eager.join(", ") }) : null,
   );
 }

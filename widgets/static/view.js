@@ -102,15 +102,15 @@ length>20?`${text.slice(0,19)}…`:text;function downward(from,to){let x=from.x+
 h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}
 function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/
 2-2,Math.min(ay,by)-6]}function miniMap(whole,select){let sx=MAP.width/whole.width,sy=Math.min(1.5*sx,MAP.height/whole.height),
-marks=whole.groups.map(group=>{let broken=whole.boxes.some(box2=>box2.group===group.id&&box2.kind==="break"),box={x:group.
-x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?
-"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.
-length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),
-node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,
-clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*
-sy-(clientY-top)),nearest=whole.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole.groups[0]);nearest&&
-select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-dot-on",shown.has(
-dataset.id||"")),classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+withBreak=new Set(whole.boxes.filter(({kind})=>kind==="break").map(({group})=>group)),marks=whole.groups.map(group=>{let broken=withBreak.
+has(group.id),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rec\
+t",{cls:`dyn-dot dyn-dot-${broken?"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),
+label2=`map of the split graph: ${marks.length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,
+height,"aria-hidden":"true"},...marks),node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.
+addEventListener("click",({clientX,clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot(
+(x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),nearest=whole.groups.reduce((best,group)=>away(group)<away(best)?group:
+best,whole.groups[0]);nearest&&select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.
+toggle("dyn-dot-on",shown.has(dataset.id||"")),classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
 let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
 inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
 max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
@@ -285,7 +285,7 @@ line.slice(before.length),"str"),{tokens,open:quotes};push(text+line.slice(at,en
 push(text,"key"):name&&(previous==="def"||previous==="class")?push(text,"def"):plain+=text;name&&(previous=text)}return push(
 "",""),{tokens,open:""}}function withMarks(tokens,marks){let runs=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
 for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs.push({text:run,
-kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
+kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var NEAR=120,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
 let painted=tokenize(text,open);for(let{text:text2,kind,mark}of withMarks(painted.tokens,marks)){let cls=[kind&&`dyn-t-${kind}`,
 mark&&`dyn-mark dyn-mark-${mark.outcome}`].filter(Boolean).join(" ");box.append(cls?h("span",{cls,text:text2,"data-id":mark?.
 id}):text2)}return painted.open}function badges(line){let box=h("span",{cls:"dyn-badge"}),put=(text,cls)=>box.append(h("\
@@ -297,42 +297,45 @@ box}function lineClass(line,state){return state==="graph"?`dyn-l-g${(line.graphs
 state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h("\
 div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
 marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
-note?h("span",{cls:"dyn-note",text:note}):h("span"))}function fileGroup(file,named,rows,open){let group=h("div",{role:"g\
-roup","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presen\
-tation"}));let quotes="",shown=!0,previous=null;for(let[at,line]of file.lines.entries()){let folded=!shown,begins=!line.
-quiet||line.gap||!file.lines[at-1]?.quiet;if(begins&&(shown=!line.quiet||open.has(line.line)),line.gap&&(shown&&!folded&&
-group.append(h("div",{cls:"dyn-gap",role:"presentation",text:`⋯ ${line.gap} lines`})),[quotes,previous]=["",null]),!shown){
-begins&&group.append(foldedRow(file.lines,at)),quotes=paintCode(h("code"),line.text,[],quotes),previous=null;continue}let code=h(
-"code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);group.append(node),rows.
-push({node,line,file:file.file}),previous=line}return group}function foldedRow(lines,at){let end=lines.findIndex((line,n)=>n>
-at&&(!line.quiet||line.gap)),count=(end<0?lines.length:end)-at,text=`⋯ ${count} line${count>1?"s":""}`;return h("div",
-{cls:"dyn-ln dyn-quiet",...OPTION,"data-from":lines[at].line,title:"show these lines",text})}function runOf(file,line){let at=file.
-lines.indexOf(line);for(;at>0&&file.lines[at-1].quiet&&!file.lines[at].gap;)at--;return file.lines[at].line}function fileButton({
-file,label:label2,breaks=0,graphs=0,mine},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).
-join(" "),title=`${file}: ${breaks} breaks, lines in ${graphs} graphs`,props={title,"aria-label":`${label2}: ${title}`,"\
-aria-pressed":"false"};return button(`dyn-chip${mine?" dyn-mine":""}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){
-let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group",
-"aria-label":"files"}),act=line=>{line.dataset.from?unfold(Number(line.dataset.from)):select(idOf(line))},mark=roving(box,
-".dyn-ln",{enter:act});box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dy\
-n-ln"),marked=idOf(closest(event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-\
-selected"),markFile=exclusive("aria-pressed"),content=null,current=null,open=new Map,rows=[];function belongs({line,file},content2,id){
-if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind===
-"break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&
-detail.file===file}let openIn=file=>open.get(file)||new Set;function drawLines(){if(!content)return;let shown=current?[current]:
-content.lens;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,openIn(file)))),rows[0]&&
+note?h("span",{cls:"dyn-note",text:note}):h("span"))}function fileGroup(file,named,rows,unfolded2){let group=h("div",{role:"\
+group","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"prese\
+ntation"}));let{lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(
+file,at,unfolded2);if(line.gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dy\
+n-gap",role:"presentation",text:`⋯ ${line.gap} lines`})),folded=end>at,folded){let text=`⋯ ${end-at} line${end-at>1?
+"s":""}`,props={cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(h("div",
+props));at<end-1;)quotes=tokenize(lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).
+open,previous=null;continue}let code=h("code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,
+previous,code);group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,
+mine},at,{near,open}){let hidden=n=>mine!==void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<
+lines.length&&hidden(end)&&(end===at||!lines[end].gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,
+breaks=0,graphs=0,mine},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}\
+: ${breaks} breaks, lines in ${graphs} graphs`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
+`dyn-chip${mine?" dyn-mine":""}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("d\
+iv",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"\
+files"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),
+rows.find(row=>row.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});
+box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(
+event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive(
+"aria-pressed"),content=null,current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===
+id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:
+detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.
+file===file}let of=file=>unfolded2.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?
+[current]:content.lens;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,of(file)))),rows[0]&&
 mark(rows[0].node),markFile(current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&
-(current=file,drawLines(),box.scrollTop=0)}function unfold(from){if(!current)return;open.set(current,openIn(current).add(
-from)),drawLines();let first=rows.find(({line})=>line.line===from)?.node;first&&mark(first),first?.focus({preventScroll:!0})}
-function bring(file,line){show(file),line.quiet&&!rows.some(row=>row.line===line)&&(open.set(file,openIn(file).add(runOf(
-file,line))),drawLines())}return{node:box,files,draw(model){content=model,open=new Map,current=model.overview&&model.lens[0]||
-null,files.hidden=!current||model.lens.length<2,files.replaceChildren(...current?model.lens.map(file=>fileButton(file,()=>show(
-file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.lens.filter(file=>file!==current)],
-own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.file},content2,id)).map(
-line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&bring(found[0].file,found[0].
-line)}let nodes=rows.filter(row=>belongs(row,content2,id)).map(row=>row.node);return markSelected(nodes),nodes.length&&mark(
-nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.lens.find(one=>one.file===file),target=at?.lines.
-find(one=>one.line===line);current&&at&&target&&bring(at,target);let found=rows.find(row=>row.line.line===line&&row.file===
-file);if(found){for(let row of rows)row.node.classList.toggle("dyn-point",row===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=of(file),end=Math.min(foldEnd(file,
+from,of(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function bring(file,line){
+let at=file.lines.indexOf(line),{near,open}=of(file);Math.abs(at-near)>NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==
+current||of(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,of(file))===at)return;let from=at;for(;from>
+0&&foldEnd(file,from-1,of(file))>at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded2=
+new Map,current=model.overview&&model.lens[0]||null,files.hidden=!current||model.lens.length<2,files.replaceChildren(...current?
+model.lens.map(file=>fileButton(file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,
+...content2.lens.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs(
+{line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.
+file));found[0]&&bring(found[0].file,found[0].line)}let nodes=rows.filter(row=>belongs(row,content2,id)).map(row=>row.node);
+return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.lens.
+find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&bring(at,target);let found=rows.
+find(row=>row.line.line===line&&row.file===file);if(found){for(let row of rows)row.node.classList.toggle("dyn-point",row===
+found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}function codeBody({
@@ -445,36 +448,36 @@ drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,OPEN=1;functi
 ot${mine?" dyn-mine":""}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
 `: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
 yn-hits",text:times>1?`${times}×`:""}))}function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,
-places}=cause,all=places.map(place=>placeButton(place,select)),rest=h("div",{hidden:!0},...all.slice(PLACES)),more=button(
-"dyn-link",`${all.length-PLACES} more places`,()=>{rest.hidden=!1,more.remove()}),cut2=all.length>PLACES+1,verb=kind==="\
-break"?"runs eagerly: ":"runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,
+places}=cause,cut2=places.length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button("dyn-link",`${places.length-
+PLACES} more places`,()=>{more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,select)))}),verb=kind===
+"break"?"runs eagerly: ":"runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,
 open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"\
 dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",
-text:"→ "}),...withCode(fix)),...cut2?[...all.slice(0,PLACES),rest,more]:all,eager.length?h("p",{cls:"dyn-eager",text:verb+
-eager.join(", ")}):null)}function bar({part,events},measured){let eager=events.some(([kind])=>kind==="skipped"),title=`${part}\
- % of the row with the most ${measured?"time of a call":"captured operations"}${eager?"; its own lines run eagerly":""}`,
-fill2=h("i",{style:`width:${part}%`});return h("span",{cls:`dyn-part${eager?" dyn-part-eager":""}`,role:"gridcell",title,
-"aria-label":title},fill2)}function callRow(row,at,open,measured){let{name,depth,place,mine,events}=row,sign=open===null?
-"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"}${mine?" dyn-mine":""}`,role:"row","aria-le\
-vel":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?
-` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("s\
-pan",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("spa\
-n",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),
-bar(row,measured))}function overviewView(select,enter){let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),
-grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),mineButton=button("dyn-btn","Only my code",()=>{mineOnly=
-!mineOnly,content&&draw(content),highlight(selected)}),causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("d\
-iv",{cls:"dyn-bar"},causesTitle,mineButton),causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"\
-calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-\
-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,
-selected="",mineOnly=!1,open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+1].depth>
-shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(calls,open,mineOnly),had=grid.
-contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(n)?open.has(n):null,measured)])),
-rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("tabindex","0"),had&&
-rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),highlight(selected)}
-function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.get(at);row?.setAttribute("tabindex",
-"0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function draw(model){let fresh=model!==content;if(content=model,shown=
-model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(
-at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(h("b",{text:"Do this first"}),first_id?
+text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?h("p",{cls:"dyn-e\
+ager",text:verb+eager.join(", ")}):null)}function bar({part,events},measured){let eager=events.some(([kind])=>kind==="sk\
+ipped"),title=`${part} % of the row with the most ${measured?"time of a call":"captured operations"}${eager?"; its own l\
+ines run eagerly":""}`,fill2=h("i",{style:`width:${part}%`});return h("span",{cls:`dyn-part${eager?" dyn-part-eager":""}`,
+role:"gridcell",title,"aria-label":title},fill2)}function callRow(row,at,open,measured){let{name,depth,place,mine,events}=row,
+sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"}${mine?" dyn-mine":""}`,role:"\
+row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,
+title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcell",style:`padding-left:${Math.min(
+depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),h("span",{cls:"dyn-place",
+text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-eve\
+nt-${kind}`,text:words}))),bar(row,measured))}function overviewView(select,enter){let first=h("div",{cls:"dyn-do"}),causes=h(
+"div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),mineButton=button("dyn-bt\
+n","Only my code",()=>{mineOnly=!mineOnly,content&&draw(content),highlight(selected)}),causesTitle=h("h2"),left=h("secti\
+on",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,mineButton),causes),key=h("span",{cls:"dyn-part-key"}),right=h(
+"section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},
+first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-sele\
+cted"),content=null,shown=null,selected="",mineOnly=!1,open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+
+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(
+calls,open,mineOnly),had=grid.contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(n)?
+open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute(
+"tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),
+highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.get(at);row?.setAttribute(
+"tabindex","0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function draw(model){let fresh=model!==content;if(content=
+model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).
+filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(h("b",{text:"Do this first"}),first_id?
 button("dyn-first","",()=>select(first_id),{},...withCode(shown.first)):h("span",{text:shown.first}),shown.left?h("span",
 {cls:"dyn-left",text:`Left then: ${shown.left}`}):"");let places=shown.causes.flatMap(cause=>cause.places),own=[...places,
 ...calls].map(({mine})=>mine);mineButton.hidden=!own.includes(!0)||!own.includes(!1),mineButton.setAttribute("aria-press\
