@@ -6,8 +6,9 @@ import { inSight } from "./logic.js";
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { CallRow, CausePlace, CauseRow, Overview, ViewModel } from "./wire" */
 
-// Places of a cause that are shown at once, and causes that are open at first.
+// Places of a cause and functions that run eagerly because of it that are shown at once; causes that are open at first.
 const PLACES = 4;
+const EAGER = 3;
 const OPEN = 1;
 
 /**
@@ -28,6 +29,10 @@ function placeButton(place, select) {
     h("span", { cls: "dyn-hits", text: times > 1 ? `${times}×` : "" }),
   );
 }
+
+/** Some names, and how many more there are. @param {string[]} names */
+const few = (names) =>
+  names.slice(0, EAGER).join(", ") + (names.length > EAGER ? `, ${names.length - EAGER} more` : "");
 
 /**
  * One cause: what happens, what to do, where.
@@ -58,7 +63,7 @@ function causeNode(cause, number, open, select) {
     h("p", { cls: "dyn-fix" }, h("span", { "aria-hidden": "true", text: "→ " }), ...withCode(fix)),
     ...shown.map((place) => placeButton(place, select)),
     cut && more,
-    eager.length ? h("p", { cls: "dyn-eager", text: verb + eager.join(", ") }) : null,
+    eager.length ? h("p", { cls: "dyn-eager", title: eager.join(", "), text: verb + few(eager) }) : null,
   );
 }
 

@@ -91,7 +91,7 @@ class CauseWords:
     def fix(self) -> str:
         """What to do."""
         if self.cause.setting is not None:
-            return f"set `torch._dynamo.config.{self.cause.setting} = True` (the compiler's advice)"
+            return f"set `torch._dynamo.config.{self.cause.setting} = True` (the compiler's hint)"
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[1] if known else "keep what the guard checks the same from call to call"
@@ -124,12 +124,13 @@ class CauseWords:
 def first_words(words: CauseWords) -> str:
     """One sentence on what to do first."""
     cause = words.cause
-    fix = words.fix().removesuffix(" (the compiler's advice)").removesuffix(".")
+    fix = words.fix().removesuffix(" (the compiler's hint)").removesuffix(".")
     if cause.kind == "recompile":
         return f"{fix} ({words.count()}: {words.title()})."
     if cause.setting is not None:
-        all_breaks = plural(len(words.report.breaks), "graph break")
-        return f"{fix}: the compiler advises it for {len(words.breaks)} of {all_breaks}."
+        part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
+        of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
+        return f"{fix}: the compiler advises it for {of}."
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
     more = f" (and {plural(len(words.breaks) - 1, 'more place')})" if len(words.breaks) > 1 else ""

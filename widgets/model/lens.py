@@ -7,7 +7,7 @@ with the reason in words; the text keeps its length, so columns are right.
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import defaultdict
 from itertools import groupby
 
@@ -15,7 +15,6 @@ from dynascope.compiler.report import Break, Report
 from dynascope.compiler.report.call_tree import is_library
 from dynascope.widgets.labels.advice import only_rest_is_eager
 from dynascope.widgets.labels.bands import bands
-from dynascope.widgets.labels.syntax import FUNCTIONS, statements
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import LensFile, LensLine, LensMark
 
@@ -23,6 +22,7 @@ from dynascope.widgets.wire import LensFile, LensLine, LensMark
 LINE_LIMIT = 2000
 #: lines shown around a break, a recompile or an edge of a graph in a large report
 AROUND = 2
+_DOCSTRING = re.compile(r"[rR]?(\"{3}|'{3})")
 Key = tuple[str, int]
 NO_OP = ("placeholder", "get_attr", "output")
 
@@ -100,12 +100,19 @@ def _runs(numbers: list[int]) -> list[list[int]]:
 
 
 def _docstrings(lines: dict[int, str]) -> set[int]:
-    """The lines of docstrings."""
+    """The lines of docstrings, by what the text looks like: an excerpt may begin or end anywhere."""
     found: set[int] = set()
-    for node in statements(lines):
-        first = node.body[0] if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            found.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    before, quotes = "", ""
+    for number, line in sorted(lines.items()):
+        text = line.strip()
+        opening = _DOCSTRING.match(text)
+        if quotes:
+            found.add(number)
+            quotes = "" if quotes in text else quotes
+        elif opening and before.endswith(":"):
+            found.add(number)
+            quotes = "" if text.count(opening[1]) > 1 else opening[1]
+        before = text or before
     return found
 
 

@@ -444,40 +444,41 @@ content.chips.filter(({kind})=>kind==="error"):content.chips,...host.get("can_ru
 chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
 select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){title.replaceChildren(
 ...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
-drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,OPEN=1;function placeButton(place,select){let{id,mine,function:name,code,times}=place;return button(`dyn-sp\
-ot${mine?" dyn-mine":""}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
+drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,mine,function:name,code,times}=place;return button(
+`dyn-spot${mine?" dyn-mine":""}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
 `: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
-yn-hits",text:times>1?`${times}×`:""}))}function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,
-places}=cause,cut2=places.length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button("dyn-link",`${places.length-
-PLACES} more places`,()=>{more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,select)))}),verb=kind===
-"break"?"runs eagerly: ":"runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,
-open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"\
-dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",
-text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?h("p",{cls:"dyn-e\
-ager",text:verb+eager.join(", ")}):null)}function bar({part,events},measured){let eager=events.some(([kind])=>kind==="sk\
-ipped"),title=`${part} % of the row with the most ${measured?"time of a call":"captured operations"}${eager?"; its own l\
-ines run eagerly":""}`,fill2=h("i",{style:`width:${part}%`});return h("span",{cls:`dyn-part${eager?" dyn-part-eager":""}`,
-role:"gridcell",title,"aria-label":title},fill2)}function callRow(row,at,open,measured){let{name,depth,place,mine,events}=row,
-sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"}${mine?" dyn-mine":""}`,role:"\
-row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,
-title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcell",style:`padding-left:${Math.min(
-depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),h("span",{cls:"dyn-place",
-text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-eve\
-nt-${kind}`,text:words}))),bar(row,measured))}function overviewView(select,enter){let first=h("div",{cls:"dyn-do"}),causes=h(
-"div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),mineButton=button("dyn-bt\
-n","Only my code",()=>{mineOnly=!mineOnly,content&&draw(content),highlight(selected)}),causesTitle=h("h2"),left=h("secti\
-on",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,mineButton),causes),key=h("span",{cls:"dyn-part-key"}),right=h(
-"section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},
-first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-sele\
-cted"),content=null,shown=null,selected="",mineOnly=!1,open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+
-1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(
-calls,open,mineOnly),had=grid.contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(n)?
-open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute(
-"tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),
-highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.get(at);row?.setAttribute(
-"tabindex","0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function draw(model){let fresh=model!==content;if(content=
-model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).
-filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(h("b",{text:"Do this first"}),first_id?
+yn-hits",text:times>1?`${times}×`:""}))}var few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-
+EAGER} more`:"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.
+length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button("dyn-link",`${places.length-PLACES} more places`,()=>{
+more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,select)))}),verb=kind==="break"?"runs eagerly: ":"\
+runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,open,"data-id":cause.
+id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(
+title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(
+fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),
+text:verb+few(eager)}):null)}function bar({part,events},measured){let eager=events.some(([kind])=>kind==="skipped"),title=`${part}\
+ % of the row with the most ${measured?"time of a call":"captured operations"}${eager?"; its own lines run eagerly":""}`,
+fill2=h("i",{style:`width:${part}%`});return h("span",{cls:`dyn-part${eager?" dyn-part-eager":""}`,role:"gridcell",title,
+"aria-label":title},fill2)}function callRow(row,at,open,measured){let{name,depth,place,mine,events}=row,sign=open===null?
+"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"}${mine?" dyn-mine":""}`,role:"row","aria-le\
+vel":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?
+` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("s\
+pan",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("spa\
+n",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),
+bar(row,measured))}function overviewView(select,enter){let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),
+grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),mineButton=button("dyn-btn","Only my code",()=>{mineOnly=
+!mineOnly,content&&draw(content),highlight(selected)}),causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("d\
+iv",{cls:"dyn-bar"},causesTitle,mineButton),causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"\
+calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-\
+over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,
+selected="",mineOnly=!1,open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+1].depth>
+shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(calls,open,mineOnly),had=grid.
+contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(n)?open.has(n):null,measured)])),
+rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("tabindex","0"),had&&
+rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),highlight(selected)}
+function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.get(at);row?.setAttribute("tabindex",
+"0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function draw(model){let fresh=model!==content;if(content=model,shown=
+model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(
+at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(h("b",{text:"Do this first"}),first_id?
 button("dyn-first","",()=>select(first_id),{},...withCode(shown.first)):h("span",{text:shown.first}),shown.left?h("span",
 {cls:"dyn-left",text:`Left then: ${shown.left}`}):"");let places=shown.causes.flatMap(cause=>cause.places),own=[...places,
 ...calls].map(({mine})=>mine);mineButton.hidden=!own.includes(!0)||!own.includes(!1),mineButton.setAttribute("aria-press\
