@@ -7,7 +7,7 @@ import re
 import pytest
 from samples import huge, loop, many, model
 
-from dynascope.compiler.report import Break, Excerpt, Frame, Hit, Report, Source
+from dynascope.compiler.report import Break, BreakCost, Excerpt, Frame, Hit, Profile, Report, Segment, Source
 from dynascope.widgets.drawing.split_graph import whole_picture
 from dynascope.widgets.labels.words import Places
 from dynascope.widgets.model.lens import lens
@@ -129,3 +129,22 @@ def test_versions_of_a_frame_are_drawn_as_one() -> None:
     every = {f.id for f in report.frames} | {g.id for g in report.graphs} | {b.id for b in report.breaks}
     assert every <= shown | held
     assert {end for a in picture["arrows"] for end in (a["source"], a["target"])} <= shown, "no arrow to nowhere"
+
+
+def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
+    report = model(breaks=12)
+    segments = [
+        Segment(kind="graph", lane="cpu", start=0.0, duration=0.003, label="graph 1", frame="f1", graph="g1"),
+        Segment(kind="gap", lane="cpu", start=0.003, duration=0.001, label="gap", frame="f2"),
+    ]
+    costs = [BreakCost(break_="b9", seconds=0.002, share=0.5), BreakCost(break_="b0", seconds=0.001, share=0.25)]
+    report.profile = Profile(calls=3, median_seconds=0.004, lanes=["cpu"], segments=segments, breaks=costs)
+    found = shown(report)
+    assert found["measured"]
+    assert [c["cost"] for c in found["causes"]][:2] == ["2.0 ms a call", "1.0 ms a call"]
+    assert found["causes"][0]["places"][0]["id"] == "b9"
+    parts = {row["name"]: row["part"] for row in found["calls"]}
+    assert (parts["Block0.forward"], parts["Block1.forward"], parts["step"]) == (100, 33, 0)
+    lines = to_text(report, width=100).splitlines()
+    assert len(lines) <= SCREEN
+    assert "run time: 4.0 ms a call" in "\n".join(lines)
