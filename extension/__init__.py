@@ -26,6 +26,7 @@ LOWERINGS.update(
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
     headline="dynascope.widgets.labels.sentences:headline",
     unmet="dynascope.widgets.labels.comparisons:unmet",
+    fixed="dynascope.compiler.fixes.session:fixed",
     run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
     **{f"diff {part}": f"dynascope.widgets.labels.comparisons:diff_{part}" for part in ("lines", "summary", "times", "dict")},
 )

@@ -31,12 +31,8 @@ class Location:
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
-    #: columns that a printed traceback marks with carets, counted without the line's indentation; the end may be None: unknown
-    carets: tuple[int, int | None] | None = None
-
-    @classmethod
-    def at(cls, file: str, function: str, position: Position) -> Location:
-        return cls(file, position.line or 0, function, *position[1:])
+    #: columns that a printed traceback marks with carets, counted without the line's indentation; None in it: unknown
+    carets: tuple[int | None, int | None] | None = None
 
 
 @dataclass(slots=True)
@@ -108,11 +104,13 @@ class Trace(_Event):
     """A record of torch's structured trace, with its metadata and payload unchanged.
 
     `callers`: the whole Python stack around a compile, outermost first; only at the start of a compile in a live run.
+    `outside`: it belongs to torch.export or AOTInductor, which compile outside torch.compile; only in a file.
     """
 
     metadata: dict[str, Any]
     payload: str | None = None
     callers: list[Location] | None = None
+    outside: bool = False
 
 
 @dataclass(slots=True)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dynascope.compiler.report import expect, serialization
-from dynascope.compiler.report.data import ReportData
 from dynascope.compiler.report.diff import Diff, diff
 from dynascope.compiler.report.lowerings import lower
 from dynascope.compiler.report.measurements import GraphRun
-from dynascope.compiler.report.schema import Break, Frame, Graph
+from dynascope.compiler.report.schema import Break, Frame, Graph, ReportData
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
 if TYPE_CHECKING:
@@ -32,9 +32,11 @@ class Report(ReportData):
     """What the compiler did during one recording."""
 
     #: the report of the previous run of the same cell or function; not part of the data
-    previous: Report | None = field(default=None, compare=False, repr=False, metadata={"beside": True})
+    previous: Report | None = field(default=None, compare=False, repr=False)
     #: read from a file: its graphs cannot be run
-    loaded: bool = field(default=False, compare=False, repr=False, metadata={"beside": True})
+    #: what `fixed()` needs of the run: weak references, and the texts; not part of the data
+    live_fixes: Any = field(default=None, compare=False, repr=False)
+    loaded: bool = field(default=False, compare=False, repr=False)
 
     # -- looking up ---------------------------------------------------------------------------
 
@@ -78,9 +80,8 @@ class Report(ReportData):
             report = Report.from_dict(json.loads(Path("report.json").read_text()))
             print(report.headline())
         """
-        report = serialization.from_dict(cls, data)
-        report.loaded = True
-        return report
+        loaded = serialization.from_dict(data)
+        return cls(**{f.name: getattr(loaded, f.name) for f in fields(loaded)}, loaded=True)
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file.
@@ -187,6 +188,35 @@ class Report(ReportData):
         """
         run: GraphRun = lower("run_graph", self, id, device=device, backend=backend, calls=calls)
         return run
+
+    # -- fixes ----------------------------------------------------------------------------------
+
+    def patch(self) -> str:
+        """The proved fixes as a unified diff that `git apply` takes; "" if there are none.
+
+        Settings of the compiler are statements after the imports of the file.
+
+        Example:
+            report = dynascope.explain(f, fix=True)(x)
+            Path("fixes.patch").write_text(report.patch())
+        """
+        return "" if self.fix_set is None else self.fix_set.patch
+
+    def fixed(self) -> AbstractContextManager[Any]:
+        """The fixed function, with all proved fixes in force in a `with` block; everything is restored after it.
+
+        Inside, the function that was explained has its fixed code, and so have functions of libraries; settings of the
+        compiler are set.  Compile it yourself.
+
+        Raises:
+            ValueError: there are no proved fixes, the report is from a file, or the functions have changed since.
+
+        Example:
+            with report.fixed() as g:
+                torch.compile(g, fullgraph=True)(x)
+        """
+        manager: AbstractContextManager[Any] = lower("fixed", self)
+        return manager
 
     # -- showing --------------------------------------------------------------------------------
 

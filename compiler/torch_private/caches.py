@@ -23,12 +23,12 @@ def known_codes() -> list[CodeType]:
         # functions that were only ever inlined are known through their resume functions (nested graph breaks)
         resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
-        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _wraps_users_code(c))]
+        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _is_decorators(c))]
     return []
 
 
-def _wraps_users_code(code: CodeType) -> bool:
-    """The wrapper that torch puts around every function decorated with error_on_graph_break: all share one code object."""
+def _is_decorators(code: CodeType) -> bool:
+    """Whether this is torch's wrapper of functions decorated with error_on_graph_break, which all share one code object."""
     return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
 
 
@@ -66,6 +66,23 @@ def interned_strings() -> dict[int, str]:
     """The structured trace's table of strings (they are sent once per process, perhaps before the recording)."""
     table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", None) or {}
     return {number: text for text, number in table.items()}
+
+
+@contextlib.contextmanager
+def only_known_codes() -> Iterator[None]:
+    """Forget, afterwards, the compiled code of functions that Dynamo did not know before."""
+    before = {id(code): code for code in known_codes()}
+    try:
+        yield
+    finally:
+        new = [code for code in known_codes() if id(code) not in before]
+        forget_resumes(new)
+        convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+        if convert_frame is not None:
+            with guarded("codes Dynamo knows"):
+                seen, ids = convert_frame.input_codes.seen, {id(code) for code in new}
+                seen[:] = [reference for reference in seen if id(reference()) not in ids]
+                convert_frame.input_codes.seen_ids -= ids
 
 
 # -- sizes ---------------------------------------------------------------------------------------------

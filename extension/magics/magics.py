@@ -1,4 +1,4 @@
-"""`%%compile`, `%compile`, `%%observe` and `%observe`."""
+"""`%%compile`, `%compile`, `%%observe`, `%observe` and `%fix`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
+from dynascope.compiler.driver.latest import last
 from dynascope.compiler.settings import Settings
 from dynascope.magics.options import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
+from dynascope.runs import rerun
 from dynascope.runs.cell_run import CellRun
+from dynascope.runs.fixed_cell import latest
 from dynascope.shell import raw_cell
+from dynascope.widgets.labels.fixes import fixes_summary, unplaced_settings
 
 
 @magics_class
@@ -40,13 +44,11 @@ class DynascopeMagics(Magics):
         expression is the cell's result.
         """
         name = "%compile" if cell is None else "%%compile"
-        arguments, expression = self._parse(self.run_compile, line, cell)
         defaults = self.defaults()
-        settings = settings_from(arguments, defaults)
-        parsed = self._read(cell, expression, name, line)
+        parsed, settings, _ = self._read(self.run_compile, name, line, cell)
         return CellRun(
             self.shell, parsed, settings, command=f"{name} {line}".rstrip(),
-            command_line=lambda other: command_line(name, other, defaults), raw=raw_cell(self.shell),
+            command_line=lambda other: command_line(name, other, defaults), raw=raw_cell(self.shell), attach=rerun.attach,
         )()  # fmt: skip
 
     @output_can_be_silenced
@@ -64,9 +66,7 @@ class DynascopeMagics(Magics):
         breaks unknown. --fresh traces it again.
         """
         name = "%observe" if cell is None else "%%observe"
-        arguments, expression = self._parse(self.run_observe, line, cell)
-        settings = settings_from(arguments, self.defaults())
-        parsed = self._read(cell, expression, name, line)
+        parsed, settings, arguments = self._read(self.run_observe, name, line, cell)
         return CellRun(self.shell, parsed, settings, compiles=False, retraces=arguments.fresh)()
 
     @line_magic("compile_defaults")  # type: ignore[arg-type]  # IPython types it for functions only
@@ -76,23 +76,45 @@ class DynascopeMagics(Magics):
             raise UsageError("%compile_defaults takes no arguments; set one with %config DynascopeMagics.NAME = VALUE")
         print(describe_defaults(self))
 
+    @line_magic("fix")  # type: ignore[arg-type]
+    def put_fixed_cell(self, line: str = "") -> None:
+        """Put the fixed text of the latest %%compile --fix into a new cell below this one; nothing is overwritten."""
+        if line.strip():
+            raise UsageError("%fix takes no arguments: it uses the latest report")
+        try:
+            report = last()
+        except LookupError as error:
+            raise UsageError(str(error)) from None
+        if report.fix_set is None:
+            raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
+        found = latest(report)
+        if found is None:
+            print(fixes_summary(report) or "There is no graph break to fix.")
+        else:
+            text, others = found
+            shell: Any = self.shell
+            shell.set_next_input(text, replace=False)
+            if others:
+                print(f"{', '.join(others)} changed, too: print(dynascope.last().patch())")
+        for statement in unplaced_settings(report):
+            print(f"First run: {statement}")
+
     def defaults(self) -> Settings:
         """The settings in force if a magic's line does not say otherwise."""
         return Settings(**{name: getattr(self, name) for name in config_traits()})
 
-    def _parse(self, magic: Any, line: str, cell: str | None) -> tuple[Any, str]:
-        """The parsed options, and a line magic's expression as it was typed."""
+    def _read(self, magic: Any, name: str, line: str, cell: str | None) -> tuple[Cell, Settings, Any]:
+        """The cell (or a line magic's expression as it was typed), its settings, and all parsed options."""
         options, expression = (line, "") if cell is not None else split_line(magic.parser, line)
         try:
-            return magic.parser.parse_args(shlex.split(options)), expression
+            arguments = magic.parser.parse_args(shlex.split(options))
         except ValueError as error:  # quotes that do not close
             raise UsageError(f"cannot read the options {options!r}: {error}") from None
-
-    def _read(self, cell: str | None, expression: str, name: str, line: str) -> Cell:
+        settings = settings_from(arguments, self.defaults())
         try:
             if cell is None:
-                return read_expression(self.shell, expression, name)
-            return read_cell(self.shell, cell, name, line)
+                return read_expression(self.shell, expression, name), settings, arguments
+            return read_cell(self.shell, cell, name, line), settings, arguments
         except SyntaxError as error:
             show_trimmed(self.shell, error)
             raise

@@ -52,6 +52,7 @@ _GUARDS = {
     "expression": ("another relation between sizes", "the sizes of one call had a relation that another call breaks"),
     "range": ("a size out of the range compiled for", "`torch._dynamo.mark_dynamic` takes a `min` and a `max`"),
 }
+_HINT = "the compiler's hint"
 _LIMIT = "Dynamo recompile limit exceeded"
 
 
@@ -91,7 +92,7 @@ class CauseWords:
     def fix(self) -> str:
         """What to do."""
         if self.cause.setting is not None:
-            return f"set `torch._dynamo.config.{self.cause.setting} = True` (the compiler's hint)"
+            return f"set `torch._dynamo.config.{self.cause.setting} = True` ({self.tried() or _HINT})"
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[1] if known else "keep what the guard checks the same from call to call"
@@ -101,6 +102,15 @@ class CauseWords:
             return _TYPES[self.cause.type][1]
         step = next((step for step in advice(self.breaks[0]) if not step.startswith("Code around it")), "")
         return shorten(step, 200)
+
+    def tried(self) -> str:
+        """What trying the setting showed, `tried: 8 graph breaks become 3`; empty: fixes were not looked for."""
+        name = self.cause.setting or ""
+        tried = [f for f in self.report.fixes or () if any(key.rpartition(".")[2] == name for key in f.settings)]
+        proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
+        if proved:
+            return f"tried: {plural(proved[0].breaks_before or 0, 'graph break')} become {proved[0].breaks_after}"
+        return f"tried: {tried[0].verdict}" if tried else ""
 
     def cost(self) -> str:
         """`1.2 ms a call`, `27 hits`."""
@@ -124,9 +134,11 @@ class CauseWords:
 def first_words(words: CauseWords) -> str:
     """One sentence on what to do first."""
     cause = words.cause
-    fix = words.fix().removesuffix(" (the compiler's hint)").removesuffix(".")
+    fix = words.fix().removesuffix(f" ({_HINT})").removesuffix(".")
     if cause.kind == "recompile":
         return f"{fix} ({words.count()}: {words.title()})."
+    if cause.setting is not None and words.tried():
+        return f"{fix}."
     if cause.setting is not None:
         part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
         of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"

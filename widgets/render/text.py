@@ -13,8 +13,18 @@ from typing import TextIO
 
 from dynascope.compiler.report import Break, Report
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.advice import advice, cause_of, eager_because_of, only_rest_is_eager, reasons, said, set_by
+from dynascope.widgets.labels.advice import (
+    advice,
+    cause_of,
+    eager_because_of,
+    ended_by_error,
+    only_rest_is_eager,
+    reasons,
+    said,
+    set_by,
+)
 from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
 from dynascope.widgets.labels.sentences import (
     cost_words,
     graphs_alone,
@@ -75,12 +85,13 @@ class _Terminal(Terminal):
         head = self.part("The headline", self.headline) + self.part("The error", self.error)
         shown = None if whole else overview(self.report, self.places)
         if shown is not None:
-            brief = [*self.run_time()[:2], *self.inputs()[:2], *self.notes()[:3]]
+            brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes()[:3]]
             large = OverviewText(shown, self.colour, self.width)
             return head + self.part("The overview", lambda: large.lines(len(head) + len(brief))) + brief
         parts = (
             ("The headline", self.headline), ("The error", self.error), ("The breaks", self.breaks),
-            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The run time", self.run_time),
+            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The fixes", self.fixes),
+            ("The run time", self.run_time),
             ("The inputs", self.inputs), ("The run of a graph alone", self.graphs_alone), ("The notes", self.notes),
         )  # fmt: skip
         return [line for what, make in parts for line in self.part(what, make)]
@@ -106,6 +117,31 @@ class _Terminal(Terminal):
         notes = [*self.report.notes[:8], *record_notes(self.report)]
         lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
         return ["", *lines] if lines else []
+
+    def fixes(self) -> list[str]:
+        """The fixes that are proved, as diffs, and for the other breaks what was tried in vain."""
+        summary = fixes_summary(self.report)
+        if not summary or self.report.fix_set is None:
+            return []
+        out = ["", self.paint(summary, "bold")]
+        at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
+        for fix in self.report.fixes or ():
+            if fix.chosen:
+                place = at.get(fix.break_ or "", "a break that shows only then")
+                out += self.paint_all(self.wrap(f"✓ {place} {fix_words(fix)}", "    ", 3), "green")
+                out += [self.changed_line(line) for line in diff_lines(fix)]
+                out += self.wrap(f"takes for granted: {fix.assumption}", "      ", 3) if fix.assumption else []
+        for b in self.report.breaks[:MOST]:
+            for fix in refused(self.report, b.id)[:3]:
+                out += self.paint_all(self.wrap(f"✗ {at[b.id]} {fix_words(fix)}", "    "), "soft")
+        if self.report.fix_set.fixes:
+            out += self.paint_all(["  → report.patch() is the diff, report.fixed() the fixed function"], "green")
+        return [*out, *(line for note in self.report.fix_set.notes for line in self.wrap("note: " + note, "", 3))]
+
+    def changed_line(self, line: str) -> str:
+        """One line of a diff, in its colour."""
+        shown = printable(line, self.width - 6).expandtabs(4)
+        return " " * 6 + self.paint(shown, {"+": "green", "-": "red"}.get(line[:1], "soft"))
 
     def run_time(self) -> list[str]:
         """Where the time of a call goes, and what each break costs."""
@@ -167,12 +203,27 @@ class _Terminal(Terminal):
 
     def outcome(self, b: Break) -> str:
         """The outcome of a break, with the names of other frames that run eagerly because of it."""
+        error = ended_by_error(self.report, b)
+        if error is not None:
+            return f"not resumed: {shorten(error, 60)} ended the call here"
+        if b.outcome == "raised":
+            return _OUTCOMES["raised"] + self.forbidden_by(b)
         eager = [self.places.name(f) for f in eager_because_of(self.report, b)]
         if only_rest_is_eager(self.report, b):
             return "the rest of the frame runs eagerly"
         if not eager or eager == [self.places.function(b.function, b.file, b.line)]:
             return _OUTCOMES[b.outcome]
         return f"{shorten(' and '.join(eager[:2]), 80)} {'runs' if len(eager) == 1 else 'run'} eagerly"
+
+    def forbidden_by(self, b: Break) -> str:
+        """What made the break an error; empty if that is unknown."""
+        region = region_name(b, self.places)
+        if b.fullgraph:
+            return ", because of fullgraph=True"
+        if not b.error_on_graph_break:
+            return ""
+        by = f" of {set_by(region)}" if region else " of this run" if b.region.kind == "run" else ""
+        return f", because of error_on_graph_break=True{by}"
 
     def source(self, b: Break, colour: str) -> list[str]:
         """The line of the break, with a caret line under its columns."""
@@ -196,10 +247,12 @@ class _Terminal(Terminal):
         out: list[str] = []
         for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
             cause = cause_of(self.report, f)
+            why = said(f.reason or "reason unknown", 1000).split("\n")[0]
             if cause:
-                why = f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
-            else:
-                why = said(f.reason or "reason unknown", 1000).split("\n")[0]
+                more = f.reason is not None and not f.reason.startswith(cause.reason)  # why it could not be resumed
+                at = self.places.at(cause.file, cause.line, cause.cell)
+                beyond = ", which cannot be resumed (as in a loop, a `with` or a `try`)" if f.status == "skipped" else ""
+                why = f"because of the break at {at}" + (f": {why}" if more else beyond)
             sign = "…" if f.status == "unfinished" else "–"
             out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "")
         return ["", *self.paint_all(out, "soft")] if out else []

@@ -7,7 +7,7 @@ import re
 import pytest
 from samples import huge, loop, many, model
 
-from dynascope.compiler.report import Break, BreakCost, Excerpt, Frame, Hit, Profile, Report, Segment, Source
+from dynascope.compiler.report import Break, BreakCost, Excerpt, Fix, Frame, Hit, Profile, Report, Segment, Source
 from dynascope.widgets.drawing.split_graph import whole_picture
 from dynascope.widgets.labels.words import Places
 from dynascope.widgets.model.lens import lens
@@ -148,3 +148,13 @@ def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
     lines = to_text(report, width=100).splitlines()
     assert len(lines) <= SCREEN
     assert "run time: 4.0 ms a call" in "\n".join(lines)
+
+
+def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
+    report = model(breaks=12)
+    report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True},
+                        verdict="proved", breaks_before=12, breaks_after=10)]  # fmt: skip
+    cause = shown(report)["causes"][1]
+    assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: 12 graph breaks become 10)"
+    report.fixes[0].verdict = "refused"
+    assert shown(report)["causes"][1]["fix"].endswith("(tried: refused)")
