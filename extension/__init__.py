@@ -26,6 +26,11 @@ LOWERINGS.update(
     headline="dynascope.widgets.labels.sentences:headline",
     unmet="dynascope.widgets.labels.comparisons:unmet",
     run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
+    **{
+        "ranks txt": "dynascope.widgets.render.ranks_text:to_text",
+        "ranks headline": "dynascope.widgets.labels.rank_words:headline",
+        "ranks unmet": "dynascope.widgets.labels.rank_words:not_alike",
+    },
     **{f"diff {part}": f"dynascope.widgets.labels.comparisons:diff_{part}" for part in ("lines", "summary", "times", "dict")},
 )
 

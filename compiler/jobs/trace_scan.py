@@ -1,0 +1,185 @@
+"""The record of one rank from its TORCH_TRACE log: parsed in full, or at the cost of a hash if an equal one was parsed before.
+
+`scan` hashes what shapes a Report (graphs, breaks, recompiles, outcomes) and reads the times; it skips everything else.  Ranks
+with equal hashes have equal structures.  The hash of a damaged log is its own, so that log is parsed in full.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler.events.records import KNOWN
+from dynascope.compiler.jobs import rank_file
+from dynascope.compiler.jobs.recorder import settings_of
+from dynascope.compiler.ranks import RankRecord, Structure
+from dynascope.compiler.ranks.schema import Rank
+from dynascope.compiler.ranks.structure import steps_of
+from dynascope.compiler.recording.trace_files import load_traces
+from dynascope.compiler.report import Report
+
+_RECORD = re.compile(rb"^[VDIWEC]\d{4} [^\n]*?\] ?(?P<head>\{[^\n]*)\n?(?P<payload>(?:\t[^\n]*\n?)*)", re.M)
+_NAME = re.compile(rb'\{"(\w+)"')
+_COMPILE = re.compile(rb'"frame_id": ?(\d+), ?"frame_compile_id": ?(\d+)')
+_ARTIFACT = re.compile(rb'"artifact": ?\{"name": ?"(\w+)"')
+#: artifacts that shape a Report
+_SHAPING = frozenset({b"recompile_reasons", b"dynamo_graph_break_reason", b"dynamo_error"})
+#: records that add to a graph what no hash has: how it was compiled, and the guards of this rank
+_LATER = frozenset({b"inductor_output_code", b"dynamo_cpp_guards_str", b"aot_joint_graph", b"bwd_compilation_metrics"})
+_SKIPPED = frozenset(name.encode() for name in KNOWN) - {b"str"} | _LATER
+_OWN = re.compile(
+    rb"(?:/[\w.+@~<>-]+)+/|0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{9,}\b"
+    rb'|"(?:rank|has_payload|timestamp|process|thread)": ?(?:"[^"]*"|\d+)|\b(?:rank|pid|process|thread|port)[ =:]+\d+'
+)
+_DEVICE = re.compile(rb"\b(cuda|xpu|hpu|npu|mtia):(\d+)")
+_STARTS = re.compile(r"_rank_(\d+)_|rank_(\d+)")
+
+
+@dataclass
+class Scan:
+    """What `scan` reads of a log."""
+
+    digest: str
+    #: compile id -> seconds of each of its compiles, and the answers of caches
+    seconds: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
+    caches: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    settings: dict[str, Any] = field(default_factory=dict)
+    torch: str | None = None
+
+
+@dataclass
+class Known:
+    """A log that was parsed in full: what all logs with its hash have in common."""
+
+    structure: Structure
+    #: of each step: its compile id, and which of the compiles with this id it is
+    steps: list[tuple[str, int]]
+    rank: Rank
+
+
+def scan(path: Path) -> Scan | None:
+    """Hash a log and read its times; None if a record cannot be read."""
+    import msgspec
+
+    digest, devices = blake2b(digest_size=16), _Devices()
+    found = Scan("")
+    for record in _RECORD.finditer(path.read_bytes()):
+        head = record["head"]
+        first = _NAME.match(head)
+        name = first[1] if first else b""
+        if name in _SKIPPED:
+            continue
+        compiled = _COMPILE.search(head)
+        key = f"{compiled[1].decode()}/{compiled[2].decode()}" if compiled else ""
+        if name == b"compilation_metrics":
+            try:
+                metrics = msgspec.json.decode(head)["compilation_metrics"]
+                digest.update(_metrics(metrics, key, found))
+            except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
+                return None
+            continue
+        if name == b"artifact":
+            artifact = _ARTIFACT.search(head)
+            kind = artifact[1] if artifact else b""
+            stage, _, answer = kind.partition(b"_cache_")
+            if answer and stage in (b"fx_graph", b"aotautograd"):
+                found.caches[key].append(answer.decode())
+            if kind not in _SHAPING:
+                continue
+        digest.update(devices.normal(_OWN.sub(b"", head)))
+        digest.update(devices.normal(_OWN.sub(b"", record["payload"])))
+    found.digest = digest.hexdigest()
+    return found
+
+
+class _Devices:
+    """Device numbers by their order of first use, as in `ranks.normal`."""
+
+    def __init__(self) -> None:
+        self.seen: dict[bytes, bytes] = {}
+
+    def normal(self, text: bytes) -> bytes:
+        return _DEVICE.sub(self._replace, text) if b":" in text else text
+
+    def _replace(self, match: re.Match[bytes]) -> bytes:
+        return match[1] + b":#" + self.seen.setdefault(match[2], str(len(self.seen)).encode())
+
+
+def _metrics(metrics: dict[str, Any], key: str, found: Scan) -> bytes:
+    """Note a compile's time; returns what shapes a Report."""
+    if metrics.get("is_forward") is False:
+        return b"backward"
+    found.seconds[key].append(metrics.get("entire_frame_compile_time_s"))
+    found.torch = found.torch or metrics.get("torch_version")
+    if not found.settings:
+        found.settings = settings_of(metrics)
+    shaping = [key, metrics.get("co_name"), metrics.get("fail_type"), metrics.get("guard_count") is None]
+    return str(shaping).encode()
+
+
+def read(path: Path, known: dict[str, Known]) -> RankRecord:
+    """The record of the rank whose log this is; `known`: logs parsed before, by hash, which is added to.
+
+    Raises ValueError, in one line, if nothing in the log can be read.
+    """
+    found = scan(path)
+    seen = known.get(found.digest) if found is not None else None
+    if found is None or seen is None:
+        report = load_traces([path])
+        record = rank_file.record_of(Rank(rank=number_of(path, report)), report)
+        record.report = lambda: load_traces([path])
+        ends = [f for f in report.frames if f.status != "ignored"]
+        if ends and ends[-1].status == "unfinished":
+            record = rank_file.record_of(Rank(rank=record.rank.rank, status="no end"), report)
+            record.report = lambda: load_traces([path])
+        if found is not None:
+            record.settings = found.settings
+            known[found.digest] = Known(record.structure, _compiles(report), record.rank)
+    else:
+        record = _like(seen, found, path)
+    stat = path.stat()
+    record.rank.written = stat.st_mtime
+    return record
+
+
+def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
+    """The record of a log that equals one parsed before, with its own times."""
+    rank = Rank(rank=number_of(path), status=seen.rank.status, compiling=seen.rank.compiling, error=seen.rank.error)
+    rank.seconds = [_at(found.seconds.get(key), number) for key, number in seen.steps]
+    rank.compile_seconds = round(sum(s for s in rank.seconds if s), 6)
+    rank.caches = [rank_file.cache_answer(found.caches.get(key, ())) for key, _ in seen.steps]
+    return RankRecord(
+        rank=rank,
+        structure=seen.structure,
+        report=lambda: load_traces([path]),
+        settings=found.settings,
+        versions={"torch": found.torch},
+    )
+
+
+def _at(values: list[float | None] | None, number: int) -> float | None:
+    return values[number] if values is not None and number < len(values) else None
+
+
+def _compiles(report: Report) -> list[tuple[str, int]]:
+    """Of each step: its compile id, and which of the compiles with this id it is."""
+    counts: dict[str, int] = defaultdict(int)
+    steps = []
+    for step in steps_of(report):
+        key = str(step.frame.compile_id)
+        steps.append((key, counts[key]))
+        counts[key] += 1
+    return steps
+
+
+def number_of(path: Path, report: Report | None = None) -> int:
+    """The rank that a log is of: from its name, else from its records."""
+    match = _STARTS.search(path.name)
+    if match:
+        return int(match[1] or match[2])
+    ranks = [f.rank for f in report.frames if f.rank is not None] if report is not None else []
+    return ranks[0] if ranks else 0
