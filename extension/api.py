@@ -90,8 +90,8 @@ def region(*, error_on_graph_break: bool) -> Any:
     return regions.region(error_on_graph_break=error_on_graph_break)
 
 
-def load(path: str | Path, *, strict: bool = False) -> Report:
-    """The report of a TORCH_TRACE log, of a folder of them (one for each rank), or of a saved `report.json`.
+def load(path: str | Path, *, strict: bool = False) -> Any:
+    """The report of a TORCH_TRACE log, of a folder of them, of the files of a job's ranks, or of a saved report.
 
         report = dynascope.load("trace_dir")
         report.save("report.html")
@@ -100,12 +100,19 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
         path: a file or a folder.
         strict: whether an unknown or damaged record is an error; otherwise it is counted in `report.unread`.
 
+    Returns:
+        A Report; a RanksReport of files or logs of several ranks, and of a saved one.
+
     Raises:
         FileNotFoundError: if there is nothing to read.
         ValueError: if nothing in it can be read, in one line.
     """
+    from dynascope.compiler.jobs import folder
     from dynascope.compiler.recording import trace_files
 
+    ranks = folder.load(Path(path))
+    if ranks is not None:
+        return ranks
     report = trace_files.load(path, strict=strict)
     remember(report)
     return report

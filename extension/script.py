@@ -11,12 +11,15 @@ import runpy
 import sys
 import traceback
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 
-def run_script(script: str, arguments: list[str], *, module: bool = False) -> tuple[Any, int]:
-    """Run a script or module; returns (report, exit status).
+def run_script(
+    script: str, arguments: list[str], *, module: bool = False, started: Callable[[Any], None] = lambda recording: None
+) -> tuple[Any, int]:
+    """Run a script or module; returns (report, exit status).  `started` is called with the recording before the script runs.
 
     The status is that of `sys.exit`, 1 after an exception, 130 after Ctrl-C.  There is a report in every case.
     """
@@ -26,6 +29,7 @@ def run_script(script: str, arguments: list[str], *, module: bool = False) -> tu
     recording = dynascope.observe()
     try:
         with recording:  # inside the `try`: the report includes the error that ends the script
+            started(recording.recording)
             status = _status(script, module)
     except KeyboardInterrupt:
         status = 130

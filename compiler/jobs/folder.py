@@ -6,6 +6,7 @@ damaged is named in the notes and costs only itself.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,24 @@ from dynascope.compiler.recording.trace_files import load_traces
 #: bytes of logs above which other processes help to read them
 _MANY = 16_000_000
 _MOST_PROCESSES = 8
+
+
+def load(path: Path) -> RanksReport | None:
+    """The RanksReport of a folder of ranks, or one that was saved; None if the path is neither.
+
+    Raises as `read_job` does, and ValueError if a saved one is damaged.
+    """
+    if is_job(path):
+        return read_job(path)
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        if b'"ranks_schema"' not in file.read(200):
+            return None
+    try:
+        return RanksReport.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no saved report of ranks: {error}") from None
 
 
 def is_job(folder: Path) -> bool:
@@ -43,8 +62,8 @@ def logs(folder: Path) -> list[Path]:
 def read_job(folder: str | Path, *, world_size: int | None = None) -> RanksReport:
     """The RanksReport of a folder.
 
-    Raises FileNotFoundError if it holds neither files of ranks nor logs, and ValueError if none of them can be read; each message
-    is one line.
+    Raises FileNotFoundError if it holds neither files of ranks nor logs, and ValueError if none of them can be read; each
+    message is one line.
     """
     folder, notes = Path(folder), list[str]()
     files = rank_files(folder)

@@ -13,7 +13,16 @@ from dynascope.compiler.ranks.structure import GroupNames
 #: variables that shape what torch compiles or how it communicates
 _SHAPING = ("TORCH", "PYTORCH", "NCCL", "GLOO", "UCC", "CUDA_", "TRITON", "OMP_NUM_THREADS", "DYNAMO", "INDUCTOR", "AOT_")
 #: parts of the names of variables that differ on each rank or machine
-_OWN = ("TORCHELASTIC", "TORCH_TRACE", "CUDA_VISIBLE_DEVICES", "CACHE_DIR", "_ASYNC_ERROR_", "LOG_DIR", "SOCKET_IFNAME", "TMPDIR")
+_OWN = (
+    "TORCHELASTIC",
+    "TORCH_TRACE",
+    "CUDA_VISIBLE_DEVICES",
+    "CACHE_DIR",
+    "_ASYNC_ERROR_",
+    "LOG_DIR",
+    "SOCKET_IFNAME",
+    "TMPDIR",
+)
 
 
 def process_rank() -> Rank | None:

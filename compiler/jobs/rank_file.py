@@ -65,19 +65,26 @@ def cache_answer(answers: Any) -> str:
     return next((w for w in _CACHE_ORDER if w in words), "")
 
 
-def write(folder: str | Path, record: RankRecord) -> Path:
-    """Write the file of a rank, in place of its last one; raises OSError if it cannot be written."""
+def write(folder: str | Path, record: RankRecord, report: bytes) -> Path:
+    """Write the file of a rank, in place of its last one; raises OSError if it cannot be written.
+
+    `report`: the record's Report, encoded.
+    """
     path = Path(folder) / file_name(record.rank)
-    lines = [json.dumps(part, separators=(",", ":")) for part in (head(record), record.report().to_dict())]
     new = path.with_name(f".{path.name}.{threading.get_ident()}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write("\n".join([*lines, ""]))
+        with new.open("wb") as file:
+            file.write(encoded(head(record)) + report)
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
     return path
+
+
+def encoded(data: dict[str, Any]) -> bytes:
+    """One line of the file."""
+    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
 
 
 def file_name(rank: Rank) -> str:

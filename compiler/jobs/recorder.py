@@ -7,7 +7,7 @@ is installed, because the program would see it.  Writing takes at most a twentie
 
 from __future__ import annotations
 
-import os
+import dataclasses
 import sys
 import threading
 import time
@@ -50,6 +50,7 @@ class RankRecorder:
         self._names: dict[str, tuple[str | None, list[int] | None]] = {}
         self._at: list[StackEntry] = []
         self._since = time.monotonic()
+        self._last: tuple[RankRecord, bytes] | None = None
         #: what went wrong in writing, in one line; it must not disturb the program
         self.problem: str | None = None
         self._thread = threading.Thread(target=self._watch, name="dynascope rank", daemon=True)
@@ -57,32 +58,34 @@ class RankRecorder:
     def start(self) -> None:
         self._thread.start()
 
-    def end(self, report: Report, error: BaseException | None = None) -> None:
-        """Write the file for the last time.  `error`: what ended the program, None if nothing did."""
+    def end(self, report: Report, status: RankStatus = "finished", error: str | None = None) -> None:
+        """Write the file for the last time; `error`: what ended the program, in one line."""
         self._stop.set()
         with self._lock:  # a write that has begun is finished first
-            self._write(report, "failed" if error is not None else "finished", _one_line(error))
+            self._guarded(self._identify)
+            self._guarded(lambda: self._write(report, status, error))
 
     # -- the thread ----------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        count, still, next_write = -1, _STILL, 0.0
+        still, next_report, written = _STILL, 0.0, -1
         while not self._stop.wait(_LOOK):
-            now = time.monotonic()
-            self._look()
-            events = len(self._recording.events)
-            waits = now - self._since > still
-            if now < next_write or not (events != count or waits):
-                continue
-            if waits:
+            self._guarded(self._look)
+            now, events = time.monotonic(), len(self._recording.events)
+            unmoved = now - self._since
+            still = _STILL if unmoved < _STILL else still
+            if events != written and now >= next_report:
+                written, used = events, time.thread_time()
+                self._while_running(lambda: self._write(self._recording.snapshot(), "no end", None))
+                next_report = time.monotonic() + _SHARE * (time.thread_time() - used)
+            elif unmoved > still and self._last is not None:
                 still *= 2  # a rank that hangs writes ever more rarely
-            elif now - self._since < _STILL:
-                still = _STILL
-            count = events
-            with self._lock:
-                if not self._stop.is_set():
-                    self._guarded(lambda: self._write(self._recording.snapshot(), "no end", None))
-            next_write = now + _SHARE * (time.monotonic() - now)
+                self._while_running(self._write_again)
+
+    def _while_running(self, write: Callable[[], None]) -> None:
+        with self._lock:
+            if not self._stop.is_set():
+                self._guarded(write)
 
     def _look(self) -> None:
         """Note where the main thread is."""
@@ -106,25 +109,10 @@ class RankRecorder:
             self.problem = _one_line(error)
 
     def _write(self, report: Report, status: RankStatus, error: str | None) -> None:
-        self._guarded(self._identify)
-        rank = self._rank
-        if rank is None:
+        if self._rank is None:
             return
-        waits = status != "finished"
-        seconds = time.monotonic() - self._since
-        rank = Rank(
-            rank=rank.rank, host=rank.host, pid=os.getpid(), local_rank=rank.local_rank, node=rank.node, restarts=rank.restarts,
-            status=status, error=error, started=self._started, written=time.time(),
-            at=self._at if waits else [], at_seconds=round(seconds, 2) if waits and self._at else None,
-        )  # fmt: skip
-        self._guarded(lambda: self._save(rank, report))
-
-    def _save(self, rank: Rank, report: Report) -> None:
-        rank_file.write(self.folder, self.record(rank, report))
-
-    def record(self, rank: Rank, report: Report) -> RankRecord:
-        """The record of this rank with a report."""
-        return rank_file.record_of(
+        rank = dataclasses.replace(self._rank, status=status, error=error, started=self._started)
+        record = rank_file.record_of(
             rank,
             report,
             names=self._names,
@@ -133,6 +121,18 @@ class RankRecorder:
             world_size=self._world_size,
             job=self._job,
         )
+        self._last = record, rank_file.encoded(report.to_dict())
+        self._write_again()
+
+    def _write_again(self) -> None:
+        """Write what was written last, with the time and where the rank is now."""
+        assert self._last is not None
+        record, report = self._last
+        rank = record.rank
+        rank.written = time.time()
+        if rank.status != "finished" and self._at:
+            rank.at, rank.at_seconds = self._at, round(time.monotonic() - self._since, 2)
+        rank_file.write(self.folder, record, report)
 
 
 def users_stack(frame: FrameType | None) -> list[StackEntry]:
@@ -181,8 +181,6 @@ def _is_setting(value: Any) -> bool:
     return isinstance(value, (bool, int, float)) or (isinstance(value, str) and "/" not in value and "0x" not in value)
 
 
-def _one_line(error: BaseException | None) -> str | None:
-    if error is None:
-        return None
+def _one_line(error: BaseException) -> str:
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -59,6 +59,7 @@ class Known:
     #: of each step: its compile id, and which of the compiles with this id it is
     steps: list[tuple[str, int]]
     rank: Rank
+    versions: dict[str, str | None]
 
 
 def scan(path: Path) -> Scan | None:
@@ -138,7 +139,7 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
             record.report = lambda: load_traces([path])
         if found is not None:
             record.settings = found.settings
-            known[found.digest] = Known(record.structure, _compiles(report), record.rank)
+            known[found.digest] = Known(record.structure, _compiles(report), record.rank, report.versions)
     else:
         record = _like(seen, found, path)
     stat = path.stat()
@@ -157,7 +158,7 @@ def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
         structure=seen.structure,
         report=lambda: load_traces([path]),
         settings=found.settings,
-        versions={"torch": found.torch},
+        versions={**seen.versions, "torch": found.torch},
     )
 
 

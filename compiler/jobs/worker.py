@@ -1,4 +1,4 @@
-"""`python -m dynascope.compiler.jobs.worker`: reads the logs named on its input, one a line, and writes a line of JSON for each."""
+"""`python -m dynascope.compiler.jobs.worker` reads the logs named on its input, and writes a line of JSON for each."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from dynascope.compiler.ranks.structure import (
     recompile_facts,
     sizes,
     steps_of,
+    without_integers,
 )
 from dynascope.compiler.report import Break, Node
 from dynascope.compiler.report.data import ReportData
@@ -39,11 +40,13 @@ class Side:
     structure: Structure
     names: GroupNames = dataclasses.field(default_factory=dict)
     finished: bool = True
+    #: the number of the rank in the job and on its machine: such constants in graphs are no difference
+    numbers: frozenset[int | None] = frozenset()
 
 
 def compare(here: Side, there: Side) -> Difference | None:
     """What `here` did otherwise than `there` first; None if nothing."""
-    first = _first(here.structure, there.structure)
+    first = _first(here, there)
     if first is None:
         return None
     mine, its = (
@@ -51,7 +54,7 @@ def compare(here: Side, there: Side) -> Difference | None:
         for steps in (steps_of(side.report, finished=side.finished) for side in (here, there))
     )
     normals = normalizer(here.names), normalizer(there.names)
-    differences = list(_differences(mine, its, normals, _positions(here, first), (here.names, there.names)))
+    differences = list(_differences(mine, its, (here, there), normals, _positions(here, first)))
     found = differences[0] if differences else Difference(kind="graph")
     found.step = first
     found.frame, found.reference_frame = mine.frame.id if mine else None, its.frame.id if its else None
@@ -61,13 +64,29 @@ def compare(here: Side, there: Side) -> Difference | None:
     return found
 
 
-def _first(here: Structure, there: Structure) -> int | None:
+def _first(here: Side, there: Side) -> int | None:
     """The first step that differs.  What a later stage made of a step counts after all steps that are compiled otherwise."""
-    for a, b in ((here.steps, there.steps), (here.forward, there.forward), (here.backward, there.backward)):
-        for number, (mine, its) in enumerate(zip_longest(a, b)):
-            if mine != its:
+    mine, its = here.structure, there.structure
+    for a, b in ((mine.steps, its.steps), (mine.forward, its.forward), (mine.backward, its.backward)):
+        for number, (one, other) in enumerate(zip_longest(a, b)):
+            if one != other and not (a is mine.steps and _rank_numbers_alone(here, there, number)):
                 return number
     return None
+
+
+def _rank_numbers_alone(here: Side, there: Side, step: int) -> bool:
+    """Whether the code of a step's graph differs only in constants that are the number of the rank."""
+    mine, its = here.structure, there.structure
+    if step >= min(len(mine.steps), len(its.steps)) or mine.loose[step] != its.loose[step]:
+        return False
+    return _own_numbers(mine.constants[step], its.constants[step], here, there)
+
+
+def _own_numbers(mine: list[int], its: list[int], here: Side, there: Side) -> bool:
+    """Whether integers are equal, or on both sides the rank's own number."""
+    return len(mine) == len(its) and all(
+        a == b or (a in here.numbers and b in there.numbers) for a, b in zip(mine, its, strict=True)
+    )
 
 
 def _positions(side: Side, step: int) -> int:
@@ -80,7 +99,7 @@ _Normals = tuple[Normal, Normal]
 
 
 def _differences(
-    mine: Step | None, its: Step | None, normals: _Normals, position: int, names: tuple[GroupNames, GroupNames]
+    mine: Step | None, its: Step | None, sides: tuple[Side, Side], normals: _Normals, position: int
 ) -> Iterator[Difference]:
     """Every kind of difference between the two steps, the one that explains most first."""
     if mine is None or its is None:
@@ -92,10 +111,12 @@ def _differences(
     yield from _functions(mine, its)
     yield from _outcomes(mine, its)
     yield from _breaks(mine, its)
-    yield from _collectives(mine, its, normals, position, names)
-    yield from _graphs(mine, its, normals)
+    yield from _collectives(mine, its, normals, position, (sides[0].names, sides[1].names))
+    yield from _graphs(mine, its, sides, normals)
     if mine.frame.status != its.frame.status:
-        yield Difference(kind="skip", here=mine.frame.status, there=its.frame.status, reason=mine.frame.reason or its.frame.reason)
+        yield Difference(
+            kind="skip", here=mine.frame.status, there=its.frame.status, reason=mine.frame.reason or its.frame.reason
+        )
 
 
 def _what(step: Step | None) -> str | None:
@@ -202,11 +223,11 @@ def _facts(collective: Collective | None, normal: Normal) -> list[object] | None
     return None if collective is None else [*collective_facts(collective, normal), collective.backward]
 
 
-def _graphs(mine: Step, its: Step, normals: _Normals) -> Iterator[Difference]:
+def _graphs(mine: Step, its: Step, sides: tuple[Side, Side], normals: _Normals) -> Iterator[Difference]:
     """The first node of the graphs that differs."""
     a, b = (step.graph.nodes if step.graph else [] for step in (mine, its))
     for one, other in zip_longest(a, b):
-        found = _nodes(one, other, normals)
+        found = _nodes(one, other, sides, normals)
         if found is not None:
             node, found.place_of = (one, "group") if one is not None else (other, "reference")
             assert node is not None
@@ -227,7 +248,7 @@ def _users_line(node: Node, nodes: list[Node]) -> tuple[str, int] | None:
     return None
 
 
-def _nodes(one: Node | None, other: Node | None, normals: _Normals) -> Difference | None:
+def _nodes(one: Node | None, other: Node | None, sides: tuple[Side, Side], normals: _Normals) -> Difference | None:
     if one is None or other is None:
         return Difference(kind="graph", subject=(one or other).name, here=_node(one), there=_node(other))  # type: ignore[union-attr]
     (a, b), (n, m) = (one, other), normals
@@ -242,10 +263,14 @@ def _nodes(one: Node | None, other: Node | None, normals: _Normals) -> Differenc
         return Difference(kind="device", subject=subject, here=a.device, there=b.device)
     if sizes(a.stride, n) != sizes(b.stride, m):
         return Difference(kind="size", subject=f"stride of {subject}", here=str(a.stride), there=str(b.stride))
-    if n.code(a.code) != m.code(b.code):
-        same = re.sub(r"\d+", "#", a.code) == re.sub(r"\d+", "#", b.code)
-        return Difference(kind="constant" if same else "graph", subject=subject, here=a.code, there=b.code)
-    return None
+    mine, its = n.code(a.code), m.code(b.code)
+    if mine == its:
+        return None
+    integers: tuple[list[int], list[int]] = ([], [])
+    same = without_integers(mine, integers[0]) == without_integers(its, integers[1])
+    if same and _own_numbers(*integers, *sides):
+        return None
+    return Difference(kind="constant" if same else "graph", subject=subject, here=a.code, there=b.code)
 
 
 def _argument(node: Node) -> str:

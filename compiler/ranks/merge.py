@@ -116,9 +116,7 @@ def _by_constants(groups: list[_Group]) -> list[_Group]:
     ranked = {p for p in ranked if sum(_is_own_number(v, g) for v, g in zip(values[p], groups, strict=True)) > 1}
     buckets: dict[tuple[Any, ...], _Group] = {}
     for number, group in enumerate(groups):
-        key = tuple(
-            "own" if p in ranked and _is_own_number(values[p][number], group) else values[p][number] for p in varying
-        )
+        key = tuple("own" if p in ranked and _is_own_number(values[p][number], group) else values[p][number] for p in varying)
         into = buckets.setdefault(key, _Group(first=group.first, records=[], rank_constants=sorted(ranked)))
         into.records += group.records
     return list(buckets.values())
@@ -205,7 +203,8 @@ def _divergences(groups: list[_Group]) -> list[Difference]:
 def _side(group: _Group) -> Side:
     assert group.report is not None
     first = group.first
-    return Side(report=group.report, structure=first.structure, names=first.names, finished=_has_ended(first))
+    numbers = frozenset({first.rank.rank, first.rank.local_rank})
+    return Side(report=group.report, structure=first.structure, names=first.names, finished=_has_ended(first), numbers=numbers)
 
 
 def _surroundings(records: list[RankRecord]) -> list[Difference]:
@@ -283,5 +282,3 @@ def _times(groups: list[_Group]) -> list[StepTime]:
                     )
                 )  # fmt: skip
     return sorted(slow, key=lambda s: -s.waited)[:20]
-
-

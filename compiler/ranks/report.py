@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGroup, StepTime
-from dynascope.compiler.report.expect import ExpectationFailed, check, parse
+from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
 from dynascope.compiler.report.lowerings import lower
 from dynascope.compiler.report.report import Report
 
 #: what `save` can write
 SUFFIXES = (".html", ".json", ".svg", ".txt")
 SCHEMA = 1
+#: what `expect` takes beside counts
+ALIKE = ("ranks=alike", "ranks==alike")
 
 
 @dataclass(kw_only=True)
@@ -101,10 +103,8 @@ class RanksReport:
             dynascope.load("trace_dir").expect("ranks=alike,breaks=0")
         """
         __tracebackhide__ = True
-        terms = [t.replace(" ", "") for t in expected.split(",") if t.strip()]
-        counts = ",".join(t for t in terms if t not in ALIKE)
-        expectations = parse(counts) if counts or not terms else []
-        if len(counts) < len(",".join(terms)) and not self.alike:
+        expectations, alike = read_terms(expected)
+        if alike and not self.alike:
             raise ExpectationFailed(f"expected ranks=alike, but {lower('ranks unmet', self)}")
         for group in self.groups:
             if group.report is not None and expectations:
@@ -137,5 +137,8 @@ class RanksReport:
         return bundle
 
 
-#: what `expect` takes beside counts
-ALIKE = ("ranks=alike", "ranks==alike")
+def read_terms(expected: str) -> tuple[list[Expectation], bool]:
+    """The counts in `ranks=alike,breaks<=1`, and whether the ranks are to be alike; ValueError if nothing can be expected."""
+    terms = [t.strip() for t in expected.split(",") if t.strip()]
+    counts = [t for t in terms if t.replace(" ", "") not in ALIKE]
+    return (parse(",".join(counts)) if counts or not terms else []), len(counts) < len(terms)

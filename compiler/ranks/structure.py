@@ -98,7 +98,7 @@ def structure(report: ReportData, names: GroupNames | None = None, *, finished: 
         facts = step_facts(step, normal)
         made.steps.append(hash_of(facts))
         constants: list[int] = []
-        facts["ops"] = [[_without_integers(op[0], constants), *op[1:]] for op in facts["ops"]]
+        facts["ops"] = [[without_integers(op[0], constants), *op[1:]] for op in facts["ops"]]
         made.loose.append(hash_of(facts))
         made.constants.append(constants)
         found = collectives.collectives(step.graph) if step.graph else []
@@ -168,7 +168,9 @@ def hash_of(facts: Any) -> str:
     return blake2b(json.dumps(facts, separators=(",", ":")).encode(), digest_size=8).hexdigest()
 
 
-def _without_integers(code: str, constants: list[int]) -> str:
+def without_integers(code: str, constants: list[int]) -> str:
+    """The code with each integer replaced; the integers are added to `constants`."""
+
     def note(match: re.Match[str]) -> str:
         constants.append(int(match[0]))
         return "#"

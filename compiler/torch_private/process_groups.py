@@ -9,7 +9,7 @@ from typing import Any
 def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
     """torch's name of each group -> (its description, its ranks in the job); empty if torch does not list them."""
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
-    world = getattr(c10d, "_world", None)
+    world: Any = getattr(c10d, "_world", None)
     try:
         named = {group: str(name) for group, name in dict(world.pg_names).items()}
         ranks = dict(world.pg_group_ranks)

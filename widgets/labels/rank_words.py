@@ -11,7 +11,8 @@ from dynascope.compiler.ranks import Difference, Rank, RanksReport, StepTime
 from dynascope.compiler.report import label, plural, seconds
 
 _OUTCOMES = {
-    "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it", "failed": "could not compile it",
+    "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it",
+    "failed": "could not compile it",
     "cached": "had it compiled before", "unfinished": "did not finish it", "ignored": "ignored it",
 }  # fmt: skip
 _CACHES = {"hit": "took it from the compiler's cache", "miss": "compiled it", "bypass": "could not use the compiler's cache"}
@@ -51,10 +52,13 @@ def headline(report: RanksReport) -> str:
         same = f"{total} {alike}{counts}" if alike == "alike" else f"{total}: {alike}{counts}"
         return same + "".join(f"; {words}" for words in unwell)
     others = report.groups[1:]
-    first = f"{ranges(reference.ranks)} alike" if len(reference.ranks) > 1 else f"{ranges(reference.ranks)}"
-    differ = f"{ranges(n for g in others for n in g.ranks)} {'differs' if sum(len(g.ranks) for g in others) == 1 else 'differ'}"
     if len(reference.ranks) == 1:
-        differ += " from it"
+        names = ranges([*reference.ranks, *(n for g in others for n in g.ranks)]).replace(", ", " and ")
+        return f"{total}: {names if len(others) == 1 else 'no two'} {'differ' if len(others) == 1 else 'are alike'}" + "".join(
+            f"; {words}" for words in unwell
+        )
+    first = f"{ranges(reference.ranks)} alike"
+    differ = f"{ranges(n for g in others for n in g.ranks)} {'differs' if sum(len(g.ranks) for g in others) == 1 else 'differ'}"
     kinds = f" in {len(others)} ways" if len(others) > 1 else ""
     return f"{total}: {first}; {differ}{kinds}" + "".join(f"; {words}" for words in unwell)
 
@@ -105,8 +109,8 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
     others = ranks_name(report.groups[d.reference].ranks) if d.reference is not None else "the others"
     details = _what(d, who, others)
     for guard in d.guards:
-        here, there = guard.here, guard.there
-        details.append(f"guard: {f'{here} on {who}' if here else ''}{'; ' if here and there else ''}{f'{there} on {others}' if there else ''}")
+        sides = [f"{guard.here} on {who}" if guard.here else "", f"{guard.there} on {others}" if guard.there else ""]
+        details.append("guard: " + "; ".join(filter(None, sides)))
     return details
 
 
@@ -136,7 +140,10 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
         return [f"{who} compiled {d.here}; {others} compiled nothing more"]
     if d.kind == "collective":
         number = f"collective {d.position + 1}" if d.position is not None else "a collective"
-        return [f"{number}: {d.here or 'none'} on {who}; {d.there or 'none'} on {others}", "ranks that wait for different collectives hang"]
+        return [
+            f"{number}: {d.here or 'none'} on {who}; {d.there or 'none'} on {others}",
+            "ranks that wait for different collectives hang",
+        ]
     names = {"size": "size of ", "dtype": "dtype of ", "device": "device of ", "constant": "", "graph": ""}
     subject = f"{names[d.kind]}{d.subject}: " if d.kind != "graph" and d.subject else ""
     return [f"{subject}{d.here or 'nothing'} on {who}; {d.there or 'nothing'} on {others}", *reason]
@@ -179,8 +186,8 @@ def where(rank: Rank) -> str:
 def slow_step(report: RanksReport, slow: StepTime) -> str:
     """`rank 3 took 12 s to compile f, the others 1.0 s: they waited for up to 11 s if a collective follows`."""
     step = report.groups[slow.group].steps[slow.step]
-    waits = f": whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
-    return f"rank {slow.slowest_rank} took {seconds(slow.slowest)} to compile {step.name}, the median is {seconds(slow.median)}{waits}"
+    took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} to compile {step.name}, the median is {seconds(slow.median)}"
+    return f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
 
 
 def rank_constants(report: RanksReport, index: int) -> str:

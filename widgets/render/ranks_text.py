@@ -1,6 +1,6 @@
 """A RanksReport as text: which ranks are alike, what differs first and why, who failed, hangs or is missing, who was slow.
 
-Promises: no control character of the report's own gets through; a job of thousands of ranks takes no more lines than one of ten.
+Promises: no control character of the report's own gets through; a job of thousands of ranks takes as few lines as one of ten.
 """
 
 from __future__ import annotations
