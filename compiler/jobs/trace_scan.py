@@ -131,12 +131,9 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
     seen = known.get(found.digest) if found is not None else None
     if found is None or seen is None:
         report = load_traces([path])
-        record = rank_file.record_of(Rank(rank=number_of(path, report)), report)
+        rank = Rank(rank=number_of(path, report), status="no end" if _is_cut_off(path, report) else "finished")
+        record = rank_file.record_of(rank, report)
         record.report = lambda: load_traces([path])
-        ends = [f for f in report.frames if f.status != "ignored"]
-        if ends and ends[-1].status == "unfinished":
-            record = rank_file.record_of(Rank(rank=record.rank.rank, status="no end"), report)
-            record.report = lambda: load_traces([path])
         if found is not None:
             record.settings = found.settings
             known[found.digest] = Known(record.structure, _compiles(report), record.rank, report.versions)
@@ -145,6 +142,16 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
     stat = path.stat()
     record.rank.written = stat.st_mtime
     return record
+
+
+def _is_cut_off(path: Path, report: Report) -> bool:
+    """Whether a log ends in the middle of a line or of a compile.  One that ends elsewhere may be whole: logs have no end mark."""
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        if file.read() != b"\n":
+            return True
+    frames = [f for f in report.frames if f.status != "ignored"]
+    return bool(frames) and frames[-1].status == "unfinished"
 
 
 def _like(seen: Known, found: Scan, path: Path) -> RankRecord:

@@ -105,6 +105,8 @@ def _differences(
     if mine is None or its is None:
         step = mine or its
         assert step is not None
+        if step.recompile is not None:
+            yield _one_recompiled(mine, its)
         yield Difference(kind="ends", here=_what(mine), there=_what(its), subject=step.frame.name)
         return
     yield from _recompiled(mine, its)
@@ -135,24 +137,31 @@ def _identity(step: Step) -> tuple[str, int, str, str]:
 
 
 def _recompiled(mine: Step, its: Step) -> Iterator[Difference]:
-    if recompile_facts(mine.recompile) == recompile_facts(its.recompile):
-        return
-    recompile, place = (mine.recompile, "group") if mine.recompile else (its.recompile, "reference")
-    assert recompile is not None
+    if recompile_facts(mine.recompile) != recompile_facts(its.recompile):
+        yield _one_recompiled(mine, its)
+
+
+def _one_recompiled(mine: Step | None, its: Step | None) -> Difference:
+    """One of the two, at least, is a recompile."""
+    is_mine = mine is not None and mine.recompile is not None
+    step = mine if is_mine else its
+    assert step is not None
+    assert step.recompile is not None
+    recompile = step.recompile
     guard = next(iter(recompile.failed_guards), None)
-    yield Difference(
+    return Difference(
         kind="recompile",
         subject=guard.source if guard else None,
         reason=next(iter(recompile.reasons), None),
         here=_failed(mine) or _what(mine),
         there=_failed(its) or _what(its),
-        place_of="group" if place == "group" else "reference",
+        place_of="group" if is_mine else "reference",
     )
 
 
-def _failed(step: Step) -> str | None:
+def _failed(step: Step | None) -> str | None:
     """`size 7 of x[0]; it was compiled for 8`, as values of the guard that failed."""
-    guard = next(iter(step.recompile.failed_guards), None) if step.recompile else None
+    guard = next(iter(step.recompile.failed_guards), None) if step and step.recompile else None
     if guard is None:
         return None
     dimension = f" dimension {guard.dimension}" if guard.dimension is not None else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynascope.compiler.ranks import collectives
@@ -193,7 +193,8 @@ def _divergences(groups: list[_Group]) -> list[Difference]:
         if group.report is None:
             found.append(Difference(kind="graph", group=index, reference=0))
             continue
-        difference = compare(_side(group), there)
+        here = _side(group)
+        difference = compare(here, there) or compare(replace(here, numbers=frozenset()), there)
         if difference is not None:
             difference.group, difference.reference = index, 0
             found.append(difference)

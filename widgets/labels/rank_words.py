@@ -111,6 +111,10 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
     for guard in d.guards:
         sides = [f"{guard.here} on {who}" if guard.here else "", f"{guard.there} on {others}" if guard.there else ""]
         details.append("guard: " + "; ".join(filter(None, sides)))
+    damaged = [r for r in report.ranks if r.rank in who_differs(report, d) and r.unread]
+    if damaged and len(damaged) == len(who_differs(report, d)):
+        counts = ", ".join(f"{count} × {kind}" for kind, count in damaged[0].unread.items())
+        details.append(f"records of {who} could not be read ({counts}): this difference may be only that")
     return details
 
 

@@ -131,7 +131,7 @@ PLANTED: dict[str, tuple[Change, str, int]] = {
     "an error": (fail, "error", 1),
     "cached": (lambda r: setattr(r.frames[0], "status", "cached"), "cached", 0),
     "another guard failed": (lambda r: setattr(r.recompiles[0].failed_guards[0], "source", "y"), "recompile", 3),
-    "ends early": (no_recompile, "ends", 3),
+    "no recompile": (no_recompile, "recompile", 3),
     "a symbolic size": (set_node(0, 0, shape=["s77", 8]), "size", 0),
     "another size": (set_node(0, 1, shape=[5, 8]), "size", 0),
     "another dtype": (set_node(2, 1, dtype="bfloat16"), "dtype", 2),
