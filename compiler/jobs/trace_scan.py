@@ -145,7 +145,7 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
 
 
 def _is_cut_off(path: Path, report: Report) -> bool:
-    """Whether a log ends in the middle of a line or of a compile.  One that ends elsewhere may be whole: logs have no end mark."""
+    """Whether a log ends in the middle of a line or of a compile; one that ends elsewhere may be whole."""
     with path.open("rb") as file:
         file.seek(-1, 2)
         if file.read() != b"\n":
