@@ -79,7 +79,7 @@ def group_names() -> GroupNames:
     """The process groups of this process: torch's name -> (what the program calls it, its ranks)."""
     if process_group() is None:
         return {}
-    from dynascope.compiler.torch_private.process_groups import process_groups
+    from dynascope.compiler.torch_private.caches import process_groups
 
     return process_groups()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.ranks import serialization
 from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGroup, StepTime
 from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
 from dynascope.compiler.report.lowerings import lower
@@ -62,15 +63,11 @@ class RanksReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data."""
-        from dynascope.compiler.ranks import serialization
-
         return serialization.to_dict(self)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RanksReport:
         """Load a report from the data that `to_dict` returned; raises ValueError, in one line, if it is not one."""
-        from dynascope.compiler.ranks import serialization
-
         return serialization.from_dict(cls, data)
 
     def save(self, path: str | Path) -> Path:

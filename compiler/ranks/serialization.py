@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from dynascope.compiler.report import Report
 
-if TYPE_CHECKING:
-    from dynascope.compiler.ranks.report import RanksReport
+#: a RanksReport, whose methods call these functions
+AnyRanksReport = TypeVar("AnyRanksReport", bound=Any)
 
 
-def to_dict(report: RanksReport) -> dict[str, Any]:
+def to_dict(report: Any) -> dict[str, Any]:
     """The report as JSON-ready data."""
     groups = report.groups
     bare = dataclasses.replace(report, groups=[dataclasses.replace(g, report=None) for g in groups])
@@ -21,7 +21,7 @@ def to_dict(report: RanksReport) -> dict[str, Any]:
     return data
 
 
-def from_dict(cls: type[RanksReport], data: dict[str, Any]) -> RanksReport:
+def from_dict(cls: type[AnyRanksReport], data: dict[str, Any]) -> AnyRanksReport:
     """Load a report from the data that `to_dict` returned; raises ValueError if it is not one or has a newer schema."""
     if not isinstance(data, dict) or "ranks_schema" not in data:
         raise ValueError("not a dynascope report of ranks: no 'ranks_schema' in it")
@@ -36,7 +36,7 @@ def from_dict(cls: type[RanksReport], data: dict[str, Any]) -> RanksReport:
         "groups": [{**g, "report": None} if isinstance(g, dict) else g for g in groups] if isinstance(groups, list) else groups,
     }
     try:
-        report = msgspec.convert(bare, cls)
+        report: Any = msgspec.convert(bare, cls)
     except msgspec.ValidationError as error:
         raise ValueError(f"not a dynascope report of ranks: {error}") from None
     for group, own in zip(report.groups, reports, strict=True):
@@ -44,4 +44,4 @@ def from_dict(cls: type[RanksReport], data: dict[str, Any]) -> RanksReport:
     for rank in report.ranks:
         if rank.group is not None and not 0 <= rank.group < len(report.groups):
             raise ValueError(f"not a dynascope report of ranks: rank {rank.rank} is in group {rank.group}, which is not there")
-    return report
+    return report  # type: ignore[no-any-return]
