@@ -7,6 +7,7 @@
 #   make bench                     measure what recording costs
 #   make docs                      execute the tutorials and build an offline site in build/docs
 #   make test-torch TORCH=2.9.1    the tests that depend on torch, under another torch (its own environment, below build/)
+#   make test-python PYTHON=...    everything that CI runs, under another Python (and TORCH; its own environment, below build/)
 #   make pins                      write binder/constraints.txt from what is in .venv
 #
 # PYTHON=python3.12 chooses the Python, ARGS="-k name" goes to pytest, TORCH_INDEX=URL is where torch comes from.
@@ -18,15 +19,18 @@ ARGS ?=
 ifeq ($(strip $(PYTHON)),)
 $(error No Python found: install Python 3.10 or newer, or say where it is: make PYTHON=/path/to/python3 ...)
 endif
+ifeq ($(shell command -v "$(PYTHON)"),)
+$(error There is no $(PYTHON): give a Python that exists, such as make PYTHON=/path/to/python3.11 ...)
+endif
 
 export TORCH
 TASK = @"$(PYTHON)" -m tools.tasks
 
-.PHONY: help demo check test test-torch lab bench docs pins clean
+.PHONY: help demo check test test-torch test-python lab bench docs pins clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
-demo check test test-torch lab bench docs pins:
+demo check test test-torch test-python lab bench docs pins:
 	$(TASK) $@ $(ARGS)
 
 clean:

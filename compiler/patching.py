@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-#: value of a name that is absent
+#: value of a name, a slot or a closure cell that is absent or empty
 ABSENT: Any = object()
 
 

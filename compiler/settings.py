@@ -30,19 +30,17 @@ def _option(
     choices: tuple[str, ...] = (),
     metavar: str | None = None,
     short: str | None = None,
-    flag: str | None = None,
     config: bool = True,
     bare: Any = None,
 ) -> Any:
     """A field of Settings.
 
     `group`: "compile" (passed to the compiler), "run" (how the cell runs) or "view" (what is shown).
-    `flag`: its name on the command line, if other than the field's.  `config`: whether a default for all
-    later cells makes sense.  `bare`: the value of a flag given without one.
+    `config`: whether a default for all later cells makes sense.  `bare`: the value of a flag given without one.
     """
     metadata = {
         "help": help, "kind": kind, "group": group, "choices": choices, "metavar": metavar,
-        "short": short, "flag": flag, "config": config, "bare": bare,
+        "short": short, "config": config, "bare": bare,
     }  # fmt: skip
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -175,7 +173,7 @@ class Settings:
 
 def option_flag(f: dataclasses.Field[Any]) -> str:
     """`--error-on-graph-break` for the field `error_on_graph_break`."""
-    return "--" + (f.metadata["flag"] or f.name).replace("_", "-")
+    return "--" + f.name.replace("_", "-")
 
 
 def closest_name(name: str, candidates: Iterable[Any]) -> str | None:

@@ -101,7 +101,8 @@ def steps(torch: str) -> list[tuple[str, list[str]]]:
     index = ["--index-url", extra] if extra else []
     return [
         (f"torch {torch} (a large download, where it is not cached)", [*index, f"torch=={torch}"]),
-        ("the build tools", [*pins, "setuptools>=77"]),
+        # with torch named, pip takes a setuptools that this torch allows
+        ("the build tools", [*pins, f"torch=={torch}", "setuptools>=77"]),
         ("dynascope and its tools", [*pins, f"torch=={torch}", "--no-build-isolation", "-e", ".[test,docs]"]),
     ]
 
@@ -125,7 +126,8 @@ def ensure(venv: Path, torch: str = TORCH, root: Path = ROOT) -> bool:
     environ = isolated(dict(os.environ), root / "build", venv)
     for what, arguments in steps(torch):
         say(f"installing {what}")
-        pip = [str(interpreter(venv)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # not --quiet: the downloads take minutes, and pip shows how far they are
+        pip = [str(interpreter(venv)), "-m", "pip", "install", "--disable-pip-version-check"]
         run([*pip, *arguments], root, environ)
     stamp.write_text(key(torch, root) + "\n")
     say(f"{venv.name} is ready")

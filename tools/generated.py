@@ -26,7 +26,8 @@ BEGIN, END = "<!-- options: python -m tools.generated options -->", "<!-- end of
 GROUPS = {"compile": "How the code is compiled", "run": "How the cell runs", "view": "What is shown and kept"}
 OLD_PYTHON = ' ; python_version < "3.11"'
 NEW_PYTHON = ' ; python_version >= "3.11"'
-NOT_PINNED = {"dynascope", "pip", "torch"}
+#: setuptools: each torch has an upper bound of its own
+NOT_PINNED = {"dynascope", "pip", "setuptools", "torch"}
 PINS_HEADER = """\
 # What `make` installs: the versions that the whole test suite passed with.  torch itself is chosen by `make TORCH=...`.
 # To renew: upgrade in .venv, run `make test`, then `make pins`.

@@ -16,8 +16,8 @@ from pathlib import Path
 
 OLDEST, NEWEST = (3, 10), (3, 14)
 ROOT = Path(__file__).resolve().parent.parent
-#: free space for a CPU torch and all tools; a CUDA torch needs about 6 GB more
-GIGABYTES = 4.0
+#: free space for torch and all tools: an index of CPU builds (TORCH_INDEX) needs less than PyPI's CUDA build
+GIGABYTES, GIGABYTES_CUDA = 4.0, 6.5
 #: without a C++ compiler these still work, with a backend that generates no code
 WITHOUT_COMPILER = ("check", "demo", "lab", "docs")
 
@@ -43,20 +43,23 @@ def has_apt() -> bool:
 def system_cure(apt: str, brew: str, other: str) -> str:
     """How to install something with this machine's package manager."""
     if shutil.which("apt-get"):
-        return "{}apt-get install {}".format("" if has_apt() else "sudo ", apt)
+        if has_apt():
+            return f"apt-get install {apt}"
+        return f"sudo apt-get install {apt}" if shutil.which("sudo") else f"as root: apt-get install {apt}"
     if sys.platform == "darwin":
         return brew
     return other
 
 
 def python_finding(version: tuple[int, int]) -> Finding | None:
-    """The Python has to be one that torch is built for."""
+    """The Python has to be one that dynascope is tested with; a newer one may work, if torch has wheels for it."""
     if OLDEST <= version <= NEWEST:
         return None
     names = "{}.{} to {}.{}".format(*OLDEST, *NEWEST)
     return Finding(
         "Python {} (this is {}.{})".format(names, *version),
         "install one of them, then: make PYTHON=/path/to/python3.11 ...",
+        fatal=version < OLDEST,
     )
 
 
@@ -72,14 +75,17 @@ def venv_finding(python: str) -> Finding | None:
     )
 
 
-def disk_finding(folder: Path, needed: float = GIGABYTES) -> Finding | None:
-    """Downloads, the environment and compiled kernels all lie on the project's disk."""
+def disk_finding(folder: Path, needed: float | None = None) -> Finding | None:
+    """Downloads, the environment and compiled kernels all lie on the project's disk; `needed` is in GB."""
+    cuda = sys.platform == "linux" and not os.environ.get("TORCH_INDEX")
+    if needed is None:
+        needed = GIGABYTES_CUDA if cuda else GIGABYTES
     free = shutil.disk_usage(str(folder)).free / 1e9
     if free >= needed:
         return None
     return Finding(
-        f"{needed:.0f} GB of free disk space (there are {free:.1f} GB)",
-        f"free some space on the disk of {folder}",
+        f"{needed:g} GB of free disk space (there are {free:.1f} GB)",
+        f"free some space on the disk of {folder}" + (", or set TORCH_INDEX to an index of CPU builds" if cuda else ""),
     )
 
 

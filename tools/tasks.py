@@ -2,7 +2,7 @@
 
 Standard library only; parses on Python 3.8, so that a Python that is too old is told so in words.
 
-    python3 -m tools.tasks demo|check|test|test-torch|lab|bench|docs|pins [arguments]
+    python3 -m tools.tasks demo|check|test|test-torch|test-python|lab|bench|docs|pins [arguments]
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class Work:
 
 def prepare(task: str) -> Work:
     """Preflight and environment; SystemExit where something needed is missing."""
-    apart = task == "test-torch"
-    venv = BUILD / f"torch-{TORCH}" / "venv" if apart else ROOT / ".venv"
+    apart = task in ("test-torch", "test-python")
+    name = "torch-{}-python-{}.{}".format(TORCH, *sys.version_info[:2])
+    venv = BUILD / name / "venv" if apart else ROOT / ".venv"
     ready = environment.is_ready(venv, TORCH)
-    findings = preflight.check("bench" if apart else task, installed=ready)
+    findings = preflight.check({"test-torch": "bench", "test-python": "test"}.get(task, task), installed=ready)
     for finding in findings:
         print(finding, flush=True)
     if any(f.fatal for f in findings):
@@ -203,8 +204,8 @@ def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
 
 
 TASKS = {
-    "demo": demo, "check": check, "test": test, "test-torch": test_torch, "lab": lab, "bench": bench, "docs": docs,
-    "pins": pins,
+    "demo": demo, "check": check, "test": test, "test-torch": test_torch, "test-python": test, "lab": lab, "bench": bench,
+    "docs": docs, "pins": pins,
 }  # fmt: skip
 
 

@@ -30,19 +30,3 @@ def guarded(what: str, make: Callable[[], T], instead: Callable[[str], T]) -> T:
 def missing(what: str, error: Exception) -> str:
     """`the split graph could not be drawn (KeyError: 'n3')`: one line, safe to show."""
     return shorten(f"{what} could not be drawn ({type(error).__name__}: {error}".rstrip(": ") + ")", 300)
-
-
-class Parts:
-    """A view that is drawn part by part; `missing` has a line for each part that could not be drawn."""
-
-    def __init__(self) -> None:
-        self.missing: list[str] = []
-
-    def draw(self, what: str, make: Callable[[], T], instead: T) -> T:
-        """Return `make()`, or `instead` if it raises."""
-
-        def empty(why: str) -> T:
-            self.missing.append(why)
-            return instead
-
-        return guarded(what, make, empty)

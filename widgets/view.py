@@ -112,14 +112,12 @@ class View(anywidget.AnyWidget):
             self._callbacks.append(callback)
 
     def _heard(self, _: Any, content: Any, buffers: Any) -> None:
-        if isinstance(content, dict) and content.get("kind") == "ping":
-            # "is anybody there?": a view that gets no answer says that its kernel is gone
-            self.send({"kind": "ack", "id": content.get("id")})
-            return
         request = checked_request(content)
         if request is None:
             return
         self.send({"kind": "ack", "id": content.get("id")})
+        if request["kind"] == "ping":  # a view that gets no answer says that its kernel is gone
+            return
         if request["kind"] == "save":
             self._save(request["path"])
             return
@@ -167,8 +165,8 @@ def checked_request(content: Any) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         return None
     kind = content.get("kind")
-    if kind == "stop":
-        return {"kind": "stop"}
+    if kind in ("stop", "ping"):
+        return {"kind": kind}
     if kind == "save" and isinstance(content.get("path"), str):
         return {"kind": "save", "path": content["path"]}
     if kind == "run_graph" and isinstance(content.get("graph"), str):

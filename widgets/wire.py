@@ -47,7 +47,7 @@ class Shape(TypedDict):
     """A box or a group of the split graph, placed.
 
     `region`: "error" or "allow", where another `error_on_graph_break` is in force than the run's; a break's `lines`
-    then name the region.  `holds`: the ids of what a fold replaces; `inside`: the layout of its contents.
+    then name the region.  `contents`: the ids of what a fold replaces; `inside`: the layout of its contents.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Shape(TypedDict):
     badge: NotRequired[str]
     group: NotRequired[str]
     region: NotRequired[str]
-    holds: NotRequired[list[str]]
+    contents: NotRequired[list[str]]
     inside: NotRequired[Picture]
 
 
@@ -196,13 +196,13 @@ class Detail(TypedDict):
 
 
 class Row(TypedDict):
-    """One break in the list of breaks; `told`: its outcome in words."""
+    """One break in the list of breaks; `outcome_text`: its outcome in words."""
 
     id: str
     place: str
     code: str
     outcome: str
-    told: str
+    outcome_text: str
     type: str
     hits: int
     allowed: bool
@@ -257,7 +257,7 @@ class TimeLine(TypedDict):
     first_id: str
     devices: str
     inputs: list[InputRow]
-    inputs_told: str
+    inputs_summary: str
 
 
 class Chip(TypedDict):
@@ -270,33 +270,19 @@ class Chip(TypedDict):
 
 
 class Drawing(TypedDict):
-    """Sizes in pixels that the static picture and the page share.
+    """Sizes in pixels that the static picture and the page share."""
 
-    Attributes:
-        inset: from the border of a frame, a graph or a fold to its text.
-        break_inset: the same for a break, whose ends are round.
-        title_height: the strip of a frame that holds its title.
-        title_baseline: from the top of a frame to the baseline of its title.
-        line_height: of each line below the title.
-        first_line: from the top of a frame to the baseline of the first of these lines.
-        region_height: the strip above a break that names its region.
-        fold_head: room for a fold's name above what it holds, once it is open.
-        corner: the radius of a frame's corners.
-        box_corner: the radius of a box's corners.
-        bend: the radius of the bends of arrows.
-    """
-
-    inset: float
-    break_inset: float
-    title_height: float
-    title_baseline: float
-    line_height: float
-    first_line: float
-    region_height: float
-    fold_head: float
-    corner: float
-    box_corner: float
-    bend: float
+    inset: float  # from the border of a frame, a graph or a fold to its text
+    break_inset: float  # the same for a break, whose ends are round
+    title_height: float  # the strip of a frame that has its title
+    title_baseline: float  # from the top of a frame to the baseline of its title
+    line_height: float  # of each line below the title
+    first_line: float  # from the top of a frame to the baseline of the first of these lines
+    region_height: float  # the strip above a break that names its region
+    fold_head: float  # room for a fold's name above its contents, once it is open
+    corner: float  # the radius of a frame's corners
+    box_corner: float  # the radius of a box's corners
+    bend: float  # the radius of the bends of arrows
 
 
 class ViewModel(TypedDict):

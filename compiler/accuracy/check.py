@@ -8,13 +8,10 @@ A backend may draw random numbers of its own (Inductor does).  Where any were dr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import difference
 from dynascope.compiler.accuracy.outcome import Outcome
-from dynascope.compiler.replay.replay import RecordedCall, watching
+from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.report import Check, plural
 from dynascope.compiler.torch_private import hooks
 
@@ -36,44 +33,21 @@ def words(checked: Check) -> str:
     return f"check: compiled and eager agree ({compared})."
 
 
-class LastCall:
-    """Keeps the last call of a run's entry points, and compares."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Any, Callable[..., Any], RecordedCall, dict[str, Any] | None] | None = None
-
-    def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
-        """`entry`, the compiled `target`, with its calls remembered."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self._last = None  # a call that raises is not compared
-            recorded = RecordedCall(target, args, kwargs, namespace)
-            result = entry(*args, **kwargs)
-            self._last = (target, entry, recorded, namespace)
-            return result
-
-        return watching(call, entry)
-
-    def compare(self) -> Check:
-        """Run the last call again, compiled and eagerly, and release its arguments."""
-        last, self._last = self._last, None
-        if last is None:
-            return Check(why_not="nothing that this run compiles was called, or the call raised")
-        if last[2].refusal is not None:
-            return Check(why_not=last[2].refusal)
-        try:
-            return _compare(*last)
-        except Exception as error:
-            return Check(why_not=f"run again it raised {type(error).__name__}: {error}")
-
-
-def _compare(target: Any, entry: Callable[..., Any], recorded: RecordedCall, namespace: dict[str, Any] | None) -> Check:
+def compare(call: WatchedCall | None) -> Check:
+    """Run the call again, compiled and eagerly, and compare the outcomes."""
     import torch
 
-    with hooks.HOOKS.paused(), recorded.replaying() as prepare:
-        compiled = outcome.replay(target, entry, prepare, namespace)
-        with torch.compiler.set_stance("force_eager"):
-            eager = outcome.replay(target, entry, prepare, namespace)
+    if call is None or not call.returned:
+        return Check(why_not="nothing that this run compiles was called, or the call raised")
+    if call.recorded.refusal is not None:
+        return Check(why_not=call.recorded.refusal)
+    try:
+        with hooks.HOOKS.paused(), call.recorded.replaying() as prepare:
+            compiled = outcome.replay(call.target, call.entry, prepare, call.namespace)
+            with torch.compiler.set_stance("force_eager"):
+                eager = outcome.replay(call.target, call.entry, prepare, call.namespace)
+    except Exception as error:
+        return Check(why_not=f"run again it raised {type(error).__name__}: {error}")
     return _checked(compiled, eager)
 
 

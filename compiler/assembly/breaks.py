@@ -82,7 +82,9 @@ class BreakTable:
             return None
         if end is not None and stack[-1].column is None and stack[-1].carets is None:
             stack[-1] = _with_columns(stack[-1], end)
-        rest_is_eager = stepped or "skipping the rest of the function" in text.text
+        # from Python 3.12 on, a comprehension is part of the function: Dynamo runs it eagerly, and resumes after it
+        resumed_here = bool(record.resumes) and len(stack) == 1
+        rest_is_eager = (stepped or "skipping the rest of the function" in text.text) and not resumed_here
         if rest_is_eager:
             frame.reason = "Dynamo could not resume after the break: the rest of the function runs eagerly"
         flags = self.regions.at_graph_end(frame, end, record.resumes)

@@ -1,5 +1,5 @@
 """From settings to a finished Report: `pipeline` runs it all, for `explain` and every other caller.
 
 `compile` calls torch.compile as the settings say, `regions` is the API of regions, `retrace` makes Dynamo trace known functions
-again, `annotate` adds to the Report what a run measured, `latest` keeps the latest report.
+again, `latest` keeps the latest report.
 """

@@ -38,15 +38,11 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
     import torch
 
     target = marks.inner_function(target)
-    arguments: dict[str, Any] = {
-        "fullgraph": settings.fullgraph,
-        "dynamic": settings.dynamic,
-        "backend": settings.backend,
-        "mode": settings.mode,
-        "options": dict(settings.options) or None,
-    }
     restore_mark = marks.mark_of(target)
-    compiled: Callable[..., Any] = torch.compile(target, **arguments)
+    compiled: Callable[..., Any] = torch.compile(
+        target, fullgraph=settings.fullgraph, dynamic=settings.dynamic, backend=settings.backend, mode=settings.mode,
+        options=dict(settings.options) or None,
+    )  # fmt: skip
     restore_mark()
     flag = settings.error_on_graph_break
     if flag is None or settings.fullgraph:

@@ -34,8 +34,7 @@ def explain(
     """
     chosen = settings_from_keywords(dict(settings))
     check_settings(chosen)
-    wrong = None if chosen.inputs is None else wrong_with(chosen.inputs)
-    if wrong is not None:
+    if chosen.inputs is not None and (wrong := wrong_with(chosen.inputs)) is not None:
         raise ValueError(f"inputs: {wrong}")
     if not callable(function):
         raise TypeError(f"explain() takes a function, a method or a module, not {type(function).__name__}")
@@ -61,4 +60,4 @@ def explain(
 
 def _warn(sentence: str) -> None:
     """Warn about what repeating a call cannot undo."""
-    warnings.warn(f"profile: {sentence}", stacklevel=5)
+    warnings.warn(f"dynascope: {sentence}", stacklevel=5)

@@ -18,13 +18,13 @@ from typing import Any
 
 from dynascope.compiler.accuracy import check
 from dynascope.compiler.driver import compile as compiling
-from dynascope.compiler.driver.annotate import RunFacts, annotate
 from dynascope.compiler.driver.latest import remember
 from dynascope.compiler.driver.regions import RegionsInForce
 from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import inputs, measure
 from dynascope.compiler.recording.recording import Progress, Recording
-from dynascope.compiler.report import Report
+from dynascope.compiler.replay.last_call import LastCall
+from dynascope.compiler.report import Check, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.validate import settings_notes
@@ -65,10 +65,13 @@ class Run:
         self.recording = Recording(settings, compiled, cells, on_progress)
         self.notes: list[str] = settings_notes(settings) if settings is not None else []
         self._retraces, self._regions, self._user_code = retraces, regions, user_code
-        self._checked = check.LastCall() if settings is not None and settings.check else None
-        self._profiled = measure.LastCall(warn, quiet) if settings is not None and settings.profile is not None else None
+        self._quiet = quiet
+        repeats = settings is not None and (settings.check or settings.profile is not None)
+        self._last = LastCall(warn) if repeats else None
+        self._checked: Check | None = None
+        self._measured: measure.Measured | None = None
+        self._tried: list[inputs.Tried] | None = None
         self._retrace: Callable[[Any], None] = lambda target: None
-        self._facts = RunFacts()
         self._stack = contextlib.ExitStack()
         self._report: Report | None = None
 
@@ -100,10 +103,22 @@ class Run:
         try:
             self._stack.__exit__(kind, error, trace)
         finally:
-            self._facts.notes = self.notes
-            self._facts.regions = self._regions
-            self._report = annotate(self.recording.report, self._facts)
+            self._report = self._annotated(self.recording.report)
             remember(self._report)
+
+    def _annotated(self, report: Report) -> Report:
+        """The Report that was assembled from events, with what else the run has measured; the run's own notes come first."""
+        if self._regions is not None:
+            self._regions.annotate(report)
+        if self._tried is not None:
+            inputs.annotate_inputs(report, self._tried)
+        if self._measured is not None:
+            measure.annotate_profile(report, self._measured)
+        if self._checked is not None:
+            report.check = self._checked
+            self.notes.append(check.words(self._checked))
+        report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
+        return report
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -126,23 +141,24 @@ class Run:
         if self._regions is not None:
             inheriting = self.settings.replace(error_on_graph_break=None)
             made = self._regions.inherited_by(made, lambda: compiling.entry_point(target, inheriting))
-        for watcher in (self._checked, self._profiled):
-            if watcher is not None:
-                made = watcher.watch(target, made, namespace)
-        return made
+        return made if self._last is None else self._last.watch(target, made, namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
         """Run the last call again for `--check`, `--profile` and `--inputs`, undoing its changes.
 
         `given`: the list of inputs, checked by `inputs.wrong_with`; None without `--inputs`.
         """
-        assert self.settings is not None
-        calls = self.settings.profile
-        if self._checked is not None:
-            self._facts.checked = self._user_code(self._checked.compare)
-        if self._profiled is not None and calls is not None:
-            self._facts.measured = self._user_code(self._profiled.measure, calls)
-            if given is not None:
-                self._facts.tried = self._user_code(self._profiled.quietly, inputs.try_inputs, given, calls)
-                if self._facts.tried is None:
-                    self.notes.append("--inputs: not given to anything: nothing that this run compiles was called")
+        if self._last is None or self.settings is None:
+            return
+        call, self._last.call = self._last.call, None
+        with self._quiet():
+            if self.settings.check:
+                self._checked = self._user_code(check.compare, call)
+                self.notes += [] if call is None else [*call.recorded.side_effects, *call.recorded.notes]
+            if self.settings.profile is None:
+                return
+            self._measured = self._user_code(measure.measure_last, call, self.settings.profile)
+            if given is not None and call is not None and call.namespace is None:
+                self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)
+            elif given is not None:
+                self.notes.append("--inputs: not given to anything: nothing that this run compiles was called")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -59,17 +60,12 @@ class Region:
     def __str__(self) -> str:
         return f"--region {self.target}={'error' if self.flag else 'allow'}"
 
-    def contains(self, other: Region) -> bool:
-        """Whether these lines include all lines of `other`."""
-        if self.lines is None or other.lines is None:
-            return False
-        return self.lines[0] <= other.lines[0] and other.lines[1] <= self.lines[1]
-
-    def meets(self, other: Region) -> bool:
-        """Whether the two have a line in common."""
-        if self.lines is None or other.lines is None:
-            return False
-        return self.lines[0] <= other.lines[1] and other.lines[0] <= self.lines[1]
+    def contradicts(self, other: Region) -> bool:
+        """Whether only one of the two can hold: the same target with both settings, or lines that overlap without nesting."""
+        if self.flag == other.flag or self.lines is None or other.lines is None:
+            return self.flag != other.flag and self.target == other.target
+        (start, end), (first, last) = sorted([self.lines, other.lines])
+        return (start, end) == (first, last) or start < first <= end < last
 
 
 def parse_region(text: str) -> Region:
@@ -96,16 +92,10 @@ def parse_region(text: str) -> Region:
 def parse_regions(texts: list[str]) -> list[Region]:
     """Read all `--region` options; outer lines come before inner ones.
 
-    Raises ValueError, with a one-line message, if one cannot be read or two contradict each other: the same target with both
-    settings, or lines that overlap without one range including the other.
+    Raises ValueError, with a one-line message, if one cannot be read or two contradict each other.
     """
     regions = list(dict.fromkeys(parse_region(text) for text in texts))
-    for i, one in enumerate(regions):
-        for other in regions[:i]:
-            if one.flag == other.flag:
-                continue
-            same = one.target == other.target or (one.lines is not None and one.lines == other.lines)
-            crossing = one.meets(other) and not one.contains(other) and not other.contains(one)
-            if same or crossing:
-                raise ValueError(f"{other} and {one} contradict each other: regions may nest, but not overlap")
+    for other, one in itertools.combinations(regions, 2):
+        if one.contradicts(other):
+            raise ValueError(f"{other} and {one} contradict each other: regions may nest, but not overlap")
     return sorted(regions, key=lambda r: (r.lines is not None, -(r.lines[1] - r.lines[0]) if r.lines else 0))

@@ -13,7 +13,6 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -38,27 +37,16 @@ def retracing() -> Iterator[Callable[[Any], None]]:
 
 
 _runs = itertools.count()
-
-
-@dataclass
-class _Swapped:
-    """A function whose code one or more runs, nested or in several threads, have replaced."""
-
-    function: FunctionType
-    runs: int = 0
-    #: code that a run had set, for runs that ended while another had replaced it again -> the code before that run
-    ended: dict[int, tuple[CodeType, CodeType]] = field(default_factory=dict)
-
-
 _lock = threading.RLock()
-_swapped: dict[int, _Swapped] = {}
+#: id of each copy that a run has made and not undone -> (the copy, the code in whose place it was set)
+_replaced: dict[int, tuple[CodeType, CodeType]] = {}
 
 
 class _Swaps:
-    """The swaps of one run; the original code is restored in whichever order runs end."""
+    """The swaps of one run; runs can be nested or in several threads, and can end in any order."""
 
     def __init__(self) -> None:
-        self.done: dict[int, tuple[_Swapped, CodeType, CodeType]] = {}  # the function, its code before, its copy
+        self.done: dict[int, tuple[FunctionType, CodeType]] = {}  # id of the function -> (function, its copy)
         self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
 
     def swap_known(self) -> None:
@@ -89,11 +77,10 @@ class _Swaps:
         if id(function) in self.done:
             return
         with _lock:
-            entry = _swapped.setdefault(id(function), _Swapped(function))
             before = function.__code__
             copy = self.copy(before)  # made first: `undo` may come at any moment
-            self.done[id(function)] = (entry, before, copy)
-            entry.runs += 1
+            self.done[id(function)] = (function, copy)
+            _replaced[id(copy)] = (copy, before)
             function.__code__ = copy
 
     def copy(self, code: CodeType) -> CodeType:
@@ -115,19 +102,17 @@ class _Swaps:
 
     def _restore_codes(self) -> None:
         with _lock:
-            for key, (entry, before, copy) in self.done.items():
-                entry.ended[id(copy)] = (copy, before)
-                if entry.function.__code__ is copy:  # otherwise another run, or the user's code, has replaced it
-                    while id(before) in entry.ended:
-                        before = entry.ended[id(before)][1]
-                    entry.function.__code__ = before
-                entry.runs -= 1
-                if entry.runs <= 0:
-                    _swapped.pop(key, None)
+            ended = {id(copy) for _, copy in self.done.values()}
+            before = {key: _replaced.pop(key)[1] for key in ended if key in _replaced}
+            for function, copy in self.done.values():
+                if function.__code__ is copy:  # otherwise another run, or the user's code, has replaced it
+                    function.__code__ = before[id(copy)]
+            for key, (copy, replaced) in _replaced.items():  # other runs restore the code that was there before this one
+                _replaced[key] = (copy, before.get(id(replaced), replaced))
 
     def _inner_copies(self) -> list[tuple[CodeType, weakref.ref[CodeType]]]:
         """(original, weak reference to the copy) of the functions that are defined in the swapped ones."""
-        own = {id(copy) for _, _, copy in self.done.values()}
+        own = {id(copy) for _, copy in self.done.values()}
         return [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) not in own]
 
 

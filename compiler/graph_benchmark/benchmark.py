@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dynascope.compiler.graph_benchmark.rebuild import RECORDED, NotRunnable, is_from_outside_torch, rebuild
 from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits
 from dynascope.compiler.profile import timing
-from dynascope.compiler.replay.process_state import held_back, random_state
+from dynascope.compiler.replay.process_state import held_back, random_states
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.torch_private import config, hooks, profiling, surroundings
@@ -93,15 +93,15 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
 @contextlib.contextmanager
 def _isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(hooks.HOOKS.paused())
-        stack.enter_context(surroundings.neutral())
-        stack.enter_context(random_state())
-        stack.enter_context(contextlib.redirect_stderr(held_back(sys.stderr)))  # torch.fx prints the traceback of each failure
-        stack.enter_context(warnings.catch_warnings())
+    silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
+    with hooks.HOOKS.paused(), surroundings.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
         warnings.simplefilter("ignore")
-        stack.enter_context(timing.no_collection())
-        yield
+        drawn = random_states()
+        try:
+            yield
+        finally:
+            for state in drawn:
+                state.restore()
 
 
 class _Case:
@@ -179,13 +179,25 @@ class _Case:
         return compiled
 
     def measure(self, backend: str, compiled: Callable[..., Any] | None, calls: int) -> GraphRun:
-        eager_times, compiled_times, ops = self.time(compiled, calls)
+        """Time the eager calls, the compiled ones and each operation in turns, then measure the memory peaks."""
+        eager_times: list[float] = []
+        compiled_times: list[float] = []
+        ops: dict[str, list[float]] = {}
+        kinds = [kind for kind in (self.module, compiled) if kind is not None]
+        slowest = max(seconds for kind in kinds for seconds in self.timed_calls(kind, WARM_UP))
+        for count in timing.turns(min(calls, max(FEWEST, int(BUDGET / max(slowest, 1e-9))))):
+            eager_times += self.timed_calls(self.module, count)
+            if compiled is not None:  # one warm-up call: the CPU caches hold the eager call's data
+                compiled_times += self.timed_calls(compiled, count, warm_up=1)
+            for _ in range(count):
+                for name, seconds in self.prepared(_operation_timer(self.module, self.wait))():
+                    ops.setdefault(name, []).append(seconds)
         result = GraphRun(
             device=self.device, device_name=timing.device_name(self.device), backend=backend, calls=len(eager_times),
             eager_seconds=statistics.median(eager_times), eager_spread=timing.quartiles(eager_times),
             ops=[OpTime(node=name, seconds=statistics.median(times)) for name, times in ops.items()],
+            eager_peak_bytes=self.peak(self.module),
         )  # fmt: skip
-        result.eager_peak_bytes = self.peak(self.module)
         if compiled is not None:
             result.compiled_seconds = statistics.median(compiled_times)
             result.compiled_spread = timing.quartiles(compiled_times)
@@ -193,23 +205,6 @@ class _Case:
             # a CUDA graph keeps its memory between calls, in its own pool
             result.compiled_peak_bytes = self.peak(compiled) if backend != "cudagraphs" else None
         return result
-
-    def time(self, compiled: Callable[..., Any] | None, calls: int) -> tuple[list[float], list[float], dict[str, list[float]]]:
-        """Seconds of the eager calls, of the compiled ones, and of each operation."""
-        eager_times: list[float] = []
-        compiled_times: list[float] = []
-        ops: dict[str, list[float]] = {}
-        kinds = [kind for kind in (self.module, compiled) if kind is not None]
-        slowest = max(seconds for kind in kinds for seconds in self.timed_calls(kind, WARM_UP))
-        calls = min(calls, max(FEWEST, int(BUDGET / max(slowest, 1e-9))))
-        for count in timing.turns(calls):
-            eager_times += self.timed_calls(self.module, count)
-            if compiled is not None:  # one warm-up call: the CPU caches hold the eager call's data
-                compiled_times += self.timed_calls(compiled, count, warm_up=1)
-            for _ in range(count):
-                for name, seconds in self.prepared(_OperationTimer(self.module, self.wait))():
-                    ops.setdefault(name, []).append(seconds)
-        return eager_times, compiled_times, ops
 
     def timed_calls(self, kind: Callable[..., Any], count: int, warm_up: int = 0) -> list[float]:
         return timing.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
@@ -239,33 +234,30 @@ class _Case:
             yield "its backward is not in these figures: it runs without gradients"
 
 
-class _OperationTimer:
-    """Calls a graph node by node, and returns the seconds of each operation; waits for the device after each."""
+def _operation_timer(module: torch.fx.GraphModule, wait: Callable[[], None]) -> Callable[..., list[tuple[str, float]]]:
+    """A function that runs the graph and returns the seconds of each operation, each of which it waits for."""
+    import torch.fx
 
-    def __init__(self, module: torch.fx.GraphModule, wait: Callable[[], None]) -> None:
-        import torch.fx
+    class Interpreter(torch.fx.Interpreter):
+        def run_node(self, n: torch.fx.Node) -> Any:
+            if not n.op.startswith("call_"):
+                return super().run_node(n)
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            function = getattr(self, n.op)
+            wait()
+            start = time.perf_counter()
+            result = function(n.target, args, kwargs)
+            wait()
+            operations.append((str(n.meta[RECORDED]), time.perf_counter() - start))
+            return result
 
-        self.seconds: list[tuple[str, float]] = []
-        seconds = self.seconds
+    def run(*inputs: Any) -> list[tuple[str, float]]:
+        interpreter.run(*inputs)
+        return operations
 
-        class Interpreter(torch.fx.Interpreter):
-            def run_node(self, n: torch.fx.Node) -> Any:
-                if not n.op.startswith("call_"):
-                    return super().run_node(n)
-                args, kwargs = self.fetch_args_kwargs_from_env(n)
-                function = getattr(self, n.op)
-                wait()
-                start = time.perf_counter()
-                result = function(n.target, args, kwargs)
-                wait()
-                seconds.append((str(n.meta[RECORDED]), time.perf_counter() - start))
-                return result
-
-        self.interpreter = Interpreter(module)
-
-    def __call__(self, *inputs: Any) -> list[tuple[str, float]]:
-        self.interpreter.run(*inputs)
-        return self.seconds
+    operations: list[tuple[str, float]] = []
+    interpreter = Interpreter(module)  # made here: making it takes as long as some calls
+    return run
 
 
 def _device(graph: Graph, requested: str | None) -> str:

@@ -42,14 +42,10 @@ class _Key:
 
 
 def rebuild(text: str, attribute: Callable[[str], Any] | None = None, device: str | None = None) -> torch.fx.GraphModule:
-    """Build a callable module from the text of a graph in a report (`Graph.code`).
+    """Build a callable module from the text of a graph in a report (`Graph.code`); raises NotRunnable if that is impossible.
 
-    Args:
-        text: what torch printed in this process.
-        attribute: makes the tensor that the graph has as an attribute, given its name.
-        device: the device on which the graph creates tensors, in place of the recorded one.
-
-    Raises NotRunnable, with one sentence, if the graph cannot be built.
+    `attribute` makes the tensor that the graph has as an attribute, given its name; `device`: where the graph creates tensors,
+    in place of the recorded device.
     """
     try:
         return _Builder(parse(text), attribute, device).module()

@@ -36,12 +36,9 @@ _BY_DIMENSION = frozenset({
 
 
 class SyntheticInputs:
-    """Creates the inputs of one graph, always the same ones.
+    """Creates the inputs of one graph, always the same ones; `sizes`: the values of the symbols in its shapes.
 
-    Args:
-        sizes: the values of the symbols in its shapes.
-        device: in place of the recorded ones.
-        well_conditioned: floats between 0 and 1, square matrices positive definite (probabilities, covariances).
+    `well_conditioned`: floats between 0 and 1, square matrices positive definite (probabilities, covariances).
     """
 
     def __init__(self, sizes: Sizes, device: str | None, well_conditioned: bool = False) -> None:

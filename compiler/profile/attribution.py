@@ -29,7 +29,6 @@ from dynascope.compiler.profile.profiler_trace import (
     PREGRAPH,
     WRAPPER,
     Event,
-    Span,
     adopt,
     trees,
 )
@@ -66,18 +65,6 @@ class Slice:
         return (self.kind, self.frame, self.graph, self.break_, self.entry, self.label)
 
 
-@dataclass(frozen=True)
-class DeviceEvent:
-    """A kernel or a copy that one call launched; `launched`: the time of its launch; None if unknown."""
-
-    lane: str
-    kind: str
-    name: str
-    start: int
-    end: int
-    launched: int | None
-
-
 @dataclass
 class Call:
     """One call: its slices in order, and what ran on the devices meanwhile."""
@@ -85,7 +72,8 @@ class Call:
     start: int
     end: int
     slices: list[Slice]
-    device: list[DeviceEvent] = field(default_factory=list)
+    #: (kernel or copy, time of its launch; None if unknown)
+    device: list[tuple[Event, int | None]] = field(default_factory=list)
     #: compile ids that the report does not have
     unknown: set[str] = field(default_factory=set)
 
@@ -102,26 +90,25 @@ class Call:
 def read_calls(events: list[Event], report: Report) -> list[Call]:
     """The marked calls in these events, cut into slices."""
     calls = []
-    roots = [span for of_thread in trees(events).values() for span in of_thread]
-    engines = [span for span in roots if span.name.startswith(ENGINE)]
-    for span in roots:
-        if span.name == CALL:
+    roots = trees(events)
+    engines = [event for event in roots if event.name.startswith(ENGINE)]
+    for root in roots:
+        if root.name == CALL:
             for engine in engines:
-                if span.start <= engine.start and engine.end <= span.end:
-                    adopt(span, engine)
+                if root.start <= engine.start and engine.end <= root.end:
+                    adopt(root, engine)
             cutter = _Cutter(report)
-            calls.append(Call(span.start, span.end, cutter.cut(span), unknown=cutter.unknown))
+            calls.append(Call(root.start, root.end, cutter.cut(root), unknown=cutter.unknown))
     calls.sort(key=lambda c: c.start)
-    launches = {e["correlation"]: e["start"] for e in events if e["kind"] == "runtime" and e["correlation"] is not None}
+    launches: dict[int | None, int] = {e.correlation: e.start for e in events if e.kind == "runtime"}
+    launches.pop(None, None)
     for event in events:
-        if event["kind"] not in ("kernel", "copy"):
-            continue
-        start, launched = event["start"], launches.get(event["correlation"])
-        at = start if launched is None else launched
-        call = next((c for c in calls if c.start <= at < c.end), None)
-        if call is not None:
-            lane, end = f"GPU {event['device']} {event['thread']}", start + event["duration"]
-            call.device.append(DeviceEvent(lane, event["kind"], event["name"], start, end, launched))
+        if event.kind in ("kernel", "copy"):
+            launched = launches.get(event.correlation)
+            at = event.start if launched is None else launched
+            call = next((c for c in calls if c.start <= at < c.end), None)
+            if call is not None:
+                call.device.append((event, launched))
     return calls
 
 
@@ -145,12 +132,12 @@ class _Cutter:
         self.entries = 0
         self.has_graph = False
 
-    def cut(self, call: Span) -> list[Slice]:
+    def cut(self, call: Event) -> list[Slice]:
         self._outside(call)
         self._count_edges(call)
         return self.slices
 
-    def _count_edges(self, call: Span) -> None:
+    def _count_edges(self, call: Event) -> None:
         """The profiler works before the start that it records, and after the end."""
         ends = [s.end for s in self.slices]
         last = len(ends) - 1
@@ -174,7 +161,7 @@ class _Cutter:
         if op is not None:
             added.ops.setdefault(op, [0, 0])[0] += end - start
 
-    def _fill(self, span: Span, between: Callable[[int, int], None], inner: Callable[[Span], None]) -> None:
+    def _fill(self, span: Event, between: Callable[[int, int], None], inner: Callable[[Event], None]) -> None:
         """Call `inner` for each span inside this one, and `between` for the stretches around them."""
         at = span.start
         for child in span.inside:
@@ -185,18 +172,17 @@ class _Cutter:
 
     # -- outside all compiled regions ------------------------------------------------------------------------
 
-    def _outside(self, call: Span) -> None:
+    def _outside(self, call: Event) -> None:
         skipped = self.outer
-        eager: dict[str, Any] = {"label": f"{skipped.name}, skipped" if skipped else "eager code"}
-        own: tuple[SegmentKind, dict[str, Any]] = ("unaccounted", {})
-        if skipped is not None:
-            eager |= {"frame": skipped.id, "break_": skipped.break_}
-            own = ("gap", eager)
-        cause = eager.get("break_")
-        self._fill(call, lambda start, end: self._add(own[0], start, end, **own[1]), lambda s: self._eager(s, eager, cause))
+        if skipped is None:
+            eager: dict[str, Any] = {"label": "eager code"}
+            self._fill(call, lambda *stretch: self._add("unaccounted", *stretch), lambda s: self._eager(s, eager))
+        else:
+            self._eager(call, {"label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.break_})
 
-    def _eager(self, span: Span, gap: dict[str, Any], cause: str | None, op: str | None = None) -> None:
+    def _eager(self, span: Event, gap: dict[str, Any], op: str | None = None) -> None:
         """One thing that happens in eager code: an op, waiting, or compiled code that it calls."""
+        cause = gap.get("break_")
         if span.name == GUARD_CHECK:
             self._add("lookup", span.start, span.end, break_=cause, entry=gap.get("entry", 0))
         elif span.region is not None:
@@ -206,18 +192,18 @@ class _Cutter:
         elif span.name == BACKWARD or span.name.startswith(_GRAPH_OR_BACKEND):
             self._backward(span, cause)
         else:
-            outermost = op or (span.name if span.kind == "cpu" else None)
+            outermost = op or (span.name if span.kind == "cpu" and span.name != CALL else None)
             self._fill(
                 span,
                 lambda start, end: self._add("gap", start, end, op=outermost, **gap),
-                lambda inner: self._eager(inner, gap, cause, outermost),
+                lambda inner: self._eager(inner, gap, outermost),
             )
             if outermost == span.name and self.slices and outermost in self.slices[-1].ops:
                 self.slices[-1].ops[outermost][1] += 1
 
     # -- a compiled region -----------------------------------------------------------------------------------
 
-    def _region(self, span: Span, cause: str | None) -> None:
+    def _region(self, span: Event, cause: str | None) -> None:
         """A compiled region; `cause`: the break after which it was entered."""
         region = span.region or ""
         frame = self._frame(region)
@@ -244,7 +230,7 @@ class _Cutter:
             else:
                 self._add("prologue", start, end, label="return", **before)
 
-        def inside(inner: Span) -> None:
+        def inside(inner: Event) -> None:
             nonlocal entering
             if entering and inner.name.startswith(_GRAPH_OR_BACKEND):
                 self._graph(inner, frame, region, before)
@@ -252,14 +238,14 @@ class _Cutter:
             elif entering or inner.name in (PREGRAPH, WRAPPER):
                 self._add("prologue", inner.start, inner.end, **before)
             else:
-                self._eager(inner, after, after["break_"])
+                self._eager(inner, after)
 
         self._fill(span, own, inside)
 
     def _frame(self, region: str) -> Frame | None:
         return self.frames.get(region) or self.numbers.get(region.split("/")[0])
 
-    def _ended(self, span: Span) -> str | None:
+    def _ended(self, span: Event) -> str | None:
         """The break that ended a region; if the report lacks the region, the break of the resume function that it calls."""
         frame = self.frames.get(span.region or "")
         if frame is not None:
@@ -267,36 +253,36 @@ class _Cutter:
         called = [self._frame(inner.region) for inner in span.inside if inner.region is not None]
         return next((self.resumed[f.id] for f in called if f is not None and f.id in self.resumed), None)
 
-    def _graph(self, span: Span, frame: Frame | None, region: str, before: dict[str, Any]) -> None:
+    def _graph(self, span: Event, frame: Frame | None, region: str, before: dict[str, Any]) -> None:
         """A captured graph, entered for the reason that `before` names."""
         graph: dict[str, Any] = {"frame": before["frame"], "entry": before["entry"]}
         if region in self.frames:
             graph["graph"] = frame.graph if frame else None
         else:
             graph["label"] = f"compiled code the report lacks ({region})"
-        for forward in _named(span, FORWARD):
+        for forward in _outermost(span, lambda s: s.name.startswith(FORWARD)):
             if forward.name == FORWARD and forward.sequence is not None:
                 self.forwards[forward.sequence] = (graph, before["break_"])
-        self._backend(span, graph, before["break_"])
+        self._backend(span, graph, before)
 
-    def _backward(self, span: Span, cause: str | None) -> None:
+    def _backward(self, span: Event, cause: str | None) -> None:
         """The backward of the graph whose forward has the same sequence number; it has the same cause."""
         forward, because = self.forwards.get(span.sequence, ({}, cause)) if span.sequence is not None else ({}, cause)
         graph, label = forward.get("graph"), forward.get("label")
         if graph in self.order:
             label = f"graph {self.order[graph]}"
         self.entries += 1
-        entry = {"frame": forward.get("frame"), "graph": graph, "entry": self.entries}
-        self._backend(span, {**entry, "label": f"backward of {label}" if label else "compiled backward"}, because)
+        entry = {"frame": forward.get("frame"), "entry": self.entries}
+        label = f"backward of {label}" if label else "compiled backward"
+        self._backend(span, {**entry, "graph": graph, "label": label}, {**entry, "break_": because})
 
-    def _backend(self, span: Span, graph: dict[str, Any], cause: str | None) -> None:
+    def _backend(self, span: Event, graph: dict[str, Any], prologue: dict[str, Any]) -> None:
         """The backend's code, or the whole graph if the backend does not mark its code; the wrapper around it is prologue."""
-        prologue = {"frame": graph["frame"], "entry": graph["entry"], "break_": cause}
-        backend = [span] if span.name.startswith(BACKEND) else _named(span, BACKEND) or [span]
+        backend = _outermost(span, lambda s: s.name.startswith(BACKEND)) or [span]
         start, end = backend[0].start, backend[-1].end
         self._add("prologue", span.start, start, **prologue)
         self._fill(
-            Span("", "cpu", start, end, inside=[wait for s in backend for wait in _waits(s)]),
+            Event("", "cpu", start, end, inside=[wait for s in backend for wait in _outermost(s, lambda s: s.is_wait)]),
             lambda start, end: self._add("graph", start, end, **graph),
             lambda wait: self._add("wait", wait.start, wait.end, **{**graph, "label": wait.name}),
         )
@@ -309,10 +295,6 @@ def _skipped_root(report: Report) -> Frame | None:
     return roots[0] if roots and all(f.status == "skipped" for f in roots) else None
 
 
-def _named(span: Span, name: str) -> list[Span]:
-    """The outermost spans inside whose name starts with this."""
-    return [s for inner in span.inside for s in ([inner] if inner.name.startswith(name) else _named(inner, name))]
-
-
-def _waits(span: Span) -> list[Span]:
-    return [s for inner in span.inside for s in ([inner] if inner.is_wait else _waits(inner))]
+def _outermost(span: Event, matches: Callable[[Event], bool]) -> list[Event]:
+    """The outermost events that match: the event itself, or events inside it."""
+    return [span] if matches(span) else [found for inner in span.inside for found in _outermost(inner, matches)]

@@ -114,7 +114,7 @@ def _idle(call: Call, slices: list[Slice]) -> int:
     """Nanoseconds in which the devices were idle because of these slices; adjacent slices are one gap."""
     total = 0
     for start, end in _runs(slices):
-        launched = [(d.start if d.launched is None else d.launched, d) for d in call.device]
+        launched = [(d.start if launch is None else launch, d) for d, launch in call.device]
         free = max([start, *(d.end for at, d in launched if at < start)])
         until = min((d.start for at, d in launched if at >= end), default=end)
         busy = sum(max(0, d.end - max(d.start, free)) for at, d in launched if start <= at < end)

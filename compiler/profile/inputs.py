@@ -9,13 +9,12 @@ as often as `--profile` says, compiled and eager (`profile.measure`).  All of it
 from __future__ import annotations
 
 import functools
-import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynascope.compiler.profile.measure import INTERRUPTED, Measured, measure
+from dynascope.compiler.profile.measure import INTERRUPTED, Measured, measure, payback
 from dynascope.compiler.profile.segments import graphs_in
 from dynascope.compiler.profile.timing import nothing, quartiles, timed
 from dynascope.compiler.recording.recording import observe
@@ -27,6 +26,7 @@ from dynascope.compiler.torch_private import config
 _LONGEST = 160
 #: items of a container that are described, where there are more than so many
 _SHOWN, _MANY = 6, 8
+_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}")}
 
 
 @dataclass
@@ -107,8 +107,9 @@ def _first_lines(error: Exception) -> str:
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """`float32[7, 3], scale=2`: tensors by dtype, shape, device and what else is unusual about them; nothing is kept."""
-    words = [_described(value) for value in args] + [f"{name}={_described(value)}" for name, value in kwargs.items()]
-    return _cut(", ".join(words), _LONGEST)
+    return _cut(
+        ", ".join([*map(_described, args), *(f"{name}={_described(value)}" for name, value in kwargs.items())]), _LONGEST
+    )
 
 
 def _cut(text: str, longest: int) -> str:
@@ -118,41 +119,38 @@ def _cut(text: str, longest: int) -> str:
 def _described(value: Any, depth: int = 0) -> str:
     import torch
 
+    kind = type(value)
     if isinstance(value, torch.Tensor):
         return _tensor_described(value)
-    if isinstance(value, (bool, int, float, complex, bytes, type(None))):
-        return _cut(repr(value), 40)
-    if isinstance(value, str):
-        return repr(value) if len(value) <= 40 else f"{value[:39] + '…'!r} of {len(value)} characters"
-    if type(value) in (list, tuple, dict) and depth < 2:
-        of_dict = type(value) is dict
-        words = [f"{k!r:.40}: {_described(v, depth + 1)}" for k, v in value.items()] if of_dict else [
-            _described(v, depth + 1) for v in value
-        ]  # fmt: skip
-        if len(words) > _MANY:
-            words = [*words[:_SHOWN], f"… {len(words)} items"]
-        inside = ", ".join(words)
-        return f"[{inside}]" if type(value) is list else f"({inside})" if type(value) is tuple else f"{{{inside}}}"
-    shape = getattr(value, "shape", None) if type(value).__module__ == "numpy" else None
-    if isinstance(shape, tuple) and shape:
-        return f"{type(value).__name__} {value.dtype}{list(shape)}"
-    many = f" of {len(value)}" if type(value) in (list, tuple, dict, set, frozenset) else ""
-    return f"{type(value).__name__}{many}"
+    if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
+        text = _cut(repr(value), 52)
+        return f"{text} of {len(value)} characters" if text.endswith("…") and isinstance(value, (str, bytes)) else text
+    if kind in _BRACKETS and depth < 2:
+        names = [f"{key!r:.40}: " for key in value] if kind is dict else [""] * len(value)
+        inside = value.values() if kind is dict else value
+        parts = [name + _described(part, depth + 1) for name, part in zip(names, inside, strict=True)]
+        if len(parts) > _MANY:
+            parts = [*parts[:_SHOWN], f"… {len(parts)} items"]
+        return ", ".join(parts).join(_BRACKETS[kind])
+    if kind in (*_BRACKETS, set, frozenset):
+        return f"{kind.__name__} of {len(value)}"
+    is_array = kind.__module__ == "numpy" and bool(getattr(value, "shape", ()))
+    return f"{kind.__name__} {value.dtype}{list(value.shape)}" if is_array else kind.__name__
 
 
 def _tensor_described(value: Any) -> str:
     import torch
 
-    text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    words = [f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"]
     if type(value) is not torch.Tensor:
-        text = f"{type(value).__name__} {text}"
+        words.insert(0, type(value).__name__)
     if value.layout is not torch.strided:
-        text += f" {str(value.layout).removeprefix('torch.')}"
+        words.append(str(value.layout).removeprefix("torch."))
     elif not value.is_contiguous():
-        text += f" strides {list(value.stride())}"
+        words.append(f"strides {list(value.stride())}")
     if value.device.type != "cpu":
-        text += f" {value.device}"
-    return f"{text} requires_grad" if value.requires_grad else text
+        words.append(str(value.device))
+    return " ".join([*words, "requires_grad"] if value.requires_grad else words)
 
 
 # -- the report ------------------------------------------------------------------------------------------------
@@ -199,10 +197,5 @@ def _input_run(tried: Tried, report: Report) -> InputRun:
         result.reasons = list(dict.fromkeys(r.partition(":")[0] for r in refused))
     if result.outcome in ("recompiled", "compiled") and result.seconds is not None and result.eager_seconds is not None:
         gain = result.eager_seconds - result.seconds
-        if gain <= 0:
-            result.payback = "no gain"
-        elif not result.compile_seconds:
-            result.payback = "compile time unknown"
-        else:
-            result.payback, result.payback_calls = "calls", math.ceil(result.compile_seconds / gain)
+        result.payback, result.payback_calls = payback(gain, result.compile_seconds or None)
     return result

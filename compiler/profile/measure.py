@@ -7,7 +7,6 @@ written after torch's documentation and tested on synthetic events: they have no
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import itertools
@@ -31,8 +30,10 @@ from dynascope.compiler.profile.timing import (
     timed_calls,
     waiter,
 )
-from dynascope.compiler.replay.replay import Prepare, RecordedCall, unwatched, watching
+from dynascope.compiler.replay.last_call import WatchedCall
+from dynascope.compiler.replay.replay import Prepare, RecordedCall
 from dynascope.compiler.report import Profile, Report, Verdict, plural, time_text
+from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
 DEFAULT_CALLS = 10
@@ -43,8 +44,6 @@ WARM_UP = 8
 WARM_BUDGET = 0.05
 #: seconds; slower calls are made in one turn, with one call to warm up
 SLOW = 0.2
-#: seconds that the eager calls may take together; at least three are timed
-EAGER_BUDGET = 10.0
 #: of the eager time: smaller differences between eager and compiled mean nothing
 _CLEAR = 0.03
 #: the note of a run that Ctrl-C ended
@@ -71,69 +70,21 @@ class Measured:
 
     def overhead(self) -> float:
         """Seconds by which the profiler makes a call longer; compares the faster calls, which other load disturbs least."""
-        profiled = [e["duration"] * 1e-9 for e in self.events if e["name"] == CALL]
+        profiled = [e.duration * 1e-9 for e in self.events if e.name == CALL]
         return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
 
 
-class LastCall:
-    """Keeps what is needed to run the last call of a run's entry points again, and runs it.
-
-    `warn` is called before the first call with each sentence on what repeating it cannot undo; `quiet` is a context manager
-    that is entered while calls are repeated.
-    """
-
-    def __init__(
-        self,
-        warn: Callable[[str], None] = lambda sentence: None,
-        quiet: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
-    ) -> None:
-        self._warn, self._quiet = warn, quiet
-        self._warned: set[str] = set()
-        self._last: tuple[Callable[..., Any], RecordedCall] | None = None
-        #: the function that was called last, and its compiled entry point
-        self._called: tuple[Any, Callable[..., Any]] | None = None
-        self._raised = False
-
-    def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
-        """`entry`, the compiled `target`, with its calls watched; `namespace`: as for RecordedCall."""
-        plain = unwatched(entry)  # what `--check` has put around it is not to be measured
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            recorded = RecordedCall(target, args, kwargs, namespace)
-            for sentence in recorded.side_effects:
-                if sentence not in self._warned:
-                    self._warned.add(sentence)
-                    self._warn(sentence)
-            self._last, self._raised = (plain, recorded), True
-            self._called = (target, plain) if namespace is None else None  # a cell's statements take no inputs
-            result = entry(*args, **kwargs)
-            self._raised = False
-            return result
-
-        return watching(call, entry)
-
-    def measure(self, calls: int) -> Measured:
-        """Run the last call again, and release its arguments."""
-        last, self._last = self._last, None
-        if last is None:
-            return Measured(failed="nothing was profiled: nothing that this run compiles was called")
-        if self._raised:
-            return Measured(failed="the call was not profiled: it raised")
-        with self._quiet():
-            return measure(*last, calls)
-
-    def quietly(self, run: Callable[..., Any], *args: Any) -> Any:
-        """`run(target, entry, *args)` with the function that was called last; None if none was called."""
-        if self._called is None:
-            return None
-        with self._quiet():
-            return run(*self._called, *args)
+def measure_last(call: WatchedCall | None, calls: int) -> Measured:
+    """Run a watched call again, if it can be."""
+    if call is None:
+        return Measured(failed="nothing was profiled: nothing that this run compiles was called")
+    if not call.returned:
+        return Measured(failed="the call was not profiled: it raised")
+    return measure(call.entry, call.recorded, calls)
 
 
 def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
     """Run the call again: `entry` is the compiled function; it has been called, and compiled, before."""
-    if calls < 1:
-        raise ValueError(f"profile takes a number of calls of at least 1, not {calls}")
     result = Measured(notes=list(recorded.side_effects))
     if recorded.refusal is not None:
         result.failed = f"the call was not profiled: {recorded.refusal}"
@@ -157,27 +108,19 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
 
     wait = _waiter()
     result.devices = _devices()
-    warm_up = timed_calls(
-        _prepared(entry, prepare, fully=True), wait, 2
-    )  # may still compile: a guard can fail on the second call
+    # may still compile: a guard can fail on the second call
+    warm_up = timed_calls(_prepared(entry, prepare, fully=True), wait, 2)
     known = caches.compiles()
-    is_slow = warm_up[1] > SLOW
     is_harmless = not result.notes  # what cannot be undone is done as seldom as possible
-    turns = timing.turns(calls, TURNS if is_harmless and not is_slow else 1)
+    turns = timing.turns(calls, TURNS if is_harmless and warm_up[1] <= SLOW else 1)
     result.turns = len(turns)
     result.warm_up = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / warm_up[1])))
-    with torch.compiler.set_stance("force_eager"):
-        spent = timed_calls(_prepared(entry, prepare), wait, 1)[0]
-    for number, count in enumerate(turns):
+    for count in turns:
         gc.collect(0)
         result.compiled += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
         _profiled(entry, prepare, wait, count, result)
-        if number < 3 or spent < EAGER_BUDGET:
-            with torch.compiler.set_stance("force_eager"):
-                fewer = count if spent < EAGER_BUDGET else 1
-                eager = timed_calls(_prepared(entry, prepare), wait, fewer, result.warm_up)
-            result.eager += eager
-            spent += sum(eager)
+        with torch.compiler.set_stance("force_eager"):
+            result.eager += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
     compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
@@ -213,35 +156,32 @@ def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], No
     result.events += plain_events(trace)
 
 
+def _is_used(kind: str) -> bool:
+    """Whether the program has used a device of this kind; asking it for more would take memory on the device."""
+    import torch
+
+    module = getattr(torch, kind, None)
+    return module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)()
+
+
 def _waiter() -> Callable[[], None]:
     """Wait until the accelerator has finished all work; does nothing if the program uses none."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator()
-    if accelerator is None or not _is_used(getattr(torch, accelerator.type, None)):
-        return nothing
-    return waiter(accelerator.type)
-
-
-def _is_used(module: Any) -> bool:
-    """Whether the program has used a device of this kind; asking it for more would take memory on the device."""
-    return module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)()
+    return waiter(accelerator.type) if accelerator is not None and _is_used(accelerator.type) else nothing
 
 
 def _accelerators() -> list[str]:
     """The kinds of devices that the program uses, and the profiler can watch."""
-    import torch
-
-    return [kind for kind in ("cuda", "xpu") if _is_used(getattr(torch, kind))]
+    return [kind for kind in ("cuda", "xpu") if _is_used(kind)]
 
 
 def _devices() -> list[str]:
     import torch
 
-    names = [device_name("cpu")]
-    for kind in _accelerators():
-        names += [device_name(f"{kind}:{i}") for i in range(getattr(torch, kind).device_count())]
-    return names
+    devices = [f"{kind}:{i}" for kind in _accelerators() for i in range(getattr(torch, kind).device_count())]
+    return [device_name(device) for device in ("cpu", *devices)]
 
 
 def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
@@ -312,8 +252,13 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
     gain = result.eager_seconds - result.compiled_seconds
     if gain <= _CLEAR * result.eager_seconds:
         result.payback = "slower" if gain < -_CLEAR * result.eager_seconds else "no gain"
-    elif result.compile_seconds is None:
-        result.payback = "compile time unknown"
     else:
-        result.payback, result.payback_calls = "calls", math.ceil(result.compile_seconds / gain)
+        result.payback, result.payback_calls = payback(gain, result.compile_seconds)
     return result
+
+
+def payback(gain: float, compile_seconds: float | None) -> tuple[Payback, int | None]:
+    """After how many calls compiling has paid off, where each call gains so many seconds; or why that is unknown."""
+    if gain <= 0:
+        return "no gain", None
+    return ("compile time unknown", None) if compile_seconds is None else ("calls", math.ceil(compile_seconds / gain))

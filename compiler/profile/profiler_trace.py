@@ -1,11 +1,6 @@
 """Reads a profiler's trace into plain events, and nests them.
 
-`plain_events()` takes what `torch.profiler` exports (the public Chrome trace, the same on every torch and every device) and
-returns dicts: {"name", "kind", "start", "duration", "thread", "device", "correlation", "sequence"}.  Times are whole
-nanoseconds, so that sums are exact.  `kind` is "cpu" (an op, or one of our own marks), "runtime" (a call of the device's
-runtime), "kernel" or "copy" (on the device).  A runtime call and the device work that it launched have the same `correlation`;
-a differentiable op and its backward have the same `sequence`.
-
+`plain_events()` reads what `torch.profiler` exports (the public Chrome trace, the same on every torch and every device), and
 `trees()` nests the events of each thread as they nest in time.
 """
 
@@ -13,10 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-Event = dict[str, Any]
 
 #: names of the marks that profiling puts around each call, each captured graph, and the final wait for the device
 CALL, GRAPH, DRAIN = "dynascope call", "dynascope graph", "dynascope wait"
@@ -43,16 +36,22 @@ _KINDS = {
 
 
 @dataclass
-class Span:
-    """One event, with the events nested in it."""
+class Event:
+    """One event; times are whole nanoseconds, so that sums are exact."""
 
     name: str
+    #: "cpu" (an op, or one of our own marks), "runtime" (a call of the device's runtime), "kernel" or "copy" (on the device)
     kind: str
     start: int
     end: int
+    thread: int | str | None = None
+    device: int | None = None
+    #: the same for a runtime call and the device work that it launched
     correlation: int | None = None
+    #: the same for a differentiable op and its backward
     sequence: int | None = None
-    inside: list[Span] = field(default_factory=list)
+    #: events nested in this one (`trees`)
+    inside: list[Event] = field(default_factory=list)
 
     @property
     def duration(self) -> int:
@@ -78,54 +77,54 @@ def plain_events(trace: dict[str, Any]) -> list[Event]:
         kind = _KINDS.get(str(record.get("cat", "")).lower())
         if record.get("ph") != "X" or kind is None:
             continue
-        more = record.get("args") or {}
+        more, start = record.get("args") or {}, _nanoseconds(record["ts"])
         on_device = kind in ("kernel", "copy")
-        events.append({
-            "name": str(record["name"])[:_LONGEST], "kind": kind, "start": _nanoseconds(record["ts"]),
-            "duration": _nanoseconds(record.get("dur", 0)),
-            "thread": f"stream {more.get('stream', record.get('tid'))}" if on_device else record.get("tid"),  # XPU: a queue
-            "device": more.get("device") if on_device else None,
-            "correlation": more.get("correlation") if kind != "cpu" else None,
-            "sequence": more.get("Sequence number") if kind == "cpu" else None,
-        })  # fmt: skip
-    return sorted(events, key=lambda e: (e["start"], -e["duration"]))
+        events.append(Event(
+            name=str(record["name"])[:_LONGEST], kind=kind, start=start, end=start + _nanoseconds(record.get("dur", 0)),
+            thread=f"stream {more.get('stream', record.get('tid'))}" if on_device else record.get("tid"),  # XPU: a queue
+            device=more.get("device") if on_device else None,
+            correlation=more.get("correlation") if kind != "cpu" else None,
+            sequence=more.get("Sequence number") if kind == "cpu" else None,
+        ))  # fmt: skip
+    return sorted(events, key=_order)
+
+
+def _order(event: Event) -> tuple[int, int]:
+    """By start, the outermost first."""
+    return event.start, -event.end
 
 
 def _nanoseconds(microseconds: float | str) -> int:
     return round(float(microseconds) * 1000)
 
 
-def trees(events: Iterable[Event]) -> dict[Any, list[Span]]:
-    """The outermost spans of each CPU thread, with the other spans nested in them."""
-    roots: dict[Any, list[Span]] = defaultdict(list)
-    stacks: dict[Any, list[Span]] = defaultdict(list)
-    for event in sorted(events, key=lambda e: (e["start"], -e["duration"])):
-        if event["kind"] not in ("cpu", "runtime"):
+def trees(events: Iterable[Event]) -> list[Event]:
+    """The outermost events of all CPU threads, copied, with the other events nested in them."""
+    roots: list[Event] = []
+    stacks: dict[Any, list[Event]] = defaultdict(list)
+    for event in sorted(events, key=_order):
+        if event.kind not in ("cpu", "runtime"):
             continue
-        start, stack = event["start"], stacks[event["thread"]]
-        end = start + event["duration"]
-        span = Span(event["name"], event["kind"], start, end, event.get("correlation"), event.get("sequence"))
-        while stack and stack[-1].end <= start:
+        event, stack = replace(event, inside=[]), stacks[event.thread]
+        while stack and stack[-1].end <= event.start:
             stack.pop()
         if stack:
-            span.end = min(span.end, stack[-1].end)  # clocks are read one after the other
-            stack[-1].inside.append(span)
-        else:
-            roots[event["thread"]].append(span)
-        stack.append(span)
-    return dict(roots)
+            event.end = min(event.end, stack[-1].end)  # clocks are read one after the other
+        (stack[-1].inside if stack else roots).append(event)
+        stack.append(event)
+    return roots
 
 
-def adopt(root: Span, span: Span) -> None:
-    """Insert a span of another thread at the place under `root` where this thread waited for it.
+def adopt(root: Event, event: Event) -> None:
+    """Insert an event of another thread at the place under `root` where this thread waited for it.
 
-    If this thread was doing work of its own then, the span is not inserted.
+    If this thread was doing work of its own then, the event is not inserted.
     """
-    host: Span | None = root
+    host: Event | None = root
     while host is not None:
-        meanwhile = [s for s in host.inside if s.start < span.end and span.start < s.end]
+        meanwhile = [e for e in host.inside if e.start < event.end and event.start < e.end]
         if not meanwhile:
-            host.inside = sorted([*host.inside, span], key=lambda s: s.start)
+            host.inside = sorted([*host.inside, event], key=_order)
             return
         around = meanwhile[0]
-        host = around if around.start <= span.start and span.end <= around.end else None
+        host = around if around.start <= event.start and event.end <= around.end else None

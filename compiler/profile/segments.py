@@ -77,10 +77,11 @@ def _segments(drawn: Call, calls: list[Call], report: Report) -> list[Segment]:
 
 def _device_segments(drawn: Call) -> list[Segment]:
     segments = []
-    for event in sorted(drawn.device, key=lambda d: (d.lane, d.start)):
-        owner = next((s for s in drawn.slices if event.launched is not None and s.start <= event.launched < s.end), None)
+    lanes = [(f"GPU {event.device} {event.thread}", event, launched) for event, launched in drawn.device]
+    for lane, event, launched in sorted(lanes, key=lambda item: (item[0], item[1].start)):
+        owner = next((s for s in drawn.slices if launched is not None and s.start <= launched < s.end), None)
         segments.append(Segment(
-            kind="kernel" if event.kind == "kernel" else "copy", lane=event.lane, start=(event.start - drawn.start) * _SECOND,
+            kind="kernel" if event.kind == "kernel" else "copy", lane=lane, start=(event.start - drawn.start) * _SECOND,
             duration=(event.end - event.start) * _SECOND, label=event.name, frame=owner.frame if owner else None,
             graph=owner.graph if owner else None, break_=owner.break_ if owner and owner.kind == "gap" else None,
         ))  # fmt: skip
@@ -119,7 +120,7 @@ def _shares(calls: list[Call]) -> dict[str, float]:
 def _busy(call: Call) -> int:
     """Nanoseconds in which at least one device computes or copies."""
     total, until = 0, 0
-    for event in sorted(call.device, key=lambda d: d.start):
+    for event, _ in sorted(call.device, key=lambda d: d[0].start):
         total += max(0, event.end - max(event.start, until))
         until = max(until, event.end)
     return total

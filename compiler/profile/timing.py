@@ -62,9 +62,7 @@ def waiter(device: str) -> Callable[[], None]:
     """A function that waits until the device has finished; `nothing` for the processor."""
     import torch
 
-    kind = torch.device(device).type
-    module = getattr(torch, kind, None) if kind != "cpu" else None
-    return getattr(module, "synchronize", nothing)
+    return nothing if torch.device(device).type == "cpu" else torch.accelerator.synchronize
 
 
 def nothing() -> None:

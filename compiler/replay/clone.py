@@ -7,6 +7,7 @@ compiled code is bound to them: their state is restored.  Tensors with a `__del_
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from dynascope.compiler.replay import state
@@ -21,7 +22,7 @@ class Clones:
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Any]] = {}  # id -> (original, kept alive; clone)
-        self._storages: dict[int, tuple[Any, Any]] = {}
+        self._memo: dict[int, Any] = {}  # of the storages, for `copy.deepcopy`
 
     def __call__(self, value: Any) -> Any:
         """Clone one argument; raises NotRepeatable for a tensor that torch cannot clone."""
@@ -62,12 +63,9 @@ class Clones:
         """The same view on a clone of the storage."""
         import torch
 
-        storage = value.untyped_storage()
-        key = storage.data_ptr() or id(value)
-        if key not in self._storages:
-            self._storages[key] = (storage, storage.clone())
+        storage = copy.deepcopy(value.untyped_storage(), self._memo)
         made = torch.empty(0, dtype=value.dtype, device=value.device)
-        return made.set_(self._storages[key][1], value.storage_offset(), value.size(), value.stride())
+        return made.set_(storage, value.storage_offset(), value.size(), value.stride())
 
 
 def _computed(tensor: Any) -> Any:

@@ -20,24 +20,22 @@ _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 def states() -> Iterator[State]:
     """Everything that is restored."""
-    for read, write in _settings():
-        with contextlib.suppress(OSError, RuntimeError):  # the directory is gone; torch names no precision set in its newer way
-            yield State(read, write, operator.eq)
-    for read, write in _random():
-        yield State(read, write, never)
-
-
-def _settings() -> Iterator[_Setting]:
     import torch
 
-    yield torch.is_grad_enabled, torch.set_grad_enabled
-    yield torch.get_default_dtype, torch.set_default_dtype
-    yield torch.get_num_threads, torch.set_num_threads
-    yield torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode
-    yield torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
-    yield os.getcwd, os.chdir
-    yield lambda: dict(os.environ), _set_environment
-    yield lambda: list(sys.path), functools.partial(operator.setitem, sys.path, slice(None))
+    settings: list[_Setting] = [
+        (torch.is_grad_enabled, torch.set_grad_enabled),
+        (torch.get_default_dtype, torch.set_default_dtype),
+        (torch.get_num_threads, torch.set_num_threads),
+        (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+        (os.getcwd, os.chdir),
+        (lambda: dict(os.environ), _set_environment),
+        (lambda: list(sys.path), functools.partial(operator.setitem, sys.path, slice(None))),
+    ]
+    for read, write in settings:
+        with contextlib.suppress(OSError, RuntimeError):  # the directory is gone; torch names no precision set in its newer way
+            yield State(read, write, operator.eq)
+    yield from random_states()
 
 
 def _set_environment(kept: dict[str, str]) -> None:
@@ -46,31 +44,20 @@ def _set_environment(kept: dict[str, str]) -> None:
     os.environ.update(kept)
 
 
-def _random() -> Iterator[_Setting]:
+def random_states() -> list[State]:
     """The random state of Python, NumPy and torch, on every device that was used."""
     import torch
 
-    yield random.getstate, random.setstate
-    yield torch.get_rng_state, torch.set_rng_state
+    pairs: list[_Setting] = [(random.getstate, random.setstate), (torch.get_rng_state, torch.set_rng_state)]
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        yield numpy.random.get_state, numpy.random.set_state
+        pairs.append((numpy.random.get_state, numpy.random.set_state))
     for module in (torch.cuda, torch.xpu):
         if module.is_available() and module.is_initialized():
-            yield module.get_rng_state_all, module.set_rng_state_all
+            pairs.append((module.get_rng_state_all, module.set_rng_state_all))
     if torch.backends.mps.is_available():
-        yield torch.mps.get_rng_state, torch.mps.set_rng_state
-
-
-@contextlib.contextmanager
-def random_state() -> Iterator[None]:
-    """Python's, NumPy's and torch's random state (on every device that was used), restored afterwards."""
-    kept = [State(read, write, never) for read, write in _random()]
-    try:
-        yield
-    finally:
-        for state in kept:
-            state.restore()
+        pairs.append((torch.mps.get_rng_state, torch.mps.set_rng_state))
+    return [State(read, write, never) for read, write in pairs]
 
 
 class _HeldBack:

@@ -18,8 +18,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
+from dynascope.compiler.patching import ABSENT
 from dynascope.compiler.replay import side_effects, state
-from dynascope.compiler.replay.state import ABSENT, GlobalName
+from dynascope.compiler.replay.state import GlobalName
 from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import custom_operators, marks, tensor_state
 

@@ -25,22 +25,6 @@ from dynascope.compiler.replay.state import states_of
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
-#: where what `--profile` and `--check` put around an entry point keeps it
-_ENTRY = "_dynascope_entry"
-
-
-def watching(call: Callable[..., Any], entry: Callable[..., Any]) -> Callable[..., Any]:
-    """`call`, marked as what watches the calls of `entry`."""
-    vars(call)[_ENTRY] = entry
-    return call
-
-
-def unwatched(entry: Callable[..., Any]) -> Callable[..., Any]:
-    """The entry point itself."""
-    while _ENTRY in getattr(entry, "__dict__", ()):
-        entry = vars(entry)[_ENTRY]
-    return entry
-
 
 class Prepare(Protocol):
     """Restores everything and returns the arguments of one more call.
@@ -121,7 +105,7 @@ class RecordedCall:
             finally:
                 if not snapshot.is_restored:  # an interrupt came just then
                     snapshot.restore()
-                self.notes.extend(note for note in snapshot.notes if note not in self.notes)
+                self.notes = list(dict.fromkeys([*self.notes, *snapshot.notes]))
 
 
 class _ArgumentState:

@@ -15,8 +15,9 @@ import threading
 import types
 from typing import Any
 
+from dynascope.compiler.patching import ABSENT
 from dynascope.compiler.replay import state
-from dynascope.compiler.replay.state import ABSENT, NotRestored, State
+from dynascope.compiler.replay.state import NotRestored, State
 
 #: names whose calls reach outside Python's objects
 OUTSIDE = frozenset((
@@ -129,7 +130,7 @@ def is_spoiled(value: Any, before: Any) -> str | None:
         return f"it needs a file ({_file_name(value)}) that is closed now" if value.closed and not before else None
     if lock_state(value) == before:
         return None
-    return "a lock or a semaphore is not as it was before the call, and the next call could wait for it for ever"
+    return "a lock or a semaphore is not as it was before the call, and the next call could wait for it forever"
 
 
 def watched(value: Any) -> State | None:

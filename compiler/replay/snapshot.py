@@ -25,7 +25,7 @@ class StateSnapshot:
         self._bytes = self._too_large = 0
         self._storages: set[tuple[int, int]] = set()
         self._states = [("the process", state) for state in process_state.states()]
-        self._changing: dict[int, State] = {}
+        self._changing: set[int] = set()  # positions in `_states`
         self.is_restored = False
         for value in objects:
             self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
@@ -58,24 +58,13 @@ class StateSnapshot:
     def restore(self, *, only_changed: bool = False) -> None:
         """Restore everything; `only_changed`: only what had changed at earlier restores, without checking the rest."""
         self.is_restored = False
-        if only_changed:
-            for _, state in sorted(self._changing.items(), key=lambda item: item[0]):
-                self._restore("", state)
-            return
-        for number, (name, state) in enumerate(self._states):
-            if self._restore(name, state):
-                self._changing[number] = state
-        self.is_restored = True
-
-    def _restore(self, name: str, state: State) -> bool:
-        try:
-            return state.restore()
-        except NotRestored as reason:
-            self._note(str(reason))
-        except Exception as error:
-            self._note(f"{name} could not be restored: {type(error).__name__}: {error}")
-        return False
-
-    def _note(self, sentence: str) -> None:
-        if sentence not in self.notes:
-            self.notes.append(sentence)
+        for number in sorted(self._changing) if only_changed else range(len(self._states)):
+            name, state = self._states[number]
+            try:
+                if state.restore():
+                    self._changing.add(number)
+            except NotRestored as reason:
+                self.notes.append(str(reason))
+            except Exception as error:
+                self.notes.append(f"{name} could not be restored: {type(error).__name__}: {error}")
+        self.is_restored = not only_changed

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from types import CellType
 from typing import Any, NamedTuple
 
+from dynascope.compiler.patching import ABSENT
 from dynascope.compiler.torch_private import tensor_state
 
-#: value of a name, a slot or a closure cell that is empty
-ABSENT = object()
 CONTAINERS = (OrderedDict, dict, list, set, deque)
 #: descriptors in a class that hold no state of it
 DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
@@ -200,9 +199,8 @@ def library_states(value: Any) -> Iterator[State]:
         yield State(value.get_state, value.set_state, torch.equal)
     elif "numpy" in sys.modules:
         numpy = sys.modules["numpy"]
-        if (
-            isinstance(value, numpy.ndarray) and value.flags.writeable
-        ):  # one that is not shows another one, which is reached, too
+        # an array that is not writeable is a view of another one, which is reached, too
+        if isinstance(value, numpy.ndarray) and value.flags.writeable:
             copy = functools.partial(numpy.array, order="K", subok=False)
             yield State(lambda: value.view(numpy.ndarray), functools.partial(numpy.copyto, value), _same_array, copy)
         elif isinstance(value, numpy.random.RandomState):

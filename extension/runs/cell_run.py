@@ -149,7 +149,7 @@ class CellRun:
             on_progress=display.progress,
             retraces=self.retraces,
             regions=self._regions,
-            warn=lambda sentence: print(f"--profile: {sentence}", file=sys.stderr),
+            warn=lambda sentence: print(f"dynascope: {sentence}", file=sys.stderr),
             quiet=_displays_discarded,
             user_code=interruptible,
         )

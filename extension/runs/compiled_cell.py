@@ -17,7 +17,7 @@ from IPython.core.error import UsageError
 from dynascope.cell import source as cells
 from dynascope.cell.source import Cell
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.replay.replay import unwatched
+from dynascope.compiler.replay.last_call import unwatched
 from dynascope.compiler.source.code import STATEMENTS
 from dynascope.compiler.torch_private import marks
 from dynascope.selection import statements

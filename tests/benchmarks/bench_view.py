@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.report import Report
-from dynascope.widgets.layout.placement import Box, Edge, layout
+from dynascope.widgets.layout.layered import layout
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.front_end import es_module, style_sheet
 from dynascope.widgets.render.page import to_html
@@ -95,9 +95,9 @@ def growth(what: str, small: float, large: float, factor: int) -> Row:
 def fresh_layout(count: int) -> None:
     """Boxes and edges as of a graph of `count` nodes; never the same twice, so nothing is remembered."""
     fresh_layout.turn += 1  # type: ignore[attr-defined]
-    boxes = [Box(f"b{i}", 90 + (i + fresh_layout.turn) % 7, 28) for i in range(count)]  # type: ignore[attr-defined]
-    edges = [Edge(f"b{max(0, i - 1 - i % 7)}", f"b{i}") for i in range(1, count)]
-    layout(boxes, edges + [Edge(f"b{i // 3}", f"b{i}") for i in range(1, count, 5)], compact=True)
+    sizes = tuple((90.0 + (i + fresh_layout.turn) % 7, 28.0) for i in range(count))  # type: ignore[attr-defined]
+    arcs = [(max(0, i - 1 - i % 7), i) for i in range(1, count)] + [(i // 3, i) for i in range(1, count, 5)]
+    layout(sizes, tuple(arcs), 740, 420)
 
 
 fresh_layout.turn = 0  # type: ignore[attr-defined]

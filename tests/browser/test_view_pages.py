@@ -148,7 +148,7 @@ def test_a_graph_run_on_its_own(open_page: OpenPage, dark: bool) -> None:
     assert fills[0] != fills[1]
     shown.page.screenshot(path=shot_path(f"page-alone-graph-{'dark' if dark else 'light'}"), full_page=True)
     shown.root.get_by_role("button", name="As a list").click()
-    expect(shown.root.locator(".dyn-fxrow .dyn-took").nth(2)).to_have_text("8 µs · 67 %")
+    expect(shown.root.locator(".dyn-fxrow .dyn-duration").nth(2)).to_have_text("8 µs · 67 %")
     assert shown.overflowing() == []
     assert grave_faults(shown.page, "html") == []
     shown.root.get_by_role("tab", name="Run alone").click()
@@ -166,7 +166,7 @@ def test_a_large_fx_graph_is_folded_opens_in_place_and_scrolls_as_a_list(open_pa
     shown = open_page("big")
     folds = shown.root.locator(".dyn-fxnode").count()
     assert folds <= 60
-    assert "10000 nodes, folded into 60" in shown.root.locator(".dyn-told").inner_text()
+    assert "10000 nodes, folded into 60" in shown.root.locator(".dyn-fxstatus").inner_text()
     fold = shown.root.locator(".dyn-fxnode[data-id='501+167']")
     fold.click()
     expect(fold).to_have_attribute("aria-expanded", "true")
@@ -184,12 +184,12 @@ def test_a_large_fx_graph_is_folded_opens_in_place_and_scrolls_as_a_list(open_pa
 
 def test_folds_of_an_fx_graph_open_one_by_one_by_mouse_and_keyboard(open_page: OpenPage) -> None:
     shown = open_page("layers")
-    nodes, told = shown.root.locator(".dyn-fxnode"), shown.root.locator(".dyn-told")
+    nodes, status = shown.root.locator(".dyn-fxnode"), shown.root.locator(".dyn-fxstatus")
     drawn = nodes.count()
     seventh = nodes.filter(has_text="model.layers.7")
     seventh.click()
     assert nodes.count() == drawn + 12
-    assert told.inner_text() == "model.layers.7: 12 nodes"
+    assert status.inner_text() == "model.layers.7: 12 nodes"
     pane, head = shown.root.locator(".dyn-fxpane").bounding_box(), seventh.locator("text").first.bounding_box()
     assert pane is not None
     assert head is not None
@@ -197,12 +197,12 @@ def test_folds_of_an_fx_graph_open_one_by_one_by_mouse_and_keyboard(open_page: O
     keyboard = shown.page.keyboard
     keyboard.press("ArrowDown")
     keyboard.press("Enter")
-    assert told.inner_text().startswith("add_84 = operator.add")
+    assert status.inner_text().startswith("add_84 = operator.add")
     assert shown.root.locator(".dyn-fxpane .dyn-arrow.dyn-on").count() == 1  # the first of the fold is read by the next
     for _ in range(12):
         keyboard.press("ArrowDown")
     keyboard.press(" ")
-    assert told.inner_text() == "model.layers.8: 12 nodes"
+    assert status.inner_text() == "model.layers.8: 12 nodes"
     assert nodes.count() == drawn + 24
     assert shown.overflowing() == []
     assert grave_faults(shown.page, "html") == []

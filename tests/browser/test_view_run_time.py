@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from browser.lab import shot_path
 from browser.view_pages import ROOT, Shown, grave_faults
+from dynascope.compiler.profile.profiler_trace import Event
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.report import FailedGuard, InputRun, Report
 from dynascope.widgets.render.page import to_html
@@ -23,7 +24,7 @@ def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
     """The page of a recorded step of training, with inputs."""
     data = json.loads(TRACE.read_text(encoding="utf-8"))
     report = Report.from_dict(data["report"])
-    report.profile = profile_of([dict(zip(data["columns"], row, strict=True)) for row in data["events"]], report)
+    report.profile = profile_of([Event(**dict(zip(data["columns"], row, strict=True))) for row in data["events"]], report)
     report.inputs = [
         InputRun(arguments="float32[64, 64]", seconds=1e-3),
         InputRun(arguments="<img src=x onerror=alert(1)>", outcome="recompiled", frames=["f1"], recompiles=1,

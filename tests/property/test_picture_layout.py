@@ -1,108 +1,102 @@
-"""Layout, for any boxes, groups and edges: nothing overlaps, groups hold their boxes, edges end on borders."""
+"""Layouts of any frames, boxes, nodes and edges: nothing overlaps, frames hold their boxes, edges end on borders."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Hashable, Mapping
+from itertools import combinations
+from typing import TypeVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.widgets.layout.layered import Rect
-from dynascope.widgets.layout.placement import SIDE_GAP, Box, Edge, Group, Placement, layout
+from dynascope.widgets.layout import columns, layered
+from dynascope.widgets.layout.columns import COLUMN, COLUMN_GAP, Box, Edge
+from dynascope.widgets.layout.geometry import Placement, Rect, Size
 
+Key = TypeVar("Key", bound=Hashable)
 SLACK = 0.25  # coordinates are rounded to a tenth
-KINDS = ("down", "side", "free", "order")
+KINDS = ("down", "right", "free")
+Nodes = tuple[tuple[Size, ...], tuple[tuple[int, int], ...]]
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[list[Box], list[Edge], list[Group]]:
-    """Up to 14 boxes in up to 4 groups, joined at will (loops, cycles, doubles, edges to groups)."""
-    groups = [Group(f"G{i}", draw(st.sampled_from([0.0, 28.0, 60.0]))) for i in range(draw(st.integers(0, 4)))]
-    size = st.floats(4, 300, allow_nan=False, width=16)
-    homes = st.sampled_from([None, *(g.id for g in groups)])
-    boxes = [Box(f"b{i}", draw(size), draw(size), draw(homes)) for i in range(draw(st.integers(0, 14)))]
-    ids = [b.id for b in boxes] + [g.id for g in groups]
-    edge = st.builds(Edge, st.sampled_from(ids), st.sampled_from(ids), st.sampled_from(KINDS)) if ids else st.nothing()
-    edges = draw(st.lists(edge, max_size=24)) if ids else []
-    return boxes, [e for e in edges if not inside_own_group(e, boxes)], groups
+def split_graphs(draw: st.DrawFn) -> tuple[list[Box], list[Edge]]:
+    """Up to 8 frames with up to 14 boxes, joined at will (cycles, doubles, edges from and to frames and boxes)."""
+    width, height = st.sampled_from([120.0, COLUMN, COLUMN + 28, 700.0]), st.sampled_from([28.0, 60.0, 300.0])
+    frames = [Box(f"f{i}", draw(width), draw(height)) for i in range(draw(st.integers(1, 8)))]
+    homes = st.sampled_from([f.id for f in frames])
+    boxes = [Box(f"b{i}", 222.0, draw(height), draw(homes)) for i in range(draw(st.integers(0, 14)))]
+    home = {b.id: b.frame or b.id for b in [*frames, *boxes]}
+    ids = st.sampled_from(list(home))
+    edges = draw(st.lists(st.builds(Edge, ids, ids, st.sampled_from(KINDS)), max_size=24))
+    # an edge between a frame and a box in it has no sensible drawing; nor has one from a thing to itself
+    sensible = [e for e in edges if home[e.source] != home[e.target] or len({e.source, e.target, home[e.source]}) == 3]
+    return [*frames, *boxes], sensible
 
 
-def inside_own_group(edge: Edge, boxes: list[Box]) -> bool:
-    """An edge between a group and a box in it has no sensible drawing; nor has one from a thing to itself."""
-    home = {b.id: b.group for b in boxes}
-    return edge.source == edge.target or home.get(edge.source) == edge.target or home.get(edge.target) == edge.source
+@st.composite
+def fx_graphs(draw: st.DrawFn) -> Nodes:
+    """Up to 40 nodes, each of which reads up to three before it."""
+    size = st.tuples(st.floats(4, 300, width=16), st.floats(4, 60, width=16))
+    sizes = draw(st.lists(size, max_size=40))
+    arcs = {
+        (source, target)
+        for target in range(1, len(sizes))
+        for source in draw(st.lists(st.integers(0, target - 1), max_size=3))
+    }  # fmt: skip
+    return tuple(sizes), tuple(sorted(arcs, key=lambda arc: arc[1]))
 
 
 def overlap(a: Rect, b: Rect) -> bool:
-    across = a.x + SLACK < b.x + b.width - SLACK and b.x + SLACK < a.x + a.width - SLACK
-    return across and a.y + SLACK < b.y + b.height - SLACK and b.y + SLACK < a.y + a.height - SLACK
+    across = a.x + SLACK < b.right - SLACK and b.x + SLACK < a.right - SLACK
+    return across and a.y + SLACK < b.bottom - SLACK and b.y + SLACK < a.bottom - SLACK
 
 
 def on_border(point: tuple[float, float], r: Rect) -> bool:
     x, y = point
-    inside = r.x - SLACK <= x <= r.x + r.width + SLACK and r.y - SLACK <= y <= r.y + r.height + SLACK
-    edges = (abs(x - r.x), abs(x - r.x - r.width), abs(y - r.y), abs(y - r.y - r.height))
-    return inside and min(edges) <= SLACK
+    inside = r.x - SLACK <= x <= r.right + SLACK and r.y - SLACK <= y <= r.bottom + SLACK
+    return inside and min(abs(x - r.x), abs(x - r.right), abs(y - r.y), abs(y - r.bottom)) <= SLACK
 
 
-def check(placed: Placement, boxes: list[Box], edges: list[Edge], groups: list[Group]) -> None:
-    assert set(placed.boxes) == {b.id for b in boxes}
-    assert set(placed.groups) == {g.id for g in groups}
-    loose = [placed.boxes[b.id] for b in boxes if b.group is None] + list(placed.groups.values())
-    everything = [*placed.boxes.values(), *placed.groups.values()]
-    for i, a in enumerate(loose):
-        for b in loose[i + 1 :]:
-            assert not overlap(a, b), (a, b)
-    for i, one in enumerate(boxes):
-        for other in boxes[i + 1 :]:
-            assert not overlap(placed.boxes[one.id], placed.boxes[other.id])
-        if one.group is not None:
-            r, g = placed.boxes[one.id], placed.groups[one.group]
-            assert g.x - SLACK <= r.x
-            assert r.x + r.width <= g.x + g.width + SLACK
-            assert g.y - SLACK <= r.y
-            assert r.y + r.height <= g.y + g.height + SLACK
-    for r in everything:
-        assert r.x >= 0
-        assert r.y >= 0
-        assert r.x + r.width <= placed.width
-        assert r.y + r.height <= placed.height
-    where = placed.boxes | placed.groups
-    assert len(placed.edges) == len(edges)
-    for edge, route in zip(edges, placed.edges, strict=True):
-        if edge.kind == "order":
-            assert route == []
-            continue
+def check(placed: Placement[Key], outer: Mapping[Key, Rect], edges: list[tuple[Key, Key]]) -> None:
+    assert not [pair for pair in combinations(outer.values(), 2) if overlap(*pair)]
+    points = [point for route in placed.routes for point in route]
+    for x, y in [*points, *((r.x, r.y) for r in placed.rects.values()), *((r.right, r.bottom) for r in placed.rects.values())]:
+        assert 0 <= x <= placed.width
+        assert 0 <= y <= placed.height
+    for (source, target), route in zip(edges, placed.routes, strict=True):
         assert len(route) >= 2
-        assert on_border(route[0], where[edge.source]), (edge, route, where[edge.source])
-        assert on_border(route[-1], where[edge.target]), (edge, route, where[edge.target])
+        assert on_border(route[0], placed.rects[source]), (source, route, placed.rects[source])
+        assert on_border(route[-1], placed.rects[target]), (target, route, placed.rects[target])
 
 
-@given(graphs())
+@given(split_graphs())
 @settings(max_examples=150, deadline=None)
-def test_our_own_layout(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
-    boxes, edges, groups = graph
-    check(layout(boxes, edges, groups), boxes, edges, groups)
+def test_any_split_graph(graph: tuple[list[Box], list[Edge]]) -> None:
+    boxes, edges = graph
+    placed = columns.layout(boxes, edges)
+    assert set(placed.rects) == {b.id for b in boxes}
+    check(placed, {b.id: placed.rects[b.id] for b in boxes if b.frame is None}, [(e.source, e.target) for e in edges])
+    inner = [(b.frame, placed.rects[b.id]) for b in boxes if b.frame is not None]
+    assert not [(a, b) for (_, a), (_, b) in combinations(inner, 2) if overlap(a, b)]
+    for frame, r in inner:
+        f = placed.rects[frame]
+        assert f.x - SLACK <= r.x <= r.right <= f.right + SLACK
+        assert f.y - SLACK <= r.y <= r.bottom <= f.bottom + SLACK
+    assert columns.layout(boxes, edges) == placed
 
 
-@given(graphs())
-@settings(max_examples=60, deadline=None)
-def test_our_own_layout_compact(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
-    boxes, edges, groups = graph
-    check(layout(boxes, edges, groups, compact=True), boxes, edges, groups)
+@given(fx_graphs())
+@settings(max_examples=150, deadline=None)
+def test_any_fx_graph(graph: Nodes) -> None:
+    sizes, arcs = graph
+    placed = layered.layout(sizes, arcs, 740, 420)
+    assert sorted(placed.rects) == list(range(len(sizes)))
+    check(placed, placed.rects, list(arcs))
 
 
-@given(graphs())
-@settings(max_examples=10, deadline=None)
-def test_same_input_same_output(graph: tuple[list[Box], list[Edge], list[Group]]) -> None:
-    boxes, edges, groups = graph
-    first = layout(boxes, edges, groups)
-    again = layout(list(boxes), list(edges), [*groups, Group("more")])
-    assert layout(boxes, edges, groups) == first
-    assert set(again.boxes) == set(first.boxes)
-
-
-def work(boxes: list[Box], edges: list[Edge], *, compact: bool = False) -> int:
+def work(make: Callable[[], object]) -> int:
     """Calls of functions that a layout makes: what it costs, the same on every machine."""
     calls = 0
 
@@ -110,64 +104,70 @@ def work(boxes: list[Box], edges: list[Edge], *, compact: bool = False) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
+    layered.layout.cache_clear()
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
-        layout(boxes, edges, compact=compact)
+        make()
     finally:
         sys.setprofile(before)
     return calls
 
 
-def small_boxes(count: int) -> tuple[list[Box], list[Edge]]:
-    boxes = [Box(f"b{i}", 90, 28) for i in range(count)]
-    edges = [Edge(f"b{max(0, i - 1 - i % 7)}", f"b{i}") for i in range(1, count)]
-    return boxes, edges + [Edge(f"b{i // 3}", f"b{i}") for i in range(1, count, 5)]
+def small_boxes(count: int) -> Nodes:
+    arcs = {(max(0, i - 1 - i % 7), i) for i in range(1, count)} | {(i // 3, i) for i in range(1, count, 5)}
+    return ((90.0, 28.0),) * count, tuple(sorted(arcs, key=lambda arc: arc[1]))
 
 
 def hits_of_one_break(count: int) -> tuple[list[Box], list[Edge]]:
-    boxes = [Box(f"b{i}", 222, 80) for i in range(count)]
-    return boxes, [Edge(f"b{i}", f"b{i + 1}", "side") for i in range(count - 1)] + [
-        Edge(f"b{i}", "b0", "free") for i in range(2, count)
+    boxes = [Box(f"f{i}", COLUMN, 80) for i in range(count)]
+    return boxes, [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(count - 1)] + [
+        Edge(f"f{i}", "f0", "free") for i in range(2, count)
     ]
 
 
-def test_the_work_grows_linearly_with_the_boxes() -> None:
-    assert work(*small_boxes(8_000), compact=True) < 6 * work(*small_boxes(2_000), compact=True)
+def test_the_work_grows_linearly_with_the_nodes() -> None:
+    small, large = (work(lambda count=count: layered.layout(*small_boxes(count), 740, 420)) for count in (2_000, 8_000))
+    assert large < 6 * small
 
 
 def test_the_work_of_free_edges_is_bounded() -> None:
-    assert work(*hits_of_one_break(400)) < 20 * work(*hits_of_one_break(50))
+    small, large = (work(lambda count=count: columns.layout(*hits_of_one_break(count))) for count in (50, 400))
+    assert large < 20 * small
 
 
-def test_what_side_edges_join_stands_close_whatever_is_above_and_below() -> None:
-    ids = [f"{row}{i}" for row in "abc" for i in range(4)]
-    boxes = [Box(id, 100, 30) for id in ids]
-    edges = [Edge(f"{row}{i}", f"{row}{i + 1}", "side") for row in "abc" for i in range(3)]
-    edges += [Edge("a0", "b0"), Edge("b3", "c0"), Edge("c3", "b0", "free"), Edge("a3", "c0", "free")]
-    placed = layout(boxes, edges)
+def test_a_called_frame_is_beside_its_caller_whatever_is_above_and_below() -> None:
+    boxes = [Box(f"{row}{i}", COLUMN, 30) for row in "abc" for i in range(4)]
+    edges = [Edge(f"{row}{i}", f"{row}{i + 1}", "right") for row in "abc" for i in range(3)]
+    edges += [Edge("a0", "b0", "down"), Edge("b0", "c0", "down"), Edge("c3", "b0", "free"), Edge("a3", "c0", "free")]
+    rects = columns.layout(boxes, edges).rects
     for edge in edges[:9]:
-        left, right = placed.boxes[edge.source], placed.boxes[edge.target]
-        assert (right.y, round(right.x - left.right, 1)) == (left.y, SIDE_GAP)
+        left, right = rects[edge.source], rects[edge.target]
+        assert (right.y, round(right.x - left.right, 1)) == (left.y, COLUMN_GAP)
 
 
-def test_free_edges_move_nothing_and_run_between_the_rows() -> None:
-    """Frames of one row, all of which ran into the break of the first: no arrow runs beside the whole drawing."""
-    boxes = [Box(f"f{i}", 200, 60) for i in range(6)]
-    calls = [Edge(f"f{i}", f"f{i + 1}", "side") for i in range(5)]
+def test_free_edges_move_nothing() -> None:
+    """Frames of one row, all of which ran into the break of the first."""
+    boxes = [Box(f"f{i}", COLUMN, 60) for i in range(6)]
+    calls = [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(5)]
     hits = [Edge(f"f{i}", "f0", "free") for i in range(2, 6)]
-    alone, hit = layout(boxes, calls), layout(boxes, [*calls, *hits])
-    assert hit.width == alone.width
-    assert [r.x for r in hit.boxes.values()] == [r.x for r in alone.boxes.values()]
-    assert hit.height < alone.height + 100
+    alone, hit = columns.layout(boxes, calls).rects, columns.layout(boxes, [*calls, *hits]).rects
+    assert [r.x - hit["f0"].x for r in hit.values()] == [r.x - alone["f0"].x for r in alone.values()]
+    assert [r.y - hit["f0"].y for r in hit.values()] == [r.y - alone["f0"].y for r in alone.values()]
 
 
 def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
     """The longest gets the lane next to the target: the others do not run across it."""
-    boxes = [Box(f"s{i}", 100, 40) for i in range(5)] + [Box("t", 100, 40)]
-    edges = [Edge("s0", "t", "side"), *(Edge(f"s{i}", f"s{i + 1}") for i in range(4))]
+    boxes = [Box(f"s{i}", COLUMN, 40) for i in range(5)] + [Box("t", COLUMN, 40)]
+    edges = [Edge("s0", "t", "right"), *(Edge(f"s{i}", f"s{i + 1}", "down") for i in range(4))]
     edges += [Edge(f"s{i}", "t", "free") for i in range(1, 5)]
-    routes = layout(boxes, edges).edges[5:]
+    routes = columns.layout(boxes, edges).routes[5:]
     lanes = [route[1][0] for route in routes]
     assert lanes == sorted(lanes)
     assert len(set(lanes)) == 4
+
+
+def test_a_chain_of_many_frames_needs_no_recursion() -> None:
+    boxes = [Box(f"f{i}", COLUMN, 40) for i in range(3_000)]
+    placed = columns.layout(boxes, [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(2_999)])
+    assert len(placed.rects) == 3_000

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from dynascope.compiler.report import time_text
 from dynascope.widgets.drawing.fx_fold import FxRun, fx_folds
 from dynascope.widgets.labels.words import cut, text_width
-from dynascope.widgets.layout import placement as lay
-from dynascope.widgets.layout.packing import packed
+from dynascope.widgets.layout.geometry import Size
+from dynascope.widgets.layout.layered import layout
 from dynascope.widgets.wire import FxFold, FxNode, FxPicture
 
 DRAWN = 300
@@ -57,7 +57,7 @@ class FxDrawing:
         read = {source for node in nodes for source in node["reads"]}
         devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
         same = f" {devices.pop()}" if len(devices) == 1 else ""
-        titles, notes, boxes = [], [], []
+        titles, notes, sizes = [], [], []
         for i, node in enumerate(nodes):
             titles.append(cut(_title(node), WIDEST - 24, 12))
             value = node["value"].removesuffix(same) if same else node["value"]
@@ -66,9 +66,9 @@ class FxDrawing:
             wide = max(
                 text_width(titles[i], 12) + 24, text_width(notes[i], 10, mono=True) + 10, text_width(time, 10, mono=True) + 16
             )
-            boxes.append(lay.Box(f"n{i}", min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT))
+            sizes.append((min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT))
         inner = ((source - run.first, i) for i, node in enumerate(nodes) for source in node["reads"])
-        return _placed(run, boxes, [pair for pair in inner if pair[0] >= 0], titles, notes)
+        return _placed(run, sizes, [pair for pair in inner if pair[0] >= 0], titles, notes)
 
     def _folded(self, run: FxRun) -> FxPicture:
         """The layout of folds; an edge wherever a node in one fold reads a node in another."""
@@ -81,7 +81,7 @@ class FxDrawing:
         joined -= {(i, b) for i, folds_read in enumerate(readers) if len(folds_read) > READERS for b in folds_read[1:]}
         taken = [sum(self.seconds[r.first : r.end]) for r in runs]
         folds: list[FxFold] = []
-        titles, notes, boxes = [], [], []
+        titles, notes, sizes = [], [], []
         for i, r in enumerate(runs):
             folds.append({"name": r.name, "first": r.first, "count": r.count, "inside": self._drawn(r)})
             titles.append(cut(r.name, FOLD_WIDEST - 38, 12))
@@ -92,8 +92,8 @@ class FxDrawing:
                 folds[i]["heat"] = round(100 * taken[i] / max(taken))
                 notes[i] += f" · {time_text(taken[i])}"
             wide = max(text_width(titles[i], 12), text_width(notes[i], 10, mono=True)) + 38
-            boxes.append(lay.Box(f"n{i}", min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
-        picture = _placed(run, boxes, sorted(joined), titles, notes)
+            sizes.append((min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
+        picture = _placed(run, sizes, sorted(joined), titles, notes)
         picture["folds"] = folds
         return picture
 
@@ -107,12 +107,11 @@ def _title(node: FxNode) -> str:
     return "return" if node["kind"] == "output" else node["target"]
 
 
-def _placed(run: FxRun, boxes: list[lay.Box], joined: list[tuple[int, int]], titles: list[str], notes: list[str]) -> FxPicture:
-    edges = [lay.Edge(f"n{a}", f"n{b}") for a, b in joined]
-    placed = packed(boxes, edges, [], ROOM, compact=TALL)
+def _placed(run: FxRun, sizes: list[Size], joined: list[tuple[int, int]], titles: list[str], notes: list[str]) -> FxPicture:
+    placed = layout(tuple(sizes), tuple(joined), ROOM, TALL)
     return {
         "width": placed.width, "height": placed.height, "first": run.first,
-        "boxes": [[r.x, r.y, r.width, r.height] for r in (placed.boxes[b.id] for b in boxes)],
+        "boxes": [[*placed.rects[i]] for i in range(len(sizes))],
         "titles": titles, "notes": notes, "joined": [list(pair) for pair in joined],
-        "edges": [[[x, y] for x, y in route] for route in placed.edges],
+        "edges": [[[x, y] for x, y in route] for route in placed.routes],
     }  # fmt: skip

@@ -6,6 +6,7 @@ Promises: no text is wider than its box; a place with its own `error_on_graph_br
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, plural
 from dynascope.widgets.drawing.fold import Folded
@@ -14,13 +15,17 @@ from dynascope.widgets.labels.advice import said
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
-from dynascope.widgets.layout import placement as lay
-from dynascope.widgets.wire import Shape
+from dynascope.widgets.layout.columns import COLUMN, PAD
+from dynascope.widgets.layout.geometry import MARGIN
+from dynascope.widgets.wire import Drawing, Shape
 
-BOX_WIDTH, BOX_HEIGHT = 222.0, 34.0
-GROUP_WIDTH = BOX_WIDTH + 2 * lay.PAD
+BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
+SIZES: Final[Drawing] = {
+    "inset": 12.0, "break_inset": 14.0, "title_height": 34.0, "title_baseline": 22.0, "line_height": 16.0,
+    "first_line": 40.0, "region_height": 20.0, "fold_head": 34.0, "corner": 8.0, "box_corner": 5.0, "bend": 7.0,
+}  # fmt: skip
 #: a fold is as wide as a frame in it, with the padding around
-FOLD_WIDTH = GROUP_WIDTH + 2 * lay.MARGIN
+FOLD_WIDTH = COLUMN + 2 * MARGIN
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}
 SHORT_FLAGS = {True: "breaks are errors", False: "breaks allowed"}
 
@@ -37,7 +42,7 @@ def frame_shape(
     place = places.frame(frame)
     known = frame.status in ("compiled", "failed") and frame.compile_id
     word = frame.compile_id if known else "" if frame.status == "compiled" else frame.status
-    name, notes, room = places.name(frame), _notes(word or "", place, frame.line), GROUP_WIDTH - 2 * lay.PAD - 8
+    name, notes, room = places.name(frame), _notes(word or "", place, frame.line), BOX_WIDTH - 8
     if text_width(name, 12.5, bold=True) + 10 + text_width(notes[-1], 11, mono=True) > room:
         name = name.replace("resume in ", "↳ ", 1) if frame.kind == "resume" else name
     title, note = beside(name, notes, room)
@@ -82,7 +87,7 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
         lines.insert(0, FLAGS[flag])
     if frame.rank is not None:
         lines.append(f"rank {frame.rank}")
-    return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], GROUP_WIDTH - 2 * lay.PAD, 11, most=3)]
+    return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], BOX_WIDTH, 11, most=3)]
 
 
 def _brief(reason: str | None) -> str:
@@ -145,8 +150,8 @@ def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int,
     full = f"{folded.title()}, folded" + (f", with {note}" if note else "")
     shape = blank(folded.id, "fold", cut(folded.title(), room, 12, bold=True), note, full)
     shape["w"] = width
-    shape["holds"] = [f.id for f in folded.frames] + [b.id for b in breaks]
-    shape["holds"] += [f.graph for f in folded.frames if f.graph in graphs and f.graph]
+    shape["contents"] = [f.id for f in folded.frames] + [b.id for b in breaks]
+    shape["contents"] += [f.graph for f in folded.frames if f.graph in graphs and f.graph]
     return shape
 
 

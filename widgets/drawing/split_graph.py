@@ -15,20 +15,16 @@ from dynascope.widgets.drawing.shapes import (
     BOX_HEIGHT,
     BOX_WIDTH,
     FOLD_WIDTH,
-    GROUP_WIDTH,
+    SIZES,
     break_shape,
     fold_shape,
     frame_shape,
     graph_shape,
 )
-from dynascope.widgets.drawing.sizes import SIZES
 from dynascope.widgets.labels.words import Places, shorten, text_width
-from dynascope.widgets.layout import placement as lay
-from dynascope.widgets.layout.packing import packed
+from dynascope.widgets.layout.columns import COLUMN, Box, Edge, EdgeKind, layout
 from dynascope.widgets.wire import Arrow, Picture, Shape
 
-#: width in pixels for placing unconnected parts side by side: two frames and the gap between them
-ROOM = 2 * GROUP_WIDTH + lay.SIDE_GAP + 2
 #: more frames than this are folded
 FOLD_ABOVE = 50
 KEEP = 20
@@ -54,7 +50,7 @@ def split_picture(report: Report, places: Places) -> Picture:
     kept, folds = fold(visible, KEEP)
     drawing = _Drawing(report, places, kept, folds)
     room = INSIDE
-    for folded in {id(f): f for f in folds.values()}.values():
+    for folded in _distinct(folds):
         if room > 0:
             drawing.insides[folded.id] = _inside(report, places, folded, room, drawing.owners)
         room -= len(folded.frames)
@@ -68,6 +64,10 @@ def _inside(report: Report, places: Places, folded: Folded, room: int, elsewhere
     drawing = _Drawing(report, places, frames, {f.id: more for f in rest}, inner=True)
     drawing.owners |= {id: None for id, owner in elsewhere.items() if owner is not None}
     return drawing.picture()
+
+
+def _distinct(folds: dict[str, Folded]) -> list[Folded]:
+    return list({folded.id: folded for folded in folds.values()}.values())
 
 
 class _Drawing:
@@ -94,13 +94,10 @@ class _Drawing:
                 self.stopped[g.break_].append(g.frame)
         self.owners = {b.id: self._owner(b) for b in report.breaks}
         self.shapes: dict[str, Shape] = {}
-        self.boxes: list[lay.Box] = []
-        self.groups: list[lay.Group] = []
-        self.edges: list[lay.Edge] = []
+        self.boxes: list[Box] = []
+        self.groups: list[str] = []
+        self.edges: list[Edge] = []
         self.arrows: list[Arrow] = []
-        self.tails: dict[str, str] = {}
-        #: frames that have a neighbour on the right already
-        self.beside: set[str] = set()
         self.seen: set[tuple[str, str]] = set()
 
     def picture(self) -> Picture:
@@ -113,13 +110,11 @@ class _Drawing:
                 self._box(break_shape(self.places, b), None)
         for frame in self.frames:
             self._frame(frame, held[frame.id])
-        for folded in {id(f): f for f in self.folds.values()}.values():
+        for folded in _distinct(self.folds):
             self._fold_box(folded)
-        previous: str | None = None
-        children: dict[str, list[str]] = defaultdict(list)
         for frame in self.report.frames:
             if frame.id in self.drawn or frame.id in self.folds:
-                previous = self._join(frame, previous, children)
+                self._join(frame)
         for b in self.report.breaks:
             self._hits(b)
         return self._placed()
@@ -139,7 +134,8 @@ class _Drawing:
     def _frame(self, frame: Frame, breaks: list[Break]) -> None:
         shape = frame_shape(self.report, self.places, frame, self.graphs, breaks)
         header = SIZES["title_height"] + SIZES["line_height"] * len(shape.get("lines", []))
-        self.groups.append(lay.Group(frame.id, header, GROUP_WIDTH))
+        self.groups.append(frame.id)
+        self.boxes.append(Box(frame.id, COLUMN, header))
         self.shapes[frame.id] = shape
         if frame.graph in self.graphs:
             self._box(graph_shape(self.places, *self.graphs[frame.graph], frame), frame.id)
@@ -165,7 +161,7 @@ class _Drawing:
                 shape.pop("group", None)
             self.shapes[shape["id"]] = shape
             height = BOX_HEIGHT + (SIZES["region_height"] if shape["kind"] == "break" and "region" in shape else 0)
-            self.boxes.append(lay.Box(shape["id"], width, height, group))
+            self.boxes.append(Box(shape["id"], width, height, group))
 
     # -- arrows -----------------------------------------------------------------------------------
 
@@ -180,15 +176,14 @@ class _Drawing:
             id = (frame.continues or frame.parent) if frame else None
         return None
 
-    def _join(self, frame: Frame, previous: str | None, children: dict[str, list[str]]) -> str | None:
-        """The arrow that leads to a frame; returns the last root, to stack the next one below it."""
+    def _join(self, frame: Frame) -> None:
+        """The arrow that leads to a frame: from its earlier version, from what it continues, or from its caller."""
         me = self._seen_as(frame.id)
         if me is None:
-            return previous
+            return
         before, caller, earlier = map(self._seen_as, (frame.continues, frame.parent, frame.recompile_of))
         if earlier is not None and earlier != me:
-            self._arrow(earlier, me, "recompiles", self._aside(earlier), "", "compiled again as")
-            self.beside.add(earlier)
+            self._arrow(earlier, me, "recompiles", "right", "", "compiled again as")
         elif frame.kind == "resume" and before is not None and before != me:
             source = before
             if frame.break_ is not None and self.owners.get(frame.break_) == before:
@@ -198,38 +193,9 @@ class _Drawing:
             within = broken is not None and any(h.frame == frame.continues and h.line == line for h in broken.hits)
             word = "in" if within else "at"  # `y = f(x) * 2` continues in the same line, after the call
             self._arrow(source, me, "continues", "down", f"resumes {word} line {line}", "continues as")
-            self.tails[before] = me
         elif caller is not None and caller != me:
-            older = children[caller]
             words = f"calls from line {frame.called_from}" if frame.called_from else "calls"
-            self._arrow(caller, me, "calls", "free" if older else self._aside(caller), "calls", words)
-            if older:
-                self._order(older[-1], me)
-            if me not in older:
-                older.append(me)
-            self.beside.add(caller)
-        elif before is caller is earlier is None:
-            if previous is not None:
-                self._order(previous, me)
-            return me
-        return previous
-
-    def _aside(self, id: str) -> lay.EdgeKind:
-        """Place to the right of a frame, or below it if it has a neighbour on the right already."""
-        return "down" if id in self.beside else "side"
-
-    def _order(self, older: str, below: str) -> None:
-        """Stack a frame below another one and all of its continuations."""
-        if older == below:
-            return
-        above = older
-        for _ in range(len(self.tails) + 1):
-            if above not in self.tails or self.tails[above] == above:
-                break
-            above = self.tails[above]
-        if above != below:
-            self.edges.append(lay.Edge(above, below, "order"))
-            self.arrows.append({"source": above, "target": below, "kind": "order", "points": [], "full": ""})
+            self._arrow(caller, me, "calls", "right", "calls", words)
 
     def _hits(self, b: Break) -> None:
         """Arrows from the other frames that ran into a break, along existing call arrows where possible."""
@@ -251,11 +217,11 @@ class _Drawing:
                 shown += 1
                 self._arrow(source, b.id, "hits", "free", "", "runs into the same break")
 
-    def _arrow(self, source: str, target: str, kind: str, edge: lay.EdgeKind, label: str, words: str) -> None:
+    def _arrow(self, source: str, target: str, kind: str, edge: EdgeKind, label: str, words: str) -> None:
         if (source, target) in self.seen:
             return
         self.seen.add((source, target))
-        self.edges.append(lay.Edge(source, target, edge))
+        self.edges.append(Edge(source, target, edge))
         a, b = self.shapes[source]["full"], self.shapes[target]["full"]
         arrow: Arrow = {"source": source, "target": target, "kind": kind, "points": [],
                         "full": f"{shorten(a, 90)} {words} {shorten(b, 90)}"}  # fmt: skip
@@ -266,28 +232,23 @@ class _Drawing:
     # -- places -----------------------------------------------------------------------------------
 
     def _placed(self) -> Picture:
-        placed = packed(self.boxes, self.edges, self.groups, ROOM, alone=self.insides.keys())
-        for name, rect in (*placed.groups.items(), *placed.boxes.items()):
+        placed = layout(self.boxes, self.edges, alone=self.insides.keys())
+        for name, rect in placed.rects.items():
             shape = self.shapes[name]
-            shape["x"], shape["y"], shape["w"], shape["h"] = rect.x, rect.y, rect.width, rect.height
-        arrows: list[Arrow] = []
+            shape["x"], shape["y"], shape["w"], shape["h"] = rect
         width = placed.width
-        for arrow, route in zip(self.arrows, placed.edges, strict=True):
-            if len(route) < 2:
-                continue
+        for arrow, route in zip(self.arrows, placed.routes, strict=True):
             arrow["points"] = [[x, y] for x, y in route]
             if "label" in arrow:
                 at = _label_at(arrow, route)
                 arrow["at"] = at
                 if arrow["kind"] == "continues":
                     width = max(width, at[0] + text_width(arrow["label"], 11) + 4)
-            arrows.append(arrow)
-        groups = [self.shapes[g.id] for g in self.groups]
-        boxes = [self.shapes[b.id] for b in self.boxes]
-        folds = {id(f): f for f in self.folds.values()}.values()
+        frames = set(self.groups)
         return {
-            "width": round(width, 1), "height": placed.height, "groups": groups, "boxes": boxes, "arrows": arrows,
-            "folded": "; ".join(f.title() for f in folds),
+            "width": round(width, 1), "height": placed.height, "groups": [self.shapes[id] for id in self.groups],
+            "boxes": [self.shapes[b.id] for b in self.boxes if b.id not in frames], "arrows": self.arrows,
+            "folded": "; ".join(f.title() for f in _distinct(self.folds)),
         }  # fmt: skip
 
 

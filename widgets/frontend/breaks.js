@@ -21,7 +21,7 @@ function breakRow(b) {
     h("span", { cls: "dyn-cut", "aria-hidden": "true", text: "✂" }),
     h("span", { cls: "dyn-place", text: b.place }),
     h("code", { text: b.code }),
-    h("span", { cls: "dyn-pill", text: b.allowed ? "allowed" : b.told }),
+    h("span", { cls: "dyn-pill", text: b.allowed ? "allowed" : b.outcome_text }),
     h("span", { cls: "dyn-type", text: b.type }),
     h("span", { cls: "dyn-hits", text: b.cost || (b.hits > 1 ? `${b.hits} hits` : "") }),
   );

@@ -275,7 +275,7 @@ export function detailView(ctx) {
     return box;
   }
 
-  /** What stands where nothing is selected. @param {ViewModel} content */
+  /** What is shown if nothing is selected. @param {ViewModel} content */
   function hint(content) {
     if (Object.keys(content.details).length) return "Select a line of the source or a part of the split graph.";
     return ctx.host.get("busy") ? "Nothing has been compiled yet." : "Nothing was compiled.";

@@ -77,7 +77,7 @@ export const OPTION = { role: "option", "aria-selected": "false", tabindex: "-1"
 export const closest = (event, selector) => /** @type {Element} */ (event.target).closest(selector);
 
 /**
- * The id that an element stands for, or "".
+ * The id that an element represents, or "".
  * @param {ViewElement | null} node
  */
 export const idOf = (node) => node?.dataset.id || "";

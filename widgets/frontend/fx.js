@@ -26,7 +26,7 @@ const KINDS = {
 };
 
 /**
- * How long an operation took, as a tint; its time stands beside it in words.
+ * How long an operation took, as a tint; its time is beside it in words.
  * @param {{ heat?: number }} node
  */
 const heatStyle = ({ heat }) => (heat === undefined ? null : `--h:${heat}%`);
@@ -54,7 +54,7 @@ function listRow(node, i, pressed, onclick) {
     h("i", { cls: "dyn-dot" }),
     h("b", { text: node.name }),
     h("span", { text: node.op === "placeholder" ? "input" : node.target }),
-    h("span", { cls: "dyn-took", style: heatStyle(node), text: node.time }),
+    h("span", { cls: "dyn-duration", style: heatStyle(node), text: node.time }),
     h("span", { cls: "dyn-val", text: node.value }),
     h("span", { cls: "dyn-at", text: node.place || "" }),
   );
@@ -350,7 +350,7 @@ function legend(nodes) {
  */
 export function fxView(body, pointAt, name, open, sizes) {
   const { nodes, picture } = body;
-  const status = h("div", { cls: "dyn-told", role: "status" });
+  const status = h("div", { cls: "dyn-fxstatus", role: "status" });
   const pane = h("div");
   let listed = false;
   let at = -1;

@@ -95,9 +95,9 @@ export function headerView(ctx) {
   function toggle(name) {
     const on = value(name) === true;
     const off = given(name) === null ? null : false;
-    const moot = name === "error_on_graph_break" && value("fullgraph") === true;
-    const cls = `dyn-switch${changedClass(name)}${moot ? " dyn-moot" : ""}`;
-    const title = moot ? "has no effect: fullgraph takes precedence" : null;
+    const inactive = name === "error_on_graph_break" && value("fullgraph") === true;
+    const cls = `dyn-switch${changedClass(name)}${inactive ? " dyn-inactive" : ""}`;
+    const title = inactive ? "has no effect: fullgraph takes precedence" : null;
     const flip = () => change(name, on ? off : true);
     return button(cls, name, flip, { role: "switch", "aria-checked": String(on), title });
   }
@@ -233,7 +233,7 @@ export function headerView(ctx) {
     for (const text of ctx.content ? ctx.content.notes : []) lines.push([text, "note"]);
     notes.replaceChildren(
       ...lines.map(([text, kind]) => {
-        const cls = `dyn-say dyn-say-${/^\w+$/.test(kind || "") ? kind : "note"}`;
+        const cls = `dyn-message dyn-message-${/^\w+$/.test(kind || "") ? kind : "note"}`;
         return h("div", { cls, text, tabindex: text.length > 300 ? "0" : null });
       }),
     );

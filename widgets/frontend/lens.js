@@ -84,9 +84,9 @@ function lineRow(line, previous, code) {
 }
 
 /**
- * The lines of a file, and what stands between them.
+ * The lines of a file, and what is between them.
  * @param {LensFile} file
- * @param {boolean} named whether its name stands above it
+ * @param {boolean} named whether its name is above it
  * @param {Row[]} rows gets a row of each line
  */
 function fileGroup(file, named, rows) {

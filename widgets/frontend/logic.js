@@ -25,7 +25,7 @@ export function search(content, query) {
 }
 
 /**
- * What stands on the lines with this number, in any file.
+ * What is on the lines with this number, in any file.
  * @param {LensFile[]} lens
  * @param {number} number
  */

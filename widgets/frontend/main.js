@@ -70,7 +70,7 @@ function mount(root, host) {
     host.link(linkTo(id, ""));
   }
 
-  /** Show what is selected in every part, and unless told otherwise scroll to it. */
+  /** Show what is selected in every part, and scroll to it unless `scroll` is false. */
   function highlight(scroll = true) {
     const { content } = ctx;
     if (!content) return;

@@ -339,10 +339,10 @@ export function splitView(select, enter) {
     find();
   }
 
-  /** What stands for a thing in the picture: itself, or the fold that holds it. @type {(id: string) => string} */
+  /** What shows a thing in the picture: itself, or the fold that contains it. @type {(id: string) => string} */
   function shownAs(id) {
     if (nodes.has(id)) return id;
-    const fold = picture.boxes.find((box) => box.holds?.includes(id));
+    const fold = picture.boxes.find((box) => box.contents?.includes(id));
     return fold ? fold.id : id;
   }
   /** @param {string} id */

@@ -4,7 +4,7 @@ import { button, closest, exclusive, h, idOf, OPTION, reveal, roving } from "./d
 
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { TimeLine, TimeSegment } from "./wire" */
-/** @typedef {TimeSegment & { ids?: string[] }} Piece a segment, or several of them in one; `ids`: what it stands for */
+/** @typedef {TimeSegment & { ids?: string[] }} Piece a segment, or several of them in one; `ids`: what it represents */
 
 const ZOOM = 4;
 const MOST_ZOOM = 256;
@@ -108,7 +108,7 @@ function inputsTable(time, select) {
       h("td", {}, id ? button("dyn-link", words, () => select(id)) : words),
     ),
   );
-  return [h("summary", { text: time.inputs_told }), h("table", {}, ...rows)];
+  return [h("summary", { text: time.inputs_summary }), h("table", {}, ...rows)];
 }
 
 /**
@@ -147,7 +147,7 @@ export function timeView(select, open) {
   let selected = "";
   /** @type {TimeLine | null} */
   let time = null;
-  /** What each piece stands for. @type {Map<Element, string[]>} */
+  /** What each piece represents. @type {Map<Element, string[]>} */
   const holds = new Map();
 
   /** Zoom, and keep what is in the middle there; 0: the whole call. @type {(factor: number) => void} */

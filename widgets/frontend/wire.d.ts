@@ -40,7 +40,7 @@ export interface Shape {
   badge?: string;
   group?: string;
   region?: string;
-  holds?: string[];
+  contents?: string[];
   inside?: Picture;
 }
 
@@ -160,7 +160,7 @@ export interface Row {
   place: string;
   code: string;
   outcome: string;
-  told: string;
+  outcome_text: string;
   type: string;
   hits: number;
   allowed: boolean;
@@ -207,7 +207,7 @@ export interface TimeLine {
   first_id: string;
   devices: string;
   inputs: InputRow[];
-  inputs_told: string;
+  inputs_summary: string;
 }
 
 export interface Chip {

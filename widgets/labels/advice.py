@@ -18,27 +18,10 @@ _GENERAL = (
 )  # fmt: skip
 _EMPTY = re.compile(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b| \((?:reason: None|has_kwargs False)\)")
 #: words that carry no meaning in the compiler's titles
-_PLAIN = frozenset(
-    [
-        "a",
-        "an",
-        "by",
-        "call",
-        "calling",
-        "failed",
-        "for",
-        "from",
-        "in",
-        "of",
-        "on",
-        "the",
-        "to",
-        "trace",
-        "tracing",
-        "unsupported",
-        "with",
-    ]
-)
+_PLAIN = {
+    "a", "an", "by", "call", "calling", "failed", "for", "from", "in", "of", "on", "the", "to", "trace", "tracing",
+    "unsupported", "with",
+}  # fmt: skip
 
 
 def advice(b: Break) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler.report import Break, Diff, Report, label, place, plural, seconds
+from dynascope.compiler.report import Break, Diff, Frame, Report, label, place, plural, seconds
 from dynascope.compiler.report.expect import Expectation
 from dynascope.widgets.labels.sentences import recompile_words
 
@@ -12,7 +12,7 @@ _COUNTS = {
     "graphs": "graph", "breaks": "graph break", "resumes": "resume function", "skipped": "skipped frame",
     "recompiles": "recompile",
 }  # fmt: skip
-_KINDS = {"fixed": "fixed", "not_reached": "not reached", "new": "new", "moved": "moved", "changed": "changed"}
+_KINDS = ("fixed", "not_reached", "new", "moved", "changed")
 
 
 def diff_lines(diff: Diff) -> list[str]:
@@ -30,7 +30,7 @@ def diff_lines(diff: Diff) -> list[str]:
 
 def diff_summary(diff: Diff) -> str:
     """What changed, in a few words: `1 fixed · 2 new`."""
-    parts = [f"{len(changed)} {what}" for kind, what in _KINDS.items() if (changed := getattr(diff, kind))]
+    parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
     counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()]
     otherwise = "traced with other sizes" if diff.causes else "not finished" if diff.unfinished else "nothing changed"
     return " · ".join(parts or counts) or otherwise
@@ -88,19 +88,20 @@ def _line(broken: Break) -> str:
 def unmet(report: Report, expected: Expectation) -> str:
     """The message of a failed expectation: the expected and the actual count, and one line for each place."""
     name = expected.name
-    lines = [f"expected {expected}, found {expected.actual(report)}"]
+    lines: list[str] = []
     if name in ("breaks", "unexpected"):
-        lines += [f"  {_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
-    elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
-        lines += [
-            f"  {label(f.file, f.cell)}:{f.line} {f.name} ({f.reason or name})" for f in report.frames if f.status == name
-        ]
+        lines = [f"{_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
     elif name == "resumes":
-        lines += [f"  {label(f.file, f.cell)}:{f.line} resume in {f.name}" for f in report.frames if f.kind == "resume"]
+        lines = [f"{_at(f)} resume in {f.name}" for f in report.frames if f.kind == "resume"]
     elif name == "recompiles":
-        lines += [f"  {report.frame(r.frame).name}: {'; '.join(recompile_words(r))}" for r in report.recompiles]
+        lines = [f"{report.frame(r.frame).name}: {'; '.join(recompile_words(r))}" for r in report.recompiles]
     elif name in ("graphs", "ops"):
-        for graph in report.graphs:
-            frame = report.frame(graph.frame)
-            lines.append(f"  {graph.id} in {frame.name} at {label(frame.file, frame.cell)}:{frame.line}, {graph.ops} ops")
-    return "\n".join(lines)
+        frames = [(g, report.frame(g.frame)) for g in report.graphs]
+        lines = [f"{g.id} in {f.name} at {_at(f)}, {g.ops} ops" for g, f in frames]
+    elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
+        lines = [f"{_at(f)} {f.name} ({f.reason or name})" for f in report.frames if f.status == name]
+    return "\n  ".join([f"expected {expected}, found {expected.actual(report)}", *lines])
+
+
+def _at(frame: Frame) -> str:
+    return f"{label(frame.file, frame.cell)}:{frame.line}"

@@ -150,10 +150,8 @@ def first_to_fix(profile: Profile, report: Report) -> str:
         words.append(f"the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
     if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
         worst = unknown[0]
-        words.append(
-            f"the break at {at[worst.break_]} makes {time_text(worst.eager_seconds or 0)} a call run eagerly "
-            "(what compiling it gains is unknown)"
-        )
+        taken = time_text(worst.eager_seconds or 0)
+        words.append(f"the break at {at[worst.break_]} makes {taken} a call run eagerly (what compiling it gains is unknown)")
     return f"Fix this first: {'; and '.join(words)}" if words else ""
 
 
@@ -222,6 +220,12 @@ def inputs_summary(runs: Sequence[InputRun]) -> str:
 
 
 # -- a graph run alone ------------------------------------------------------------------------------
+
+
+def graphs_alone(report: Report) -> list[str]:
+    """A sentence on each graph that was run on its own."""
+    runs = [(number, graph.run) for number, graph in enumerate(report.graphs)]
+    return [f"graph {number} alone. {graph_run_words(run)}" for number, run in runs if run is not None]
 
 
 def graph_run_words(run: GraphRun) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from itertools import groupby
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WITHS = (ast.With, ast.AsyncWith)
@@ -15,12 +16,13 @@ WITHS = (ast.With, ast.AsyncWith)
 
 def statements(lines: dict[int, str]) -> list[ast.stmt]:
     """The functions, classes and `with` blocks in these lines, excerpt by excerpt."""
-    blocks: list[list[int]] = []
-    for number in sorted(lines):
-        if not blocks or number != blocks[-1][-1] + 1:
-            blocks.append([])
-        blocks[-1].append(number)
+    blocks = consecutive(sorted(lines))
     return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
+
+
+def consecutive(numbers: list[int]) -> list[list[int]]:
+    """Sorted numbers in runs without gaps."""
+    return [[n for _, n in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
 
 
 def first_line(node: ast.stmt) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from dynascope.compiler.report import Break, Frame, Report, Source
-from dynascope.widgets.labels.syntax import methods, span
+from dynascope.widgets.labels.syntax import consecutive, methods, span
 
 #: C1 controls, surrogates, non-characters, and the marks that reorder or hide text
 _UNSAFE = re.compile(
@@ -74,32 +75,25 @@ def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: 
     text = " ".join(printable(text[:4000]).split())
     if text_width(text, size, mono=mono, bold=bold) <= width:
         return text
-    low, high = 0, min(len(text), 400)
-    while low < high:
-        keep = (low + high + 1) // 2
-        if text_width(_middle(text, keep), size, mono=mono, bold=bold) <= width:
-            low = keep
-        else:
-            high = keep - 1
-    return _middle(text, low) if low else "…"
+    lengths = range(1, min(len(text), 400) + 1)
+    keep = bisect_right(lengths, width, key=lambda length: text_width(_middle(text, length), size, mono=mono, bold=bold))
+    return _middle(text, keep) if keep else "…"
 
 
 def wrapped(text: str, width: float, size: float, most: int = 2) -> list[str]:
     """`text` in at most `most` lines of `width` pixels, the last one cut at its end."""
-    words = shorten(text, 600).split()
     lines: list[str] = []
-    while words and len(lines) < most:
-        count = 1
-        while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= width:
-            count += 1
-        if len(lines) == most - 1 and count < len(words):
-            while count > 1 and text_width(" ".join(words[:count]) + " …", size) > width:
-                count -= 1
-            lines.append(cut(" ".join(words[:count]) + " …", width, size))
-            break
-        lines.append(cut(words[0] if count == 1 else " ".join(words[:count]), width, size))
-        words = words[count:]
-    return lines
+    for word in shorten(text, 600).split():
+        if lines and text_width(f"{lines[-1]} {word}", size) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    if len(lines) > most:
+        words = lines[most - 1].split()
+        while len(words) > 1 and text_width(f"{' '.join(words)} …", size) > width:
+            words.pop()
+        lines[most - 1 :] = [f"{' '.join(words)} …"]
+    return [cut(line, width, size) for line in lines]
 
 
 def shorten(text: str, length: int) -> str:
@@ -116,17 +110,9 @@ def _middle(text: str, keep: int) -> str:
 def line_ranges(lines: Iterable[int]) -> str:
     """`line 4`, `lines 2–3`, `lines 2–3, 7`; empty if there are none."""
     ordered = sorted(set(lines))
-    if not ordered:
-        return ""
-    runs: list[list[int]] = []
-    for line in ordered:
-        if runs and line == runs[-1][1] + 1:
-            runs[-1][1] = line
-        else:
-            runs.append([line, line])
-    shown = [str(a) if a == b else f"{a}–{b}" for a, b in runs[:3]]
-    more = ", …" if len(runs) > 3 else ""
-    return ("line " if len(ordered) == 1 else "lines ") + ", ".join(shown) + more
+    runs = consecutive(ordered)
+    shown = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs[:3]] + ["…"] * (len(runs) > 3)
+    return f"line{'' if len(ordered) == 1 else 's'} {', '.join(shown)}" if ordered else ""
 
 
 def indent_of(text: str) -> int:
@@ -216,14 +202,11 @@ class Places:
         lines = self.lines(frame.file)
         if frame.line not in lines or frame.kind == "statements":
             return max([frame.line, *lines]) if frame.kind == "statements" else frame.line
-        first = indent_of(lines[frame.line])
-        last, number = frame.line, frame.line + 1
-        while number in lines:
-            text = lines[number]
-            deeper = indent_of(text) > first or (frame.kind == "resume" and indent_of(text) == first)
-            if text.strip() and not deeper:
-                break
-            if text.strip():
+        least = indent_of(lines[frame.line]) + (frame.kind != "resume")
+        number = last = frame.line
+        while (number := number + 1) in lines:
+            if lines[number].strip():
+                if indent_of(lines[number]) < least:
+                    break
                 last = number
-            number += 1
         return last

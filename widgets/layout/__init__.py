@@ -1,1 +1,1 @@
-"""Boxes and edges in, positions and edge lines out; knows nothing of reports."""
+"""Positions and edge lines: `columns` for the split graph, `layered` with `wrap` for FX graphs, `geometry` for both."""

@@ -7,22 +7,24 @@ note says so.
 
 from __future__ import annotations
 
-from dynascope.compiler.report import Break, Report
-from dynascope.widgets.drawing.shapes import break_code
-from dynascope.widgets.drawing.sizes import SIZES
+from collections.abc import Callable
+from typing import TypeVar
+
+from dynascope.compiler.report import Break, Frame, Report
+from dynascope.widgets.drawing.shapes import SIZES, break_code
 from dynascope.widgets.drawing.split_graph import split_picture
-from dynascope.widgets.guarded import Parts, guarded
+from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import outcome_words
 from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
-from dynascope.widgets.model.details import break_target, details, not_drawn
-from dynascope.widgets.model.fold_details import fold_details
+from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.timeline import timeline
-from dynascope.widgets.wire import Chip, Detail, Picture, Row, ViewModel
+from dynascope.widgets.wire import Chip, Detail, Part, Picture, Row, ViewModel
 
 #: version of the model; the front end refuses any other
 MODEL_SCHEMA = 1
+T = TypeVar("T")
 _RANK = {"raised": 0, "skipped": 1, "resumed": 2}
 
 
@@ -32,25 +34,36 @@ def view_model(report: Report) -> ViewModel:
 
 
 def _model(report: Report) -> ViewModel:
-    places, parts = Places(report), Parts()
-    head = parts.draw("The headline", lambda: headline(report), name(report))
-    split = parts.draw("The split graph", lambda: split_picture(report, places), _no_picture())
+    places = Places(report)
+    missing: list[str] = []
+
+    def part(what: str, make: Callable[[], T], instead: T) -> T:
+        """`make()`, or `instead` and a note if it raises."""
+
+        def left_out(why: str) -> T:
+            missing.append(why)
+            return instead
+
+        return guarded(what, make, left_out)
+
+    head = part("The headline", lambda: headline(report), name(report))
+    split = part("The split graph", lambda: split_picture(report, places), _no_picture())
     all_details = guarded("The details", lambda: details(report, places), _only)
     folds: dict[str, Detail] = {}
-    all_details |= parts.draw("The details of the folds", lambda: fold_details(report, places, split), folds)
+    all_details |= part("The details of the folds", lambda: fold_details(report, places, split), folds)
     model: ViewModel = {
         "schema": MODEL_SCHEMA, "headline": printable(head, 2000), "name": printable(name(report), 2000),
         "counts": _counts(report, printable(head)),
-        "chips": parts.draw("The facts beside the headline", lambda: _chips(report, places), []),
-        "first": parts.draw("What matters most", lambda: first_id(report), ""), "split": split, "drawing": SIZES.copy(),
-        "lens": parts.draw("The source", lambda: lens(report, places), []), "details": all_details,
-        "breaks": parts.draw("The list of breaks", lambda: break_rows(report, places), []),
-        "time": parts.draw("The run time", lambda: timeline(report, places), None),
+        "chips": part("The facts beside the headline", lambda: _chips(report, places), []),
+        "first": part("What matters most", lambda: first_id(report), ""), "split": split, "drawing": SIZES.copy(),
+        "lens": part("The source", lambda: lens(report, places), []), "details": all_details,
+        "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
+        "time": part("The run time", lambda: timeline(report, places), None),
         "notes": [printable(n, 2000) for n in [*report.notes, *record_notes(report)]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,
     }  # fmt: skip
-    model["notes"] = [*parts.missing, *model["notes"]]
+    model["notes"] = [*missing, *model["notes"]]
     return model
 
 
@@ -99,7 +112,7 @@ def break_rows(report: Report, places: Places) -> list[Row]:
     costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
     rows: list[Row] = [{
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
-        "outcome": b.outcome, "told": outcome_words(report, b),
+        "outcome": b.outcome, "outcome_text": outcome_words(report, b),
         "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits), "allowed": bool(b.allowed),
         "resumes": len({r for h in b.hits for r in h.resumes}), "target": break_target(b),
     } for b in sorted_breaks(report)]  # fmt: skip
@@ -121,39 +134,47 @@ def _chips(report: Report, places: Places) -> list[Chip]:
     if report.error is not None:
         e = report.error
         first = (e.message.strip().splitlines() or [""])[0].replace("`", "")
-        text = shorten(f"{e.type}: {first}".rstrip(": "), 90)
-        if e.caught:
-            text = "caught by your code: " + text
-        kind = "note" if e.caught else "error"
-        chip: Chip = {"text": text, "kind": kind, "full": printable(f"{e.type}: {e.message}", 3000)}
+        text = ("caught by your code: " if e.caught else "") + shorten(f"{e.type}: {first}".rstrip(": "), 90)
+        chip: Chip = {"text": text, "kind": "note" if e.caught else "error", "full": printable(f"{e.type}: {e.message}", 3000)}
         if e.break_ or e.frame:
             chip["id"] = e.break_ or e.frame or ""
         chips.append(chip)
     if report.origin == "partial":
         chips.append({"text": "interrupted: a partial report", "kind": "note"})
-    skipped = [f for f in report.frames if f.status == "skipped"]
-    for f in skipped[:3]:
-        chips.append(
-            {
-                "text": shorten(f"skipped: {places.name(f)}", 60),
-                "kind": "skip",
-                "id": f.id,
-                "full": printable(f.reason or "", 1000),
-            }
-        )
-    for f in [f for f in report.frames if f.status == "unfinished"][:2]:
-        why = printable(f.reason or "", 1000)
-        chips.append({"text": shorten(f"unfinished: {places.name(f)}", 60), "kind": "note", "id": f.id, "full": why})
-    for r in report.recompiles[:2]:
-        frame = next((f for f in report.frames if f.id == r.frame), None)
-        if frame is not None:
-            why = (recompile_words(r) or ["a guard failed"])[0]
-            chips.append(
-                {
-                    "text": shorten(f"recompiled: {places.name(frame)}", 60),
-                    "kind": "note",
-                    "id": frame.id,
-                    "full": printable(why, 1000),
-                }
-            )
+
+    def about(frame: Frame, what: str, kind: str, why: str | None) -> Chip:
+        text = shorten(f"{what}: {places.name(frame)}", 60)
+        return {"text": text, "kind": kind, "id": frame.id, "full": printable(why or "", 1000)}
+
+    chips += [about(f, "skipped", "skip", f.reason) for f in report.frames if f.status == "skipped"][:3]
+    chips += [about(f, "unfinished", "note", f.reason) for f in report.frames if f.status == "unfinished"][:2]
+    frames = {f.id: f for f in report.frames}
+    again = [r for r in report.recompiles[:2] if r.frame in frames]
+    chips += [about(frames[r.frame], "recompiled", "note", (recompile_words(r) or ["a guard failed"])[0]) for r in again]
     return chips
+
+
+def fold_details(report: Report, places: Places, picture: Picture) -> dict[str, Detail]:
+    """The detail of each fold of a picture: how many frames and breaks are folded, and the first of them, with links."""
+    frames = {f.id: f for f in report.frames}
+    breaks = {b.id: b for b in report.breaks}
+    by_id: dict[str, Detail] = {}
+    for shape in picture["boxes"]:
+        if shape["kind"] != "fold":
+            continue
+        held = shape.get("contents", [])
+        inside = [frames[id] for id in held if id in frames]
+        broken = [breaks[id] for id in held if id in breaks]
+        rows = [[shorten(places.name(f), 120), places.frame(f), f.status, f.id] for f in inside[:ROWS]]
+        parts: list[Part] = [list_part("frames", f"Frames ({len(inside)})", rows)]
+        if broken:
+            at = [(b, places.at(b.file, b.line, b.cell)) for b in broken[:ROWS]]
+            rows = [[shorten(break_code(b, places), 120), place, b.outcome, b.id] for b, place in at]
+            parts.append(list_part("breaks", f"Graph breaks ({len(broken)})", rows))
+        if "inside" in shape:
+            by_id |= fold_details(report, places, shape["inside"])
+        by_id[shape["id"]] = {
+            "kind": "fold", "title": "Folded", "code": shape["full"].replace(", folded", ""), "place": "", "copy": "",
+            "facts": [["frames", str(len(inside)), ""], ["graph breaks", str(len(broken)), ""]], "parts": parts,
+        }  # fmt: skip
+    return by_id

@@ -34,6 +34,8 @@ from dynascope.widgets.wire import Detail, Part
 
 #: characters of one text (code of a backend can be megabytes)
 TEXT_LIMIT = 200_000
+#: rows of one list
+ROWS = 500
 BEFORE = (
     "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
     "With --fresh it is traced again."
@@ -82,13 +84,15 @@ class _Details:
 
     def _break(self, b: Break) -> Detail:
         place = self.places.of_break(b)
+        function = self.places.function(b.function, b.file, b.line)
         facts = self._break_facts(b)
-        parts: list[Part] = [_prose("reason", "Reason", self._why(b), advice(b))]
+        why = [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
+        parts: list[Part] = [_prose("reason", "Reason", why, advice(b))]
         if b.id in self.costs:
             facts += cost_facts(self.costs[b.id])
             parts.append(_prose("cost", "Cost", [printable(cost_method(self.costs[b.id]) + ".", 2000)], []))
         if len(b.hits) > 1:
-            parts.append({"key": "hits", "name": f"Frames ({len(b.hits)})", "kind": "list", "body": self._hit_rows(b)})
+            parts.append(list_part("hits", f"Frames ({len(b.hits)})", self._hit_rows(b)))
         if b.stack:
             parts.append({"key": "stack", "name": f"Stack ({len(b.stack)})", "kind": "stack", "body": self._stack(b)})
         parts.append(
@@ -98,7 +102,7 @@ class _Details:
             parts.append(_code("text", "Compiler's text", self.places.named(b.text), "prose"))
         detail: Detail = {
             "kind": "break", "title": "Graph break", "code": shorten(break_code(b, self.places), 160),
-            "place": place + _in(self.places.function(b.function, b.file, b.line)),
+            "place": place + (f" in {shorten(function, 120)}" if function else ""),
             "copy": place, "facts": facts, "parts": parts, "file": printable(b.file, 1000), "line": b.line,
             "target": break_target(b),
         }  # fmt: skip
@@ -129,12 +133,9 @@ class _Details:
         of = sum(h.outcome == b.outcome for h in b.hits)
         return OUTCOMES[b.outcome] + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else "")
 
-    def _why(self, b: Break) -> list[str]:
-        return [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
-
     def _hit_rows(self, b: Break) -> list[list[str]]:
         rows = []
-        for hit in b.hits[:500]:
+        for hit in b.hits[:ROWS]:
             frame = self.frames.get(hit.frame)
             name = self._frame_words(frame) if frame else hit.frame
             at = self.places.at(frame.file, hit.line, frame.cell) if frame else ""
@@ -217,15 +218,15 @@ class _Details:
         if source:
             parts.append(source)
         if f.kind == "resume" and f.resume:
-            parts.append({"key": "receives", "name": "Receives", "kind": "list", "body": self._receives(f)})
+            parts.append(list_part("receives", "Receives", self._receives(f)))
         if self.called.get(f.id):
-            rows = [[self._frame_words(c), self.places.frame(c), c.status, c.id] for c in self.called[f.id][:500]]
-            parts.append({"key": "calls", "name": f"Calls ({len(self.called[f.id])})", "kind": "list", "body": rows})
+            rows = [[self._frame_words(c), self.places.frame(c), c.status, c.id] for c in self.called[f.id][:ROWS]]
+            parts.append(list_part("calls", f"Calls ({len(self.called[f.id])})", rows))
         if f.guards:
             parts.append(_code("guards", f"Guards ({len(f.guards)})", "\n".join(f.guards), "python"))
         if f.inlined:
-            rows = [[shorten(i.name or "?", 120), self.places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined[:500]]
-            parts.append({"key": "inlined", "name": f"Traced into ({len(f.inlined)})", "kind": "list", "body": rows})
+            rows = [[shorten(i.name or "?", 120), self.places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined[:ROWS]]
+            parts.append(list_part("inlined", f"Traced into ({len(f.inlined)})", rows))
         if f.bytecode:
             parts.append(_code("bytecode", "Bytecode", f.bytecode, "text"))
         if f.modified_bytecode:
@@ -307,7 +308,7 @@ class _Details:
         if g.ops is None:
             parts.append(_prose("about", "What is known", [BEFORE], []))
         if g.nodes:
-            parts.append(_part("graph", "Graph", lambda: _drawing(g, self.places)))
+            parts.append(_part("graph", "Graph", lambda: self._picture(g)))
         if g.ops and g.code:
             parts.append(_part("run", "Run alone", lambda: run_part(self.report, g)))
         splits = "\n\n".join(f"# {split.name}\n{split.code}" for split in g.splits)
@@ -318,10 +319,9 @@ class _Details:
             if text:
                 parts.append(_code(key, name, text, "python"))
         if g.inputs or g.outputs:
-            rows = [[shorten(x, 200), "", "input", ""] for x in g.inputs[:500]] + [
-                [shorten(x, 200), "", "output", ""] for x in g.outputs[:500]
-            ]
-            parts.append({"key": "ends", "name": "Inputs, outputs", "kind": "list", "body": rows})
+            rows = [[shorten(x, 200), "", "input", ""] for x in g.inputs[:ROWS]]
+            rows += [[shorten(x, 200), "", "output", ""] for x in g.outputs[:ROWS]]
+            parts.append(list_part("ends", "Inputs, outputs", rows))
         if g.notes:
             parts.append(_prose("notes", "Notes", [printable(n, 2000) for n in g.notes], []))
         first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)
@@ -333,6 +333,9 @@ class _Details:
         if first and first.file and first.line:
             detail["file"], detail["line"] = printable(first.file, 1000), first.line
         return detail
+
+    def _picture(self, g: Graph) -> Part:
+        return {"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, self.places)}
 
 
 def break_target(b: Break) -> str:
@@ -362,17 +365,14 @@ def _part(key: str, name: str, make: Callable[[], Part]) -> Part:
     return guarded("This part", make, lambda why: _prose(key, name, [why], []))
 
 
-def _drawing(g: Graph, places: Places) -> Part:
-    return {"key": "graph", "name": "Graph", "kind": "graph", "body": fx_body(g, places)}
-
-
-def _in(function: str) -> str:
-    return f" in {shorten(function, 120)}" if function else ""
-
-
 def _prose(key: str, name: str, text: list[str], todo: list[str], code: list[str] | None = None) -> Part:
     return {"key": key, "name": name, "kind": "prose", "body": {"text": text, "todo": todo, "code": code or []}}
 
 
 def _code(key: str, name: str, text: str, lang: str) -> Part:
     return {"key": key, "name": name, "kind": "code", "body": {"text": printable(text, TEXT_LIMIT), "lang": lang}}
+
+
+def list_part(key: str, name: str, rows: list[list[str]]) -> Part:
+    """A tab with a list: name, place, note and the id that a click selects."""
+    return {"key": key, "name": name, "kind": "list", "body": rows}

@@ -61,9 +61,8 @@ def bytes_text(value: int) -> str:
 
 def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
     times = [("eager", run.eager_seconds, run.eager_spread), (run.backend, run.compiled_seconds, run.compiled_spread)]
-    peaks = [("eager", run.eager_peak_bytes), (run.backend, run.compiled_peak_bytes)][
-        : 1 if run.compiled_seconds is None else 2
-    ]
+    peaks = [("eager", run.eager_peak_bytes)]
+    peaks += [(run.backend, run.compiled_peak_bytes)] if run.compiled_seconds is not None else []
     longest = max(seconds or 0.0 for _, seconds, _ in times) or 1.0
     largest = max(peak or 0 for _, peak in peaks) or 1
     groups: list[BarGroup] = [

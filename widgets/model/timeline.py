@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from itertools import groupby
 
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment, time_text
 from dynascope.widgets.drawing.palette import graph_tone
@@ -25,11 +26,7 @@ _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
     "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
     "lookups": ("guards", "lookup", "looking for compiled code whose guards hold"),
-    "prologue": (
-        "prologue",
-        "prologue",
-        "entering and leaving compiled code: bytecode around the graph, the backend's wrappers",
-    ),
+    "prologue": ("prologue", "prologue", "bytecode and the backend's wrappers around the compiled graphs"),
     "waiting": ("waiting", "wait", "the processor waits for the device"),
     "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler explains this time"),
     "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
@@ -50,7 +47,7 @@ def timeline(report: Report, places: Places) -> TimeLine | None:
         "verdict": printable(verdict_words(profile), 1000), "first": printable(first_to_fix(profile, report), 1000),
         "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),
         "devices": printable(", ".join(profile.devices), 300),
-        "inputs": _inputs(report), "inputs_told": inputs_summary(report.inputs) if report.inputs else "",
+        "inputs": _inputs(report), "inputs_summary": inputs_summary(report.inputs) if report.inputs else "",
     }  # fmt: skip
 
 
@@ -88,20 +85,14 @@ def _segments(profile: Profile, drawn: float, report: Report) -> list[TimeSegmen
     return segments
 
 
-def _runs(segments: list[Segment], drawn: float) -> Iterator[list[Segment]]:
-    """Runs of neighbouring segments to merge; a long segment is a run by itself."""
-    run: list[Segment] = []
-    for segment in segments:
+def _runs(segments: list[Segment], drawn: float) -> list[list[Segment]]:
+    """Runs of neighbouring segments to merge: the short ones of each hundredth; a long segment is a run by itself."""
+
+    def key(segment: Segment) -> tuple[bool, float]:
         is_long = segment.duration >= _LONG * drawn
-        if run and (is_long or segment.start + segment.duration - run[0].start > _GATHERED * drawn):
-            yield run
-            run = []
-        run.append(segment)
-        if is_long:
-            yield run
-            run = []
-    if run:
-        yield run
+        return is_long, segment.start if is_long else segment.start // (_GATHERED * drawn)
+
+    return [list(run) for _, run in groupby(segments, key)]
 
 
 def _merged(run: list[Segment]) -> Iterator[tuple[Segment, str]]:

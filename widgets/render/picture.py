@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
-from dynascope.widgets.drawing.sizes import SIZES
+from dynascope.widgets.drawing.shapes import SIZES
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.words import cut, wrapped
 from dynascope.widgets.model.build import view_model
@@ -47,13 +47,13 @@ def svg(model: ViewModel, picture: Picture | None = None, *, titled: bool = True
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
         f'role="img" font-family="{SANS}" font-size="12" fill="{LIGHT["ink"]}">',
         f"<title>{escape(model['headline'])}</title>",
-        "<defs>"
-        + "".join(
+        "<defs>",
+        *[
             f'<marker id="tip-{name}" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto" '
-            f'markerUnits="userSpaceOnUse"><path d="M0 0.5L8 4L0 7.5z" fill="{LIGHT[colour]}"/></marker>'
-            for name, colour in (("soft", "soft"), ("break", "break"))
-        )
-        + '<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+            f'markerUnits="userSpaceOnUse"><path d="M0 0.5L8 4L0 7.5z" fill="{LIGHT[name]}"/></marker>'
+            for name in ("soft", "break")
+        ],
+        '<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         f'<rect width="8" height="8" fill="{LIGHT["bg"]}"/><rect width="4" height="8" fill="{LIGHT["skip-tint"]}"/>'
         "</pattern></defs>",
         f'<rect width="100%" height="100%" rx="8" fill="{LIGHT["bg"]}"/>',
@@ -96,10 +96,8 @@ def _group(g: Shape) -> str:
         stroke, dashed = _REGIONS[g["region"]]
     rect = f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="8" fill="{fill}" stroke="{stroke}"{dashed}/>'
     if g.get("badge") == "recompile":
-        rect = (
-            f'<rect x="{x + 4:g}" y="{y - 4:g}" width="{w:g}" height="{h:g}" rx="8" fill="{LIGHT["bg"]}" stroke="{stroke}"/>'
-            + rect
-        )
+        behind = f'<rect x="{x + 4:g}" y="{y - 4:g}" width="{w:g}" height="{h:g}" rx="8" '
+        rect = f'{behind}fill="{LIGHT["bg"]}" stroke="{stroke}"/>{rect}'
     if g["kind"] == "skipped":
         head = SIZES["title_height"] + SIZES["line_height"] * len(g.get("lines", [])) - 8
         rect += f'<rect x="{x + 5:g}" y="{y + 5:g}" width="{w - 10:g}" height="{head:g}" rx="5" '
@@ -116,10 +114,8 @@ def _box(b: Shape) -> str:
     x, y, w, h, area = b["x"], b["y"], b["w"], b["h"], ""
     if b["kind"] == "break" and "region" in b:
         stroke, dash = _REGIONS[b["region"]]
-        area = (
-            f'<rect x="{x - 6:g}" y="{y:g}" width="{w + 12:g}" height="{h + 6:g}" rx="8" fill="none" stroke="{stroke}"{dash}/>'
-        )
-        area += _text(x + 6, y + 14, b.get("lines", [""])[0], fill="soft", size=11)
+        area = f'<rect x="{x - 6:g}" y="{y:g}" width="{w + 12:g}" height="{h + 6:g}" rx="8" fill="none" '
+        area += f'stroke="{stroke}"{dash}/>' + _text(x + 6, y + 14, b.get("lines", [""])[0], fill="soft", size=11)
         y, h = y + SIZES["region_height"], h - SIZES["region_height"]
     if b["kind"] == "graph":
         stroke, fill = GRAPHS_LIGHT[b.get("tone", 0)]
@@ -214,20 +210,13 @@ def _digraph(model: ViewModel) -> Any:
     boxes = {g["id"]: [b["id"] for b in picture["boxes"] if b.get("group") == g["id"]] for g in picture["groups"]}
     for a in picture["arrows"]:
         joined: dict[str, str] = {}
-        tail, head = a["source"], a["target"]
-        if tail in boxes:
-            joined["ltail"] = f"cluster_{names[tail]}"
-            tail = boxes[tail][-1] if boxes[tail] else tail
-        if head in boxes:
-            joined["lhead"] = f"cluster_{names[head]}"
-            head = boxes[head][0] if boxes[head] else head
-        graph.edge(
-            names[tail],
-            names[head],
-            label=_plain(a.get("label", "")),
-            style="dashed" if a["kind"] == "hits" else "solid",
-            **joined,
-        )
+        ends = []
+        for id, attribute, nearest in ((a["source"], "ltail", -1), (a["target"], "lhead", 0)):
+            if id in boxes:  # Graphviz joins nodes only; the edge is cut off at the cluster's border
+                joined[attribute] = f"cluster_{names[id]}"
+            ends.append(names[boxes[id][nearest] if boxes.get(id) else id])
+        style = "dashed" if a["kind"] == "hits" else "solid"
+        graph.edge(*ends, label=_plain(a.get("label", "")), style=style, **joined)
     return graph
 
 

@@ -13,7 +13,7 @@ from html import escape
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.split_graph import short_picture
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.sentences import graph_run_words
+from dynascope.widgets.labels.sentences import graphs_alone
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.picture import svg
@@ -62,7 +62,7 @@ def static_body(report: Report, model: ViewModel) -> str:
     if model["breaks"]:
         out.append(guarded("The table of breaks", lambda: _table(model), _note))
     out.append(guarded("The picture", lambda: _image(report, model), _note))
-    out.append(guarded("The run of a graph alone", lambda: _alone(report), _note))
+    out.append(guarded("The run of a graph alone", lambda: "".join(map(_note, graphs_alone(report))), _note))
     return "".join([*out, *map(_note, model["notes"])])
 
 
@@ -79,12 +79,6 @@ def _image(report: Report, model: ViewModel) -> str:
     return f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>'
 
 
-def _alone(report: Report) -> str:
-    """A line for each graph that was run on its own."""
-    runs = [(n, g.run) for n, g in enumerate(report.graphs) if g.run is not None]
-    return "".join(_note(f"graph {n} alone. {graph_run_words(run)}") for n, run in runs)
-
-
 def _counts(model: ViewModel) -> str:
     pairs = [(escape(number), escape(words)) for number, words in model["counts"]]
     return " · ".join(f"<strong>{number}</strong> {words}" if number else words for number, words in pairs)
@@ -96,7 +90,7 @@ def _table(model: ViewModel) -> str:
     rows = []
     given_steps = set()
     for row in model["breaks"][:ROWS]:
-        outcome = row["told"] + (" (allowed)" if row["allowed"] else "")
+        outcome = row["outcome_text"] + (" (allowed)" if row["allowed"] else "")
         if row["hits"] > 1:
             outcome += f", {row['hits']} hits"
         why, step = escape(row["type"]), _first_step(model, row["id"])

@@ -20,7 +20,7 @@ from dynascope.widgets.labels.advice import advice, cause_of, eager_because_of, 
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.sentences import (
     cost_words,
-    graph_run_words,
+    graphs_alone,
     headline,
     input_words,
     inputs_summary,
@@ -102,10 +102,8 @@ class _Terminal:
             out += self.part("A graph break", partial(self.break_, b))
         if len(breaks) > MOST:
             out += ["", self.paint(f"{len(breaks) - MOST} more graph breaks:", "bold")]
-            out += [
-                f"  {self.places.at(b.file, b.line, b.cell)}  {shorten(b.source, self.width - 30)}"
-                for b in breaks[MOST : MOST + 20]
-            ]
+            listed = [(self.places.at(b.file, b.line, b.cell), b.source) for b in breaks[MOST : MOST + 20]]
+            out += [f"  {place}  {shorten(source, self.width - 30)}" for place, source in listed]
             if len(breaks) > MOST + 20:
                 out.append(f"  … and {len(breaks) - MOST - 20} more")
         return out
@@ -140,10 +138,7 @@ class _Terminal:
 
     def graphs_alone(self) -> list[str]:
         """Graphs that were run on their own."""
-        out: list[str] = []
-        for number, graph in enumerate(self.report.graphs):
-            if graph.run is not None:
-                out += self.wrap(f"▦ graph {number} alone. {graph_run_words(graph.run)}", "", 3)
+        out = [line for sentence in graphs_alone(self.report) for line in self.wrap(f"▦ {sentence}", "", 3)]
         return ["", *out] if out else []
 
     def error(self) -> list[str]:
@@ -209,16 +204,13 @@ class _Terminal:
     def skipped(self) -> list[str]:
         out: list[str] = []
         for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
-            word = f"{f.status} frame"
             cause = cause_of(self.report, f)
-            why = (
-                f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
-                if cause
-                else said(f.reason or "reason unknown", 1000).split("\n")[0]
-            )
-            out += self.wrap(
-                f"{'…' if f.status == 'unfinished' else '–'} {word} {self.places.name(f)} at {self.places.frame(f)}: {why}", ""
-            )
+            if cause:
+                why = f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
+            else:
+                why = said(f.reason or "reason unknown", 1000).split("\n")[0]
+            sign = "…" if f.status == "unfinished" else "–"
+            out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "")
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:

@@ -23,11 +23,11 @@ item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(eve
 items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(
 event,selector);item&&mark(item)}),mark}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
 id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
-ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.told}),h("span",{cls:"dyn-type",text:b.type}),h(
-"span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){let box=h("div",{
-cls:"dyn-breaks",role:"listbox","aria-label":"graph breaks"}),markSelected=exclusive("aria-selected"),mark=roving(box,".\
-dyn-brow",{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-br\
-ow"))));let rows=[];return{node:box,draw(content){rows=content.breaks.map(breakRow),box.hidden=!rows.length,box.replaceChildren(
+ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
+h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){let box=h("div",
+{cls:"dyn-breaks",role:"listbox","aria-label":"graph breaks"}),markSelected=exclusive("aria-selected"),mark=roving(box,"\
+.dyn-brow",{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-b\
+row"))));let rows=[];return{node:box,draw(content){rows=content.breaks.map(breakRow),box.hidden=!rows.length,box.replaceChildren(
 ...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&
 mark(row),()=>reveal(box,row)}}}function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
 exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];for(let[id,detail]of Object.entries(content.
@@ -128,7 +128,7 @@ content.split,open,content.drawing.fold_head),svg=drawPicture(picture,content.dr
 ow")],stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),foldButton.hidden=
 !folds().length,foldButton.textContent=someOpen()?"Fold all":"Unfold all",folded.textContent=picture.folded&&!someOpen()?
 `folded: ${picture.folded}`:"",legend2.replaceChildren(...legendOf(picture)),tabStop(selected),find()}function shownAs(id){
-if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.holds?.includes(id));return fold?fold.id:id}function tabStop(id){
+if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.contents?.includes(id));return fold?fold.id:id}function tabStop(id){
 return stop&&stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabi\
 ndex","0"),stop}function highlight(chosen){if(selected=chosen,!svg)return()=>{};let id=shownAs(chosen),shown=nodes.get(id);
 markPressed(shown?[shown]:[]);for(let{dataset,classList}of arrows)classList.toggle("dyn-on",dataset.s===id||dataset.t===
@@ -151,10 +151,10 @@ return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()
 reduction",shape:"shape, index",output:"output"},heatStyle=({heat})=>heat===void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){
 return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.
 full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-dot"}),h("b",{text:node.name}),h("span",{text:node.op===
-"placeholder"?"input":node.target}),h("span",{cls:"dyn-took",style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-v\
-al",text:node.value}),h("span",{cls:"dyn-at",text:node.place||""}))}function listView(nodes,point,start){let inner=h("di\
-v",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?"\
- dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length} nodes; use the arrow keys to choose one`,style:`\
+"placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",style:heatStyle(node),text:node.time}),h("span",{cls:"d\
+yn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||""}))}function listView(nodes,point,start){let inner=h(
+"div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?
+" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length} nodes; use the arrow keys to choose one`,style:`\
 height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row=rows.get(i);
 row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),
 press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.
@@ -199,8 +199,8 @@ event)}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=boxes[0].x+(boxes[0].
 open.clear(),draw()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},
 h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-\
 heatkey"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes){
-let{nodes,picture}=body,status=h("div",{cls:"dyn-told",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{at=
-i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),node.line&&pointAt(node.file,node.line)},kindButton=button(
+let{nodes,picture}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
+at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),node.line&&pointAt(node.file,node.line)},kindButton=button(
 "dyn-btn","",()=>{listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",()=>drawn.foldAll()),updateButtons=()=>{
 kindButton.textContent=listed?"As a graph":"As a list",foldButton.hidden=listed||!open.size},drawn=pictureView(body,box=>point(
 box.at,box),name,open,sizes,updateButtons);function show(){pane.replaceChildren(listed?listView(nodes,i=>point(i,nodes[i]),
@@ -313,25 +313,25 @@ e":"polite"}),changes=h("div",{cls:"dyn-diff"}),printed=h("div",{cls:"dyn-printe
 progress,chips),node=h("header",{cls:"dyn-top"},head,controls,notes,changes,printed),timer=0,saving=!1,given=name=>{let value2=(host.
 get("settings")||{})[name];return value2===void 0?null:value2},value=name=>name in pending2.settings?pending2.settings[name]:
 given(name),change=(name,to)=>{pending2.set(name,to,given(name)),ctx.changed()},changedClass=name=>name in pending2.settings?
-" dyn-changed":"";function toggle(name){let on=value(name)===!0,off=given(name)===null?null:!1,moot=name==="error_on_gra\
-ph_break"&&value("fullgraph")===!0,cls=`dyn-switch${changedClass(name)}${moot?" dyn-moot":""}`,title2=moot?"has no effec\
-t: fullgraph takes precedence":null;return button(cls,name,()=>change(name,on?off:!0),{role:"switch","aria-checked":String(
-on),title:title2})}function choice(name,options){let now=value(name),list=h("select",{"aria-label":name,cls:`dyn-select${changedClass(
-name)}`}),all=options.some(([v])=>v===now)?options:[[now,String(now)],...options];for(let[v,text]of all){let option=h("o\
-ption",{text});option.selected=v===now,list.append(option)}return list.addEventListener("change",()=>change(name,all[list.
-selectedIndex][0])),h("label",{cls:"dyn-choice"},h("span",{text:name}),list)}function settingControls(){return Object.keys(
-host.get("settings")||{}).length?[toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",BACKENDS.map(name=>[
-name,name])),choice("dynamic",DYNAMIC),choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.get("busy")&&
-!ctx.gone),{count}=pending2,text=count?`Run again (${count} change${count>1?"s":""})`:"Run again",run=button("dyn-btn dy\
-n-primary",text,()=>ctx.request(pending2.request()));return run.disabled=busy,busy?[run,button("dyn-btn","Stop",()=>ctx.
-request({kind:"stop"}))]:[run]}function saveControls(){let path=h("input",{cls:"dyn-search","aria-label":"path of the re\
-port",type:"text"});path.value="report.html";let save=()=>{saving=!1,ctx.request({kind:"save",path:path.value}),drawControls()};
-path.addEventListener("keydown",event=>{event.key==="Enter"&&save(),event.stopPropagation()});let ask=()=>{saving=!0,drawControls();
-let field=controls.querySelector("input");field&&field.focus()},submit=button("dyn-btn","Save",()=>saving?save():ask(),{
-title:"save as .html, .json, .svg, .dot or .txt"});return saving?[path,submit]:[submit]}function regionChips(){return[...pending2.
-regions].map(([target,set])=>{let text=`${/^\d/.test(target)?"line ":""}${target}: ${set} ×`;return button("dyn-chip dy\
-n-changed",text,()=>{pending2.region(target,set),ctx.changed()},{title:"undo this change"})})}function drawControls(){let at=[
-...controls.querySelectorAll(CONTROLS)].findIndex(control=>control===document.activeElement),can=ctx.canRun(),parts=can?
+" dyn-changed":"";function toggle(name){let on=value(name)===!0,off=given(name)===null?null:!1,inactive=name==="error_on\
+_graph_break"&&value("fullgraph")===!0,cls=`dyn-switch${changedClass(name)}${inactive?" dyn-inactive":""}`,title2=inactive?
+"has no effect: fullgraph takes precedence":null;return button(cls,name,()=>change(name,on?off:!0),{role:"switch","aria-\
+checked":String(on),title:title2})}function choice(name,options){let now=value(name),list=h("select",{"aria-label":name,
+cls:`dyn-select${changedClass(name)}`}),all=options.some(([v])=>v===now)?options:[[now,String(now)],...options];for(let[
+v,text]of all){let option=h("option",{text});option.selected=v===now,list.append(option)}return list.addEventListener("c\
+hange",()=>change(name,all[list.selectedIndex][0])),h("label",{cls:"dyn-choice"},h("span",{text:name}),list)}function settingControls(){
+return Object.keys(host.get("settings")||{}).length?[toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",
+BACKENDS.map(name=>[name,name])),choice("dynamic",DYNAMIC),choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.
+get("busy")&&!ctx.gone),{count}=pending2,text=count?`Run again (${count} change${count>1?"s":""})`:"Run again",run=button(
+"dyn-btn dyn-primary",text,()=>ctx.request(pending2.request()));return run.disabled=busy,busy?[run,button("dyn-btn","Sto\
+p",()=>ctx.request({kind:"stop"}))]:[run]}function saveControls(){let path=h("input",{cls:"dyn-search","aria-label":"pat\
+h of the report",type:"text"});path.value="report.html";let save=()=>{saving=!1,ctx.request({kind:"save",path:path.value}),
+drawControls()};path.addEventListener("keydown",event=>{event.key==="Enter"&&save(),event.stopPropagation()});let ask=()=>{
+saving=!0,drawControls();let field=controls.querySelector("input");field&&field.focus()},submit=button("dyn-btn","Save",
+()=>saving?save():ask(),{title:"save as .html, .json, .svg, .dot or .txt"});return saving?[path,submit]:[submit]}function regionChips(){
+return[...pending2.regions].map(([target,set])=>{let text=`${/^\d/.test(target)?"line ":""}${target}: ${set} ×`;return button(
+"dyn-chip dyn-changed",text,()=>{pending2.region(target,set),ctx.changed()},{title:"undo this change"})})}function drawControls(){
+let at=[...controls.querySelectorAll(CONTROLS)].findIndex(control=>control===document.activeElement),can=ctx.canRun(),parts=can?
 [...settingControls(),h("span",{cls:"dyn-spacer"}),...runControls()]:[];host.live&&!ctx.gone&&parts.push(...saveControls());
 let command=host.get("command"),regions=regionChips();command&&can?parts.push(h("div",{cls:"dyn-command"},...regions,h("\
 code",{text:command}),copyButton(command,"Copy"))):parts.push(...regions),controls.replaceChildren(...parts),controls.hidden=
@@ -344,8 +344,8 @@ started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spin"}),words.join(" · 
 get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}function drawNotes(){let status=host.get("status")||{},lines=[];
 ctx.local?lines.push([ctx.local,"warning"]):status.text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.
 push(["the cell has been edited since this run","warning"]);for(let text of ctx.content?ctx.content.notes:[])lines.push(
-[text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-say dyn-say-${/^\w+$/.test(kind||"")?kind:
-"note"}`;return h("div",{cls,text,tabindex:text.length>300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){
+[text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.test(kind||
+"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){
 let diff=host.get("diff");if(!diff){changes.replaceChildren();return}let summary=h("summary",{text:`since the previous r\
 un: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h("li",{text}));changes.replaceChildren(h("details",{},
 summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.get("printed")||[]).map(({type,text})=>h("pre",{cls:`\
@@ -376,7 +376,7 @@ kind==="unaccounted"||tooNarrow?"":piece.label}))}function verdict(time,select){
 verdict})]:[];if(!time.first)return nodes;let{first,first_id}=time;return[...nodes,first_id?button("dyn-first",first,()=>select(
 first_id)):h("p",{text:first})]}function inputsTable(time,select){let rows=time.inputs.map(({arguments:given,outcome,words,
 id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("td",{},h("code",{text:given})),h("td",{},id?button("dyn-l\
-ink",words,()=>select(id)):words)));return[h("summary",{text:time.inputs_told}),h("table",{},...rows)]}function timeView(select,open){
+ink",words,()=>select(id)):words)));return[h("summary",{text:time.inputs_summary}),h("table",{},...rows)]}function timeView(select,open){
 let pane=h("div",{cls:"dyn-lanes"}),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("detai\
 ls",{cls:"dyn-inputs",open:!0}),title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),zoomer=(text,name,factor)=>button("dy\
 n-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),bar=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,8 @@ def test_a_region_without_nested_graph_breaks() -> None:
 
 
 def test_a_break_in_a_comprehension_skips_only_that() -> None:
+    """Up to Python 3.11 a comprehension is a function of its own, which is skipped; later Dynamo resumes after it."""
+
     def f(x: torch.Tensor) -> torch.Tensor:
         y = x + 1
         z = [torch._dynamo.graph_break() or y + i for i in range(2)]
@@ -148,9 +151,10 @@ def test_a_break_in_a_comprehension_skips_only_that() -> None:
 
     report = explain(f, backend="eager")(torch.ones(2))
     line = f.__code__.co_firstlineno + 2
-    assert {(b.line, b.outcome) for b in report.breaks} == {(line, "skipped")}
+    own_function = sys.version_info < (3, 12)
+    assert {(b.line, b.outcome) for b in report.breaks} == {(line, "skipped" if own_function else "resumed")}
     assert report.frames[0].name == "f"
-    assert report.summary.skipped == 1
+    assert report.summary.skipped == (1 if own_function else 0)
 
 
 def test_methods_and_closures_break_where_they_stand() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,3 +139,14 @@ def test_gradients_of_a_computed_argument_are_compared() -> None:
     assert (found["agrees"], found["compared"]["gradients"]) == (True, 1), found
     found = checked(lambda h: h.add_(1) * 2, weight * 2, backend="aot_eager")  # now another tensor
     assert (found["agrees"], found["compared"]["gradients"]) == (True, 0), found
+
+
+def test_effects_that_are_not_undone_are_reported(tmp_path: Path) -> None:
+    def writes(x: torch.Tensor) -> torch.Tensor:
+        with open(tmp_path / "log", "a") as file:
+            file.write("x")
+        return x + 1
+
+    with pytest.warns(UserWarning, match=r"dynascope: the call uses open\(\)"):
+        report = explain(writes, backend="eager", check=True)(torch.ones(2))
+    assert any("uses open()" in note for note in report.notes)

@@ -45,7 +45,8 @@ def test_an_error_that_dynamo_lets_through_is_the_compilers() -> None:
             raised = error
     report = recording.report
     assert (report.error is None) == (raised is None)
-    assert report.frames[0].status == ("failed" if raised else "compiled")
+    # from Python 3.13 on, Dynamo skips the coroutine
+    assert report.frames[0].status in (("failed",) if raised else ("compiled", "skipped"))
     if report.error is not None:
         assert (report.error.origin, report.error.frame) == ("compiler", report.frames[0].id)
 

@@ -120,7 +120,7 @@ def test_unlike_inputs_look_unlike() -> None:
     texts = [described((value,), {}) for value in unlike]
     assert len(set(texts)) == len(texts)
     assert texts[0] == "[1, 1, 1, 1, 1, 1, … 9 items]"
-    assert texts[2] == f"'{'a' * 39}…' of 50 characters"
+    assert texts[3] == f"'{'a' * 50}… of 51 characters"
 
 
 def test_wrong_inputs_are_refused_before_anything_runs() -> None:

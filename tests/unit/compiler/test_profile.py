@@ -18,6 +18,7 @@ from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.profile import measure as profiles
 from dynascope.compiler.replay.clone import Clones
+from dynascope.compiler.replay.last_call import LastCall
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import Break, BreakCost, Profile, Report
@@ -129,7 +130,7 @@ def test_what_no_one_can_undo_is_said_beforehand(tmp_path: Any) -> None:
         return x + 1
 
     said: list[str] = []
-    last = profiles.LastCall(said.append)
+    last = LastCall(said.append)
     watched = last.watch(writes, writes)
     assert not said
     watched(torch.ones(2))
@@ -145,7 +146,7 @@ def test_from_python_it_is_a_warning_and_the_call_is_repeated_few_times(tmp_path
             file.write("x")
         return x + 1
 
-    with pytest.warns(UserWarning, match=r"profile: the call uses open\(\)"):
+    with pytest.warns(UserWarning, match=r"dynascope: the call uses open\(\)"):
         report = explain(writes, backend="eager", profile=2)(torch.ones(2))
     assert report.profile is not None, report.notes
     assert len(path.read_text()) <= 20
@@ -257,8 +258,8 @@ def profiled(measured: profiles.Measured) -> Profile:
 
 
 def test_calls_that_take_very_different_times_make_rough_figures() -> None:
-    call = {"name": profiles.CALL, "kind": "cpu", "start": 0, "duration": 1_000_000, "thread": 1, "device": None}
-    measured = profiles.Measured(events=[{**call, "correlation": None}], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
+    call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
+    measured = profiles.Measured(events=[call], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
     found = profiled(measured)
     assert [note.partition(",")[0] for note in found.notes] == ["the calls took very different times"]
     measured.compiled = [0.5e-3] * 5

@@ -609,7 +609,7 @@ def test_a_lock_that_is_given_back_is_nothing_to_tell_of_and_one_that_is_kept_en
         recorded = RecordedCall(lambda x, lock=lock: lock.acquire(), (torch.ones(1),), {})
         assert recorded.refusal is None
         recorded.function(None)
-        assert "could wait for it for ever" in (recorded.refusal or "")
+        assert "could wait for it forever" in (recorded.refusal or "")
         lock.release()
         assert recorded.refusal is None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,12 @@ BACKENDS = ["inductor_cpu", "eager_cpu"]
 
 def recorded(name: str) -> tuple[list[Event], Report]:
     data = json.loads((TRACES / f"{name}.json").read_text(encoding="utf-8"))
-    return [dict(zip(data["columns"], row, strict=True)) for row in data["events"]], Report.from_dict(data["report"])
+    return [Event(**dict(zip(data["columns"], row, strict=True))) for row in data["events"]], Report.from_dict(data["report"])
 
 
 def within(events: list[Event], calls: list[Event], prefix: str) -> int:
     """Nanoseconds of all events of this name inside the calls; counted from the raw events."""
-    return sum(
-        e["duration"]
-        for e in events
-        for c in calls
-        if e["name"].startswith(prefix) and c["start"] <= e["start"] < c["start"] + c["duration"]
-    )
+    return sum(e.duration for e in events for c in calls if e.name.startswith(prefix) and c.start <= e.start < c.end)
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -52,7 +48,7 @@ def test_slices_cover_each_call_without_a_hole(name: str) -> None:
 @pytest.mark.parametrize("name", BACKENDS)
 def test_sums_by_kind_are_those_of_the_raw_events(name: str) -> None:
     events, report = recorded(name)
-    marked = [e for e in events if e["name"] == CALL]
+    marked = [e for e in events if e.name == CALL]
     slices = [p for call in read_calls(events, report) for p in call.slices]
     assert len(marked) == 3
     graphs = within(events, marked, BACKEND if name.startswith("inductor") else GRAPH)
@@ -97,7 +93,7 @@ def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
 
 def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
     events, report = recorded("training_cpu")
-    calls = [e for e in events if e["name"] == CALL]
+    calls = [e for e in events if e.name == CALL]
     (first, *_) = read_calls(events, report)
     graphs = [(p.graph, p.label) for p in first.slices if p.kind == "graph"]
     assert graphs == [("g0", ""), ("g1", ""), ("g1", "backward of graph 1"), ("g0", "backward of graph 0")]
@@ -121,8 +117,7 @@ def test_a_profile_goes_through_json() -> None:
 
 
 def event(name: str, start: int, end: int, kind: str = "cpu", correlation: int | None = None, **more: Any) -> Event:
-    found = {"name": name, "kind": kind, "start": start, "duration": end - start, "thread": 1, "device": None}
-    return {**found, "correlation": correlation, **more}
+    return Event(name, kind, start, end, correlation=correlation, **{"thread": 1, **more})
 
 
 def one_break() -> Report:
@@ -357,11 +352,11 @@ def test_a_chrome_trace_of_a_gpu_is_read() -> None:
         {**common, "cat": "gpu_user_annotation", "name": "x"}, {"ph": "M", "name": "process_name"},
     ]}  # fmt: skip
     events = plain_events(trace)
-    assert [(e["kind"], e["thread"], e["device"], e["correlation"]) for e in events] == [
+    assert [(e.kind, e.thread, e.device, e.correlation) for e in events] == [
         ("cpu", 5, None, None), ("runtime", 5, None, 7), ("kernel", "stream 20", 0, 7), ("copy", "stream 20", 0, 8),
     ]  # fmt: skip
-    assert {(e["start"], e["duration"]) for e in events} == {(10500, 2250)}
-    assert list(trees(events)) == [5]
+    assert {(e.start, e.duration) for e in events} == {(10500, 2250)}
+    assert [e.thread for e in trees(events)] == [5]
 
 
 def test_a_chrome_trace_of_an_xpu_is_read() -> None:
@@ -374,10 +369,10 @@ def test_a_chrome_trace_of_an_xpu_is_read() -> None:
         {**common, "cat": "xpu_runtime", "name": "urQueueFinish", "ts": 20, "args": {"correlation": 8}},
     ]}  # fmt: skip
     events = plain_events(trace)
-    assert [(e["kind"], e["thread"]) for e in events] == [
+    assert [(e.kind, e.thread) for e in events] == [
         ("runtime", 5), ("runtime", 5), ("kernel", "stream 2"), ("runtime", 5),
     ]  # fmt: skip
-    assert [span.is_wait for span in trees(events)[5]] == [False, True]
+    assert [e.is_wait for e in trees(events)] == [False, True]
 
 
 # -- compiled code that the report lacks -----------------------------------------------------------------------------------
@@ -386,7 +381,7 @@ def test_a_chrome_trace_of_an_xpu_is_read() -> None:
 def renamed(events: list[Event], region: str, other: str) -> list[Event]:
     """As if the repeated calls had run another version of the code in this region."""
     name, wanted = f"{REGION}{region}", f"{REGION}{other}"
-    return [{**e, "name": e["name"].replace(name, wanted) if e["name"].startswith(name) else e["name"]} for e in events]
+    return [replace(e, name=e.name.replace(name, wanted)) if e.name.startswith(name) else e for e in events]
 
 
 def test_a_version_that_the_report_lacks_is_no_graph_of_the_report() -> None:

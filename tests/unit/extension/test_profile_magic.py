@@ -59,7 +59,7 @@ def test_output_of_the_repeated_calls_is_held_back(shell):
 def test_what_cannot_be_undone_is_said(shell, tmp_path):
     shell.ns["path"] = str(tmp_path / "log")
     done = shell("%%compile --profile 2", "def f(a):", "    open(path, 'a').close()", "    return a + 1", "f(x)")
-    assert done.text.startswith("--profile: the call uses open()")
+    assert done.text.startswith("dynascope: the call uses open()")
 
 
 @pytest.mark.parametrize("number", ["0", "-1"])

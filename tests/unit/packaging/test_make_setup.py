@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,6 +34,8 @@ def test_the_range_of_pythons(version: tuple[int, int], fine: bool) -> None:
     found = preflight.python_finding(version)
     assert (found is None) == fine
     if found:
+        # a newer one is only a note: torch may have wheels for it
+        assert found.fatal == (version < (3, 10))
         assert "3.10 to 3.14" in found.what
         assert "make PYTHON=" in found.cure
 
@@ -47,6 +51,34 @@ def one_cure(finding: preflight.Finding | None) -> str:
 def test_too_little_space_is_named(tmp_path: Path) -> None:
     assert preflight.disk_finding(tmp_path, needed=0.000001) is None
     assert "GB of free disk space" in one_cure(preflight.disk_finding(tmp_path, needed=1e9))
+
+
+def test_a_cuda_build_needs_more_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5e9))
+    monkeypatch.setattr(preflight.sys, "platform", "linux")
+    monkeypatch.delenv("TORCH_INDEX", raising=False)
+    assert "TORCH_INDEX" in one_cure(preflight.disk_finding(tmp_path))
+    monkeypatch.setenv("TORCH_INDEX", "https://example.org/cpu")
+    assert preflight.disk_finding(tmp_path) is None
+
+
+def test_sudo_is_recommended_only_where_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("apt-get", "sudo"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(preflight.os, "geteuid", lambda: 1000)
+    assert preflight.system_cure("g++", "", "") == "sudo apt-get install g++"
+    (tmp_path / "sudo").unlink()
+    assert preflight.system_cure("g++", "", "") == "as root: apt-get install g++"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_a_python_that_does_not_exist_is_named(root: Path) -> None:
+    done = subprocess.run(["make", "PYTHON=python3.99", "check"], cwd=root, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "There is no python3.99: give a Python that exists" in done.stderr
 
 
 def test_without_a_compiler_the_demo_goes_on_and_the_tests_do_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def broken_in_the_middle() -> Report:
 
 def test_where_only_the_rest_runs_eagerly_no_frame_is_said_to_be_skipped() -> None:
     model = view_model(broken_in_the_middle())
-    assert model["breaks"][0]["told"] == "rest runs eagerly"
+    assert model["breaks"][0]["outcome_text"] == "rest runs eagerly"
     assert model["details"]["b0"]["facts"][0][1] == "the rest of the frame runs eagerly"
     assert "(the rest of the frame runs eagerly)" in to_text(broken_in_the_middle(), colour=False, width=100)
     assert any(line.get("reason") == "break · rest runs eagerly" for line in model["lens"][0]["lines"])

@@ -22,11 +22,11 @@ FAULTS = (
     "model.build.fold_details", "model.build.lens", "model.build.timeline", "model.build.break_rows",
     "model.build.first_id", "model.build._chips", "model.details.fx_body", "model.details.run_part",
     "model.details.break_code", "model.details.region_name", "model.details.ops_text", "model.details.value_text",
-    "drawing.fx_picture.packed", "drawing.fx_picture.fx_folds", "drawing.split_graph.packed", "model.lens.bands",
+    "drawing.fx_picture.layout", "drawing.fx_picture.fx_folds", "drawing.split_graph.layout", "model.lens.bands",
     "render.static_output._table", "render.static_output.svg", "render.static_output.short_picture",
-    "render.static_output.graph_run_words", "render.static_output.static_body", "render.page.static_body",
+    "render.static_output.graphs_alone", "render.static_output.static_body", "render.page.static_body",
     "render.page.json", "render.picture.svg", "render.picture._digraph", "render.text.Places", "render.text.headline",
-    "render.text.sorted_breaks", "render.text.timeline", "render.text.advice", "render.text.graph_run_words",
+    "render.text.sorted_breaks", "render.text.timeline", "render.text.advice", "render.text.graphs_alone",
     "render.text.cause_of",
 )  # fmt: skip
 

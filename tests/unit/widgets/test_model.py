@@ -164,7 +164,7 @@ def test_a_fold_opens_where_it_stands_as_wide_as_what_it_holds() -> None:
     assert sum(b["kind"] == "break" for b in inside["boxes"]) == 80
     assert fold["w"] == inside["width"]
     drawn = {s["id"] for s in (*inside["groups"], *inside["boxes"])}
-    assert drawn == set(fold["holds"])
+    assert drawn == set(fold["contents"])
     assert not drawn & {s["id"] for s in (*view_model(many())["split"]["groups"], *view_model(many())["split"]["boxes"])}
     assert {a["source"] for a in inside["arrows"]} | {a["target"] for a in inside["arrows"]} <= drawn
 
@@ -277,7 +277,7 @@ def test_a_fold_lists_what_it_holds_and_knows_its_ids() -> None:
     model = view_model(many())
     fold = next(b for b in model["split"]["boxes"] if b["kind"] == "fold")
     drawn = {g["id"] for g in model["split"]["groups"]}
-    frames = {id for id in fold["holds"] if id.startswith("f")}
+    frames = {id for id in fold["contents"] if id.startswith("f")}
     assert not frames & drawn
     assert frames | drawn == {f.id for f in many().frames}
     detail = model["details"][fold["id"]]

@@ -13,8 +13,7 @@ import pytest
 from samples import SAMPLES, hostile, loop, one_break
 
 from dynascope.widgets.labels.words import cut, line_ranges, printable, shorten, text_width, wrapped
-from dynascope.widgets.layout import placement
-from dynascope.widgets.layout.placement import Box, Edge, layout
+from dynascope.widgets.layout import layered
 from dynascope.widgets.render.picture import rounded, to_dot, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
 
@@ -95,18 +94,9 @@ def test_hostile_text_is_text_in_the_static_twin() -> None:
 def test_a_picture_depends_on_no_program_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     monkeypatch.setenv("PATH", "")
-    placement._cached.cache_clear()
+    layered.layout.cache_clear()
     for name in ("nested", "loop", "helper", "many"):
         xml.dom.minidom.parseString(to_svg(SAMPLES[name]()))
-
-
-def test_layout_refuses_unknown_ids() -> None:
-    with pytest.raises(ValueError, match="not there"):
-        layout([Box("a", 1, 1)], [Edge("a", "b")])
-    with pytest.raises(ValueError, match="box 'a' is in an unknown group: 'G'"):
-        layout([Box("a", 1, 1, "G")], [])
-    with pytest.raises(ValueError, match="twice"):
-        layout([Box("a", 1, 1), Box("a", 1, 1)], [])
 
 
 def test_words() -> None:

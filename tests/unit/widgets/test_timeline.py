@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dynascope.compiler.profile.profiler_trace import Event
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
 from dynascope.widgets.model import timeline
@@ -21,7 +22,7 @@ TRACE = Path(__file__).parents[1] / "compiler" / "profiler_traces" / "inductor_c
 def report() -> Report:
     data = json.loads(TRACE.read_text(encoding="utf-8"))
     found = Report.from_dict(data["report"])
-    found.profile = profile_of([dict(zip(data["columns"], row, strict=True)) for row in data["events"]], found)
+    found.profile = profile_of([Event(**dict(zip(data["columns"], row, strict=True))) for row in data["events"]], found)
     return found
 
 
@@ -88,7 +89,7 @@ def test_each_input_is_a_row_that_leads_to_what_was_compiled_for_it(report: Repo
     time = view_model(report)["time"]
     assert time is not None
     assert [row["id"] for row in time["inputs"]] == ["", "f1"]
-    assert time["inputs_told"] == "2 inputs: 1 makes the compiler work again (1.00 s)"
+    assert time["inputs_summary"] == "2 inputs: 1 makes the compiler work again (1.00 s)"
     assert "f1" in view_model(report)["details"]
     text = to_text(report, colour=False, width=100)
     assert "2. <b>: recompiled 1 frame" in text

@@ -7,22 +7,27 @@ import itertools
 import pytest
 from samples import SAMPLES, many
 
-from dynascope.widgets.drawing.split_graph import ROOM
-from dynascope.widgets.layout.layered import Rect
-from dynascope.widgets.layout.placement import Box, Edge, EdgeKind, Group, Placement, layout
-from dynascope.widgets.layout.wrap import wrapped
+from dynascope.widgets.layout import columns, layered
+from dynascope.widgets.layout.columns import COLUMN, ROOM, Box, Edge
+from dynascope.widgets.layout.geometry import MARGIN, Placement, Point, Rect
 from dynascope.widgets.model.build import view_model
 
-HIGH, WIDE = 120.0, 240.0
+HIGH = 120.0
 
 
-def chain(count: int, *more: tuple[str, str, EdgeKind], beside: tuple[int, ...] = ()) -> tuple[Placement, list[Edge]]:
-    """Groups one below the other, each with a box in it; `beside`: those with a neighbour."""
-    groups = [Group(f"f{i}", HIGH - 60, WIDE) for i in range(count)] + [Group(f"h{i}", 60, WIDE) for i in beside]
-    boxes = [Box(f"b{i}", WIDE - 40, 40, f"f{i}") for i in range(count)]
-    edges = [Edge(f"b{i}", f"f{i + 1}") for i in range(count - 1)] + [Edge(f"f{i}", f"h{i}", "side") for i in beside]
-    edges += [Edge(a, b, kind) for a, b, kind in more]
-    return layout(boxes, edges, groups), edges
+def chain(count: int, calls: tuple[int, ...] = ()) -> tuple[Placement[str], list[Edge]]:
+    """Frames that continue one another; those in `calls` call another one."""
+    boxes = [Box(f"f{i}", COLUMN, HIGH - 60) for i in range(count)]
+    boxes += [Box(f"b{i}", COLUMN - 40, 40, f"f{i}") for i in range(count)] + [Box(f"h{i}", COLUMN, 60) for i in calls]
+    edges = [Edge(f"b{i}", f"f{i + 1}", "down") for i in range(count - 1)] + [Edge(f"f{i}", f"h{i}", "right") for i in calls]
+    return columns.layout(boxes, edges), edges
+
+
+def layers(count: int, wide: tuple[int, ...] = (), *more: tuple[int, int]) -> tuple[Placement[int], list[tuple[int, int]]]:
+    """Boxes that read one another in turn; those in `wide` leave no room for a column beside them."""
+    sizes = [(400.0 if i in wide else 90.0, 30.0) for i in range(count)]
+    arcs = [(i, i + 1) for i in range(count - 1)] + [*more]
+    return layered.layout(tuple(sizes), tuple(arcs), 740.0, 420.0), arcs
 
 
 def overlapping(rects: dict[str, Rect]) -> list[tuple[str, str]]:
@@ -32,65 +37,82 @@ def overlapping(rects: dict[str, Rect]) -> list[tuple[str, str]]:
     return [(i, j) for (i, a), (j, b) in itertools.combinations(rects.items(), 2) if meet(a, b)]
 
 
-def test_a_long_chain_stands_in_columns_as_high_as_each_other() -> None:
+def crossed(route: list[Point], rects: dict[str, Rect]) -> list[tuple[str, str]]:
+    """The rectangles that a right-angled route crosses."""
+    met = []
+    for (ax, ay), (bx, by) in itertools.pairwise(route):
+        assert ax == pytest.approx(bx) or ay == pytest.approx(by)
+        line = Rect(min(ax, bx), min(ay, by), abs(ax - bx), abs(ay - by))
+        met += [pair for pair in overlapping({"line": line, **rects}) if "line" in pair]
+    return met
+
+
+def test_a_long_chain_of_frames_has_two_columns_as_high_as_each_other() -> None:
     placed, edges = chain(20)
-    made = wrapped(placed, edges, ROOM)
-    assert made.width <= ROOM + 30
-    assert made.height < 0.6 * placed.height
-    assert len({r.x for r in made.groups.values()}) == 2
-    assert overlapping(made.groups) == []
-    order = sorted(made.groups, key=lambda i: (made.groups[i].x, made.groups[i].y))
-    assert order == [f"f{i}" for i in range(20)]
-    for i in range(20):
-        group, box = made.groups[f"f{i}"], made.boxes[f"b{i}"]
-        assert (group.width, group.height) == (placed.groups[f"f{i}"].width, placed.groups[f"f{i}"].height)
-        assert (box.x - group.x, box.y - group.y) == pytest.approx(
-            (placed.boxes[f"b{i}"].x - placed.groups[f"f{i}"].x, placed.boxes[f"b{i}"].y - placed.groups[f"f{i}"].y)
-        )
+    frames = {id: r for id, r in placed.rects.items() if id[0] == "f"}
+    assert placed.width <= ROOM + 2 * MARGIN
+    assert placed.height < 12 * (HIGH + 50)
+    assert len({r.x for r in frames.values()}) == 2
+    assert overlapping(frames) == []
+    assert sorted(frames, key=lambda i: (frames[i].x, frames[i].y)) == [f"f{i}" for i in range(20)]
+    for edge, route in zip(edges, placed.routes, strict=True):
+        others = {id: r for id, r in frames.items() if id not in (f"f{edge.source[1:]}", edge.target)}
+        assert crossed(route, others) == []
 
 
-def test_the_arrow_to_the_next_column_begins_and_ends_where_it_did_and_crosses_nothing() -> None:
-    placed, edges = chain(20)
-    made = wrapped(placed, edges, ROOM)
-    for edge, route in zip(edges, made.edges, strict=True):
-        source, target = made.boxes[edge.source], made.groups[edge.target]
-        assert route[0] == pytest.approx((source.x + source.width / 2, source.y + source.height))
-        assert route[-1] == pytest.approx((target.x + target.width / 2, target.y))
-        for (ax, ay), (bx, by) in itertools.pairwise(route):
-            assert ax == pytest.approx(bx) or ay == pytest.approx(by)
-            line = Rect(min(ax, bx), min(ay, by), abs(ax - bx), abs(ay - by))
-            others = {i: r for i, r in made.groups.items() if i not in (f"f{edge.source[1:]}", edge.target)}
-            assert not [pair for pair in overlapping({"line": line, **others}) if "line" in pair]
-    assert max(len(route) for route in made.edges) == 6
+def test_a_short_chain_of_frames_stays_one_column() -> None:
+    placed, _ = chain(3)
+    assert len({r.x for r in placed.rects.values() if r.width == COLUMN}) == 1
 
 
-def test_what_is_low_or_cannot_be_cut_stays_as_it_is() -> None:
-    low, edges = chain(3)
-    assert wrapped(low, edges, ROOM) is low
-    tied, edges = chain(12, ("f0", "b11", "free"))  # an arrow past every gap
-    assert wrapped(tied, edges, ROOM) is tied
+def test_a_frame_with_a_call_is_below_the_columns_before_it() -> None:
+    placed, _ = chain(18, calls=(10,))
+    rects = placed.rects
+    assert overlapping({id: r for id, r in rects.items() if id[0] != "b"}) == []
+    assert rects["f10"].y > max(rects[f"f{i}"].bottom for i in range(10))
+    assert (rects["h10"].y, rects["h10"].x) == (rects["f10"].y, rects["f10"].right + columns.COLUMN_GAP)
+    assert len({rects[f"f{i}"].x for i in range(10)}) == 2
+
+
+def test_a_long_chain_of_nodes_has_columns_in_reading_order() -> None:
+    placed, arcs = layers(60)
+    rects = {str(i): r for i, r in placed.rects.items()}
+    assert placed.width <= 740 + 2 * MARGIN
+    assert len({r.x for r in rects.values()}) >= 4
+    assert overlapping(rects) == []
+    assert sorted(rects, key=lambda i: (rects[i].x, rects[i].y)) == [str(i) for i in range(60)]
+    for (source, target), route in zip(arcs, placed.routes, strict=True):
+        a, b = placed.rects[source], placed.rects[target]
+        assert route[0] == pytest.approx((a.middle, a.bottom), abs=0.2)
+        assert route[-1] == pytest.approx((b.middle, b.y), abs=0.2)
+        assert crossed(route, {id: r for id, r in rects.items() if id not in (str(source), str(target))}) == []
+    assert max(len(route) for route in placed.routes) == 6
+
+
+def test_what_is_low_or_cannot_be_cut_stays_one_column() -> None:
+    low, _ = layers(3)
+    assert len({r.middle for r in low.rects.values()}) == 1
+    tied, _ = layers(40, (), (0, 39))  # an arrow past every gap
+    assert tied.width < 740 / 2
+    assert tied.height > 39 * 60
 
 
 def test_what_is_too_wide_for_a_column_has_the_width_below_the_columns_before_it() -> None:
-    placed, edges = chain(18, beside=(10,))
-    made = wrapped(placed, edges, ROOM)
-    assert overlapping(made.groups) == []
-    above = max(made.groups[f"f{i}"].y + made.groups[f"f{i}"].height for i in range(10))
-    below = min(made.groups[f"f{i}"].y for i in range(11, 18))
-    for id in ("f10", "h10"):
-        assert above < made.groups[id].y
-        assert made.groups[id].y + made.groups[id].height < below
-    assert len({made.groups[f"f{i}"].x for i in range(10)}) == 2
+    rects = layers(60, (30,))[0].rects
+    assert overlapping({str(i): r for i, r in rects.items()}) == []
+    assert rects[30].y > max(rects[i].bottom for i in range(30))
+    assert rects[30].bottom < min(rects[i].y for i in range(31, 60))
+    assert len({rects[i].x for i in range(30)}) > 2
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_no_group_of_a_picture_lies_over_another(name: str) -> None:
+def test_no_frame_of_a_picture_is_over_another(name: str) -> None:
     picture = view_model(SAMPLES[name]())["split"]
     outer = [*picture["groups"], *(b for b in picture["boxes"] if "group" not in b)]
     assert overlapping({s["id"]: Rect(s["x"], s["y"], s["w"], s["h"]) for s in outer}) == []
 
 
-def test_the_layers_of_a_model_stand_in_columns_too() -> None:
+def test_the_layers_of_a_model_have_columns_too() -> None:
     picture = view_model(SAMPLES["layers"]())["details"]["g0"]["parts"][0]["body"]["picture"]
     rects = {str(i): Rect(*box) for i, box in enumerate(picture["boxes"])}
     assert overlapping(rects) == []

@@ -21,7 +21,7 @@ from dynascope.compiler.recording import recording
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.settings import Settings
 
-COLUMNS = ("name", "kind", "start", "duration", "thread", "device", "correlation", "sequence")
+COLUMNS = ("name", "kind", "start", "end", "thread", "device", "correlation", "sequence")
 
 
 def inner(x: torch.Tensor) -> torch.Tensor:
@@ -73,10 +73,10 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
     for found in report.breaks:
         found.text, found.stack, found.hints, found.file = "", [], [], "record.py"
     report.sources = []
-    calls = [(e["start"], e["start"] + e["duration"]) for e in measured.events if e["name"] == measure.CALL]
-    start = calls[0][0]
-    events = [e for e in measured.events if any(a <= e["start"] < b for a, b in calls)]  # without those that warm up
-    rows = [[e["start"] - start if c == "start" else e[c] for c in COLUMNS] for e in events]
+    calls = [e for e in measured.events if e.name == measure.CALL]
+    start = calls[0].start
+    events = [e for e in measured.events if any(c.start <= e.start < c.end for c in calls)]  # without those that warm up
+    rows = [[getattr(e, c) - start if c in ("start", "end") else getattr(e, c) for c in COLUMNS] for e in events]
     origin = f"recorded on {', '.join(measured.devices)}; torch {torch.__version__}"
     return {"origin": origin, "columns": COLUMNS, "events": rows, "report": report.to_dict()}
 

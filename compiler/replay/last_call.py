@@ -1,0 +1,56 @@
+"""Watches the entry points of a run, and keeps their last call, which `--check` and `--profile` repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dynascope.compiler.replay.replay import RecordedCall
+
+#: attribute of a watched entry point: the entry point itself
+_ENTRY = "_dynascope_entry"
+
+
+@dataclass
+class WatchedCall:
+    """A call of `entry`, the compiled `target`; `namespace`: as for RecordedCall."""
+
+    target: Any
+    entry: Callable[..., Any]
+    recorded: RecordedCall
+    namespace: dict[str, Any] | None
+    #: False: it raised
+    returned: bool = False
+
+
+class LastCall:
+    """Watches entry points; `warn` is called, before a call, with each sentence on what repeating it cannot undo."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._warned: set[str] = set()
+        #: None: nothing was called
+        self.call: WatchedCall | None = None
+
+    def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
+        """`entry`, the compiled `target`, with its calls watched."""
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            call = self.call = WatchedCall(target, entry, RecordedCall(target, args, kwargs, namespace), namespace)
+            for sentence in call.recorded.side_effects:
+                if sentence not in self._warned:
+                    self._warned.add(sentence)
+                    self._warn(sentence)
+            result = entry(*args, **kwargs)
+            call.returned = True
+            self.call = call  # it may have made others
+            return result
+
+        vars(watched)[_ENTRY] = entry
+        return watched
+
+
+def unwatched(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """The entry point itself."""
+    return getattr(entry, "__dict__", {}).get(_ENTRY, entry)  # type: ignore[no-any-return]

@@ -1,0 +1,85 @@
+"""What stands behind the graph breaks and recompiles of a report: groups that one change may remove, the most costly first.
+
+Breaks belong together where the compiler's hints name the same setting, or where they are of one type.  Recompiles belong
+together where guards of one kind failed.  Without measured times, a group costs the frames that it splits or makes
+run eagerly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dynascope.compiler.report.data import ReportData
+from dynascope.compiler.report.guards import FailedGuardKind
+from dynascope.compiler.report.schema import Break
+
+_SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+) ?= ?True")
+_CONSEQUENCE = "may have been caused by an earlier graph break"
+
+
+@dataclass(kw_only=True)
+class Cause:
+    """Graph breaks, or recompiles, that one change may remove."""
+
+    kind: Literal["break", "recompile"]
+    #: the setting of `torch._dynamo.config` that the compiler's hints name for these breaks; None: they name none
+    setting: str | None = None
+    #: torch's type of the breaks; of breaks that a setting joins, the type of the first
+    type: str = ""
+    #: of recompiles: the kind of the guard that failed
+    guard: FailedGuardKind | None = None
+    #: ids of the breaks, or of the recompiled frames, the most costly first
+    breaks: list[str] = field(default_factory=list)
+    frames: list[str] = field(default_factory=list)
+    #: frames that its breaks end, and frames that run eagerly because of them
+    split: int = 0
+    skipped: int = 0
+    #: what it costs a call, as measured; None: not measured
+    seconds: float | None = None
+    #: the compiler says that an earlier break may be the cause of all of them
+    consequence: bool = False
+
+
+def causes(report: ReportData) -> list[Cause]:
+    """The causes of a report: the most costly first, then those that may follow from others, then recompiles."""
+    groups: dict[tuple[str, str], Cause] = {}
+    costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
+    skipped = [f.break_ for f in report.frames if f.status == "skipped" and f.break_ and f.kind != "resume"]
+    for broken in sorted(report.breaks, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
+        setting = setting_in(broken.hints)
+        consequence = setting is None and any(_CONSEQUENCE in hint for hint in broken.hints)
+        key = ("consequence", "") if consequence else ("setting", setting) if setting else ("type", broken.type)
+        cause = groups.setdefault(key, Cause(kind="break", setting=setting, type=broken.type, consequence=consequence))
+        cause.breaks.append(broken.id)
+        cause.split += len(broken.hits)
+        cause.skipped += skipped.count(broken.id) or _skips(broken)
+        seconds = costs.get(broken.id)
+        if seconds is not None:
+            cause.seconds = (cause.seconds or 0.0) + seconds
+    for recompile in report.recompiles:
+        guard = recompile.failed_guards[0].kind if recompile.failed_guards else "unknown"
+        cause = groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard))
+        cause.frames.append(recompile.frame)
+    return sorted(groups.values(), key=_rank)
+
+
+def setting_in(hints: Iterable[str]) -> str | None:
+    """The setting of `torch._dynamo.config` that the compiler's hints advise to switch on."""
+    return next((match[1] for hint in hints if (match := _SETTING.search(hint))), None)
+
+
+def _skips(broken: Break) -> int:
+    return sum(hit.outcome == "skipped" for hit in broken.hits)
+
+
+def _rank(cause: Cause) -> tuple[bool, bool, float, int, int]:
+    return (
+        cause.kind == "recompile",
+        cause.consequence,
+        -(cause.seconds or 0.0),
+        -(cause.split + cause.skipped),
+        -len(cause.frames),
+    )

@@ -1,0 +1,133 @@
+"""The overview of a large report: the program as a tree of calls, and the causes behind its breaks and recompiles."""
+
+from __future__ import annotations
+
+import torch
+
+import dynascope
+from dynascope.compiler.report import Break, BreakCost, Frame, Hit, Profile, Recompile, ReportData
+from dynascope.compiler.report.call_tree import Call, call_tree, is_library
+from dynascope.compiler.report.causes import causes, setting_in
+from dynascope.compiler.report.guards import FailedGuard
+
+
+def inner(x: torch.Tensor) -> torch.Tensor:
+    x = x.sin()
+    torch._dynamo.graph_break()
+    return x.cos()
+
+
+def inlined(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def looped(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(2):
+        x = inner(x) + 1
+        torch._dynamo.graph_break()
+    return x
+
+
+def program(x: torch.Tensor) -> torch.Tensor:
+    x = inlined(inner(x))
+    return looped(x)
+
+
+def rows(tree: list[Call]) -> list[tuple[int, str]]:
+    return [(depth, call.name) for root in tree for depth, call in root.walk()]
+
+
+def test_a_function_its_resume_functions_and_its_versions_are_one_call() -> None:
+    report = dynascope.explain(program, backend="eager")(torch.ones(3))
+    tree = call_tree(report)
+    assert rows(tree) == [(0, "program"), (1, "inner"), (1, "looped")], "looped reuses what inner has"
+    ((_, root), (_, first), (_, loop)) = tree[0].walk()
+    assert [f.kind for f in root.frames][:2] == ["function", "resume"]
+    assert not any(call.calls for call in (first, loop))
+    assert loop.skipped is not None
+    # every frame that is not ignored is in the tree once, and every break on one call
+    placed = [f.id for root in tree for _, call in root.walk() for f in call.frames]
+    assert sorted(placed) == sorted(f.id for f in report.frames if f.status != "ignored")
+    assert sorted(b for root in tree for _, call in root.walk() for b in call.breaks) == sorted(b.id for b in report.breaks)
+    assert first.breaks
+    assert loop.is_eventful
+
+
+def test_recompiled_versions_are_counted_on_the_same_call() -> None:
+    compiled = torch.compile(inlined, backend="eager", dynamic=False)
+    with dynascope.observe() as seen:
+        for n in (2, 3, 4):
+            compiled(torch.ones(n))
+    (call,) = call_tree(seen.report)
+    assert len(call.frames) == 3
+    assert call.recompiles == 2
+    assert len(call.graphs) == 3
+    assert call.is_eventful
+
+
+def test_a_break_in_an_inlined_function_gets_a_row_below_the_deepest_frame() -> None:
+    outer = Frame(id="f0", compile_id="0/0", name="outer", code_name="outer", file="m.py", line=1, end_line=5)
+    middle = Frame(id="f1", compile_id="1/0", name="middle", code_name="middle", file="m.py", line=7, end_line=9, parent="f0")
+    hits = [Hit(frame="f0", line=3, outcome="skipped"), Hit(frame="f1", line=8, outcome="skipped")]
+    broken = Break(id="b0", file="other.py", line=20, function="helper", hits=hits)
+    tree = call_tree(ReportData(frames=[outer, middle], breaks=[broken]))
+    assert rows(tree) == [(0, "outer"), (1, "middle"), (2, "helper")]
+
+
+def test_ignored_callers_are_passed_over_and_circles_end() -> None:
+    frames = [
+        Frame(id="f0", compile_id="0/0", name="a", code_name="a", file="m.py", line=1),
+        Frame(id="f1", compile_id="1/0", name="b", code_name="b", file="m.py", line=2, parent="f0", status="ignored"),
+        Frame(id="f2", compile_id="2/0", name="c", code_name="c", file="m.py", line=3, parent="f1"),
+        Frame(id="f3", compile_id="3/0", name="d", code_name="d", file="m.py", line=4, continues="f4"),
+        Frame(id="f4", compile_id="4/0", name="d", code_name="d", file="m.py", line=4, continues="f3"),
+    ]
+    assert rows(call_tree(ReportData(frames=frames)))[:2] == [(0, "a"), (1, "c")]
+
+
+def test_whose_file_it_is_shows_in_its_path() -> None:
+    assert is_library("/opt/venv/lib/python3.12/site-packages/torchvision/ops/boxes.py")
+    assert is_library("C:\\Python\\Lib\\site-packages\\timm\\layers.py")
+    assert is_library("<frozen abc>")
+    assert not is_library("/home/a/project/model.py")
+
+
+def scalars(break_id: str, hits: int) -> Break:
+    return Break(
+        id=break_id,
+        file="m.py",
+        line=1,
+        type="Unsupported Tensor.item() call with capture_scalar_outputs=False",
+        hints=["Set `torch._dynamo.config.capture_scalar_outputs = True` or ..."],
+        hits=[Hit(frame=f"f{n}", line=1, outcome="resumed") for n in range(hits)],
+    )
+
+
+def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first() -> None:
+    other = Break(
+        id="b2", file="m.py", line=2, type="Data-dependent branching", hits=[Hit(frame="f0", line=2, outcome="skipped")] * 2
+    )
+    after = Break(
+        id="b3", file="m.py", line=3, type="X", hints=["This graph break may have been caused by an earlier graph break."]
+    )
+    guard = FailedGuard(kind="size", source="x")
+    recompile = Recompile(frame="f5", of="f4", failed_guards=[guard])
+    data = ReportData(breaks=[after, other, scalars("b0", 1), scalars("b1", 1)], recompiles=[recompile])
+    found = causes(data)
+    assert [c.breaks for c in found] == [["b2"], ["b0", "b1"], ["b3"], []]
+    assert found[1].setting == "capture_scalar_outputs"
+    assert [c.consequence for c in found] == [False, False, True, False]
+    assert found[3].guard == "size"
+    assert found[3].frames == ["f5"]
+    # measured times outrank what the structure suggests
+    data.profile = Profile(
+        calls=3, median_seconds=1.0, breaks=[BreakCost(break_="b1", seconds=0.5), BreakCost(break_="b2", seconds=0.1)]
+    )
+    assert [c.breaks for c in causes(data)][:2] == [["b1", "b0"], ["b2"]]
+    assert causes(data)[0].seconds == 0.5
+
+
+def test_settings_are_read_from_both_forms_of_hints() -> None:
+    assert setting_in(["Set torch._dynamo.config.allow_rnn=True to enable ..."]) == "allow_rnn"
+    assert setting_in(["Set torch._dynamo.trace_autograd_ops=True"]) == "trace_autograd_ops"
+    assert setting_in(["Use `torch._assert_async`"]) is None

@@ -1,0 +1,270 @@
+"""The layout of the split graph: a call leads one column to the right, a continuation down.
+
+Promises: no two frames overlap, and the boxes of a frame are one below the other in it; every route starts and ends on the
+border of what it joins, and crosses no other frame where a simple route is free; a long chain of continuations without calls is
+cut into two columns; trees that no call or continuation joins are side by side where there is room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, groupby, pairwise
+from typing import Literal
+
+from dynascope.widgets.layout.geometry import Placement, Point, Rect, Size, placement, shelves
+
+#: "right": a call; "down": a continuation; "free": drawn, but without influence on the layout
+EdgeKind = Literal["right", "down", "free"]
+
+COLUMN, COLUMN_GAP, ROW_GAP = 246.0, 50.0, 46.0
+#: the width up to which trees are side by side: two columns
+ROOM = 2 * COLUMN + COLUMN_GAP
+#: the height above which a chain of continuations is cut into two columns
+TALL = 640.0
+#: inside a frame: around its boxes, and between them
+PAD, INNER_GAP = 12.0, 16.0
+#: from a border to the first upright line beside it, from there to the next, and how many there are
+FIRST_LANE, LANE, LANES = 12.0, 6.0, 6
+#: from the top of a box to a line that ends at its side or turns above it
+TURN = 20.0
+#: comparisons of a route with a frame in one drawing; after that, edges run beside the drawing
+BUDGET = 400_000
+
+
+@dataclass(frozen=True)
+class Box:
+    """A frame, or with `frame` set a box in that frame; the height of a frame is that of its header."""
+
+    id: str
+    width: float
+    height: float
+    frame: str | None = None
+
+
+@dataclass(frozen=True)
+class Edge:
+    """From a frame or a box to a frame or a box."""
+
+    source: str
+    target: str
+    kind: EdgeKind
+
+
+def layout(boxes: list[Box], edges: list[Edge], alone: Collection[str] = ()) -> Placement[str]:
+    """Place the boxes and route the edges.
+
+    `alone`: ids of frames that will grow, so that no other tree may be beside them.
+    """
+    members: dict[str, list[Box]] = {box.id: [] for box in boxes if box.frame is None}
+    owner = {box.id: box.frame or box.id for box in boxes}
+    for box in boxes:
+        if box.frame is not None:
+            members[box.frame].append(box)
+    sizes = {box.id: _size(box, members[box.id]) for box in boxes if box.frame is None}
+    trees = _Forest(sizes, edges, owner).trees()
+    extents = [
+        (ROOM if any(id in alone for id in tree) else max(r.right for r in tree.values()), max(r.bottom for r in tree.values()))
+        for tree in trees
+    ]
+    corners = shelves(extents, ROOM, ROW_GAP, COLUMN_GAP)
+    frames = {id: r.moved(x, y) for tree, (x, y) in zip(trees, corners, strict=True) for id, r in tree.items()}
+    rects = dict(frames)
+    for box in boxes:
+        if box.frame is None:
+            y = frames[box.id].y + box.height
+            for inner in members[box.id]:
+                rects[inner.id] = Rect(frames[box.id].middle - inner.width / 2, y, inner.width, inner.height)
+                y += inner.height + INNER_GAP
+    lasts = {inside[-1].id for inside in members.values() if inside}
+    router = _Router(frames, rects, owner, lasts)
+    routes: list[list[Point]] = [[] for _ in edges]
+
+    def climb(number: int) -> tuple[bool, float]:
+        """Free edges last, from the one that climbs most: so routes that share an end do not cross."""
+        edge = edges[number]
+        return edge.kind == "free", rects[edge.target].y - rects[edge.source].y
+
+    for number in sorted(range(len(edges)), key=climb):
+        routes[number] = router.route(edges[number])
+    return placement(rects, routes)
+
+
+def _size(frame: Box, inside: list[Box]) -> Size:
+    if not inside:
+        return frame.width, frame.height
+    width = max([frame.width, *(box.width + 2 * PAD for box in inside)])
+    return width, frame.height + sum(box.height + INNER_GAP for box in inside) - INNER_GAP + PAD
+
+
+class _Forest:
+    """Frames as trees: the first edge that leads to a frame joins it to its parent, unless that closes a cycle."""
+
+    def __init__(self, sizes: dict[str, Size], edges: list[Edge], owner: dict[str, str]) -> None:
+        self.sizes = sizes
+        self.parent: dict[str, str] = {}
+        self.right: dict[str, list[str]] = defaultdict(list)
+        self.down: dict[str, list[str]] = defaultdict(list)
+        for edge in edges:
+            source, target = owner[edge.source], owner[edge.target]
+            if edge.kind != "free" and target not in self.parent and self._root(source) != target:
+                self.parent[target] = source
+                (self.right if edge.kind == "right" else self.down)[source].append(target)
+
+    def _root(self, id: str) -> str:
+        while id in self.parent:
+            id = self.parent[id]
+        return id
+
+    def trees(self) -> list[dict[str, Rect]]:
+        return [self._tree(id) for id in self.sizes if id not in self.parent]
+
+    def _tree(self, root: str) -> dict[str, Rect]:
+        """The positions of a tree: each frame as high in its column as what was placed before allows."""
+        floors: dict[int, float] = defaultdict(float)
+        placed: dict[str, Rect] = {}
+        second = self._second_column(root)
+        stack = [(root, 0, 0.0)]
+        while stack:
+            id, column, y = stack.pop()
+            width, height = self.sizes[id]
+            span = range(column, column + _columns(width))
+            y = max([y, *(floors[c] for c in span)])
+            placed[id] = Rect(column * (COLUMN + COLUMN_GAP), y, width, height)
+            for c in span:
+                floors[c] = y + height + ROW_GAP
+            following = [(child, span.stop, y) for child in self.right[id]]
+            for n, child in enumerate(self.down[id]):
+                if child in second:
+                    following.append((child, 1, placed[second[child]].y))
+                elif id in second:  # back to the first column, below both
+                    following.append((child, 0, floors[1]))
+                else:
+                    following.append((child, column + n, y + height + ROW_GAP))
+            stack += reversed(following)
+        return placed
+
+    def _second_column(self, root: str) -> dict[str, str]:
+        """The frames of long chains that move to a second column, each with the frame beside which that column begins."""
+        trunk = [root]
+        while self.down[trunk[-1]]:
+            trunk.append(self.down[trunk[-1]][0])
+        second: dict[str, str] = {}
+        for plain, frames in groupby(trunk, self._is_plain):
+            chain = list(frames)
+            ends = list(accumulate(self.sizes[id][1] + ROW_GAP for id in chain))
+            if plain and ends[-1] > TALL:
+                second |= {id: chain[0] for id, end in zip(chain[1:], ends[1:], strict=True) if end > ends[-1] / 2 + ROW_GAP}
+        return second
+
+    def _is_plain(self, id: str) -> bool:
+        """Whether nothing is beside a frame: no call, and no other continuation."""
+        return not self.right[id] and len(self.down[id]) < 2 and _columns(self.sizes[id][0]) == 1
+
+
+def _columns(width: float) -> int:
+    """How many columns a frame takes; it may reach into the gap a little."""
+    return max(1, math.ceil((width - COLUMN_GAP / 2 - 5) / (COLUMN + COLUMN_GAP)))
+
+
+class _Router:
+    """Right-angled routes in one drawing; lanes taken by earlier routes are left free for these."""
+
+    def __init__(self, frames: dict[str, Rect], rects: dict[str, Rect], owner: dict[str, str], lasts: set[str]) -> None:
+        self.frames, self.rects, self.owner, self.lasts = frames, rects, owner, lasts
+        self.right = max((r.right for r in frames.values()), default=0.0)
+        self.beside = 0
+        self.lanes: list[tuple[float, float, float, str]] = []
+        self.budget = BUDGET
+
+    def route(self, edge: Edge) -> list[Point]:
+        """The first of the simple routes that is free; else one beside the drawing."""
+        a, b = self.rects[edge.source], self.rects[edge.target]
+        source, target = self.owner[edge.source], self.owner[edge.target]
+        if source == target:
+            return _inside(self.frames[source], a, b)
+        outer = self.frames[source]
+        if edge.kind == "down":
+            straight = edge.source == source or edge.source in self.lasts
+            tries = _below(a, outer, b, straight)
+        else:
+            tries = _beside(a, outer, b, self.frames[target], near_target=edge.kind == "right")
+        trunk = source if edge.kind == "right" else ""  # the calls of one frame may share a line
+        for points in tries:
+            if self.budget > 0 and self._unused(points, trunk) and self._free(points, source, target):
+                break
+        else:
+            self.beside += 1
+            x = self.right + FIRST_LANE + LANE * min(self.beside, 50)
+            start, end = a.y + min(TURN, a.height / 2), b.y + min(TURN, b.height / 2)
+            points = [(a.right, start), (x, start), (x, end), (b.right, end)]
+        self.lanes += [(*lane, trunk) for lane in _lanes(points)]
+        return points
+
+    def _unused(self, points: list[Point], trunk: str) -> bool:
+        """Whether no earlier route runs along an inner upright stretch of this one."""
+        return not any(
+            abs(x - lane) < LANE - 1 and low < end and start < high and (not trunk or trunk != other)
+            for x, low, high in _lanes(points)
+            for lane, start, end, other in self.lanes
+        )
+
+    def _free(self, points: list[Point], source: str, target: str) -> bool:
+        """Whether a route crosses no frame: only its first stretch may touch the source, only its last the target."""
+        self.budget -= len(self.frames)
+        stretches = [
+            (min(ax, bx) - 2, max(ax, bx) + 2, min(ay, by) - 2, max(ay, by) + 2) for (ax, ay), (bx, by) in pairwise(points)
+        ]
+        return not any(
+            left < r.right and right > r.x and top < r.bottom and bottom > r.y
+            for id, r in self.frames.items()
+            for left, right, top, bottom in stretches[id == source : len(stretches) - (id == target)]
+        )
+
+
+def _inside(frame: Rect, a: Rect, b: Rect) -> list[Point]:
+    """Within one frame: straight to the next box, beside the boxes otherwise."""
+    if 0 <= b.y - a.bottom <= INNER_GAP:
+        return [(a.middle, a.bottom), (b.middle, b.y)]
+    x = min(max(a.right, b.right) + PAD / 2, max(frame.right, a.right, b.right))
+    start, end = a.y + a.height * 0.4, b.y + b.height * 0.6
+    return [(a.right, start), (x, start), (x, end), (b.right, end)]
+
+
+def _below(a: Rect, outer: Rect, b: Rect, straight: bool) -> Iterator[list[Point]]:
+    """Routes to the top of `b`; `straight`: nothing is below `a` in its frame."""
+    turn = b.y - TURN
+    if straight:
+        if b.x + TURN <= a.middle <= b.right - TURN and outer.bottom < b.y:
+            yield [(a.middle, a.bottom), (a.middle, b.y)]
+        yield [(a.middle, a.bottom), (a.middle, turn), (b.middle, turn), (b.middle, b.y)]
+    height = a.y + a.height / 2
+    for lane in range(LANES):
+        away = FIRST_LANE + lane * LANE
+        for side, x in ((a.right, outer.right + away), (a.x, outer.x - away)):
+            yield [(side, height), (x, height), (x, turn), (b.middle, turn), (b.middle, b.y)]
+
+
+def _beside(a: Rect, outer: Rect, b: Rect, target: Rect, *, near_target: bool) -> Iterator[list[Point]]:
+    """Routes from a side of `a` to a side of `b`: straight where their heights meet, else with one upright stretch."""
+    start, end = a.y + min(TURN, a.height / 2), b.y + min(TURN, b.height / 2)
+    if near_target and a.right < b.x and b.y <= start <= b.bottom:
+        yield [(a.right, start), (b.x, start)]
+    lanes = [FIRST_LANE + lane * LANE for lane in range(LANES)]
+    places = [target.x - away for away in lanes] + [target.right + away for away in lanes]
+    places += [outer.right + away for away in lanes] + [outer.x - away for away in lanes]
+    if not near_target:
+        places.sort(key=lambda x: abs(x - a.middle) + abs(x - b.middle))
+    for x in places:
+        if not (outer.x < x < outer.right or target.x < x < target.right):
+            leave, enter = a.right if x >= outer.right else a.x, b.right if x >= target.right else b.x
+            yield [(leave, start), (x, start), (x, end), (enter, end)]
+
+
+def _lanes(points: list[Point]) -> Iterator[tuple[float, float, float]]:
+    """(x, from, to) of each inner upright stretch."""
+    for (ax, ay), (bx, by) in pairwise(points[1:-1]):
+        if ax == bx:
+            yield ax, min(ay, by), max(ay, by)
