@@ -110,7 +110,7 @@ def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
     assert {4, 5, 6} >= {r.rank for r in report.ranks if r.status == "missing"}
     text = " ".join(str(report).split())
     assert "dedicated_log_torch_trace_rank_4_abc.log" in text
-    assert text.count("this difference may be only that") == 2  # rank 2's graph, and rank 7's
+    assert text.count("this difference may be only that") == 1  # both lost a graph
 
 
 def test_two_jobs_in_one_folder(tmp_path: Path) -> None:
