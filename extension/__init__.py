@@ -27,6 +27,10 @@ LOWERINGS.update(
     unmet="dynascope.widgets.labels.comparisons:unmet",
     run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
     **{
+        "ranks html": "dynascope.widgets.render.ranks_page:to_html",
+        "ranks svg": "dynascope.widgets.render.ranks_page:to_svg",
+        "ranks mimebundle": "dynascope.widgets.render.ranks_page:to_mimebundle",
+        "ranks view": "dynascope.widgets.ranks_view:RanksView",
         "ranks txt": "dynascope.widgets.render.ranks_text:to_text",
         "ranks headline": "dynascope.widgets.labels.rank_words:headline",
         "ranks unmet": "dynascope.widgets.labels.rank_words:not_alike",

@@ -161,12 +161,12 @@ def _shown(group: _Group) -> RankGroup:
     if group.report is None:
         return shown
     steps = steps_of(group.report, finished=_has_ended(group.first))
-    for step in steps:
+    for step, hashed in zip(steps, group.first.structure.steps, strict=False):
         frame = step.frame
         shown.steps.append(
             StepSummary(
                 frame=frame.id, name=frame.name, file=frame.file, line=frame.line, cell=frame.cell, kind=frame.kind,
-                status=frame.status, recompile=frame.recompile_of is not None,
+                status=frame.status, recompile=frame.recompile_of is not None, hash=hashed,
                 collectives=collectives.collectives(step.graph, group.first.names) if step.graph else [],
             )
         )  # fmt: skip

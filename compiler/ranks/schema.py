@@ -87,6 +87,8 @@ class StepSummary:
     kind: str = "function"
     status: str = "compiled"
     recompile: bool = False
+    #: equal for steps that compiled the same
+    hash: str = ""
     collectives: list[Collective] = field(default_factory=list)
 
 

@@ -179,6 +179,14 @@ def unwell(report: RanksReport, rank: Rank) -> str:
     return words + (f"; {where(rank)}" if rank.at and rank.status == "no end" else "")
 
 
+def rank_line(report: RanksReport, rank: Rank) -> str:
+    """One rank in one line: `rank 3 on node1, compiled in 4.2 s`."""
+    host = f" on {rank.host}" if rank.host else ""
+    if rank.status != "finished":
+        return unwell(report, rank)
+    return f"rank {rank.rank}{host}, compiled in {seconds(rank.compile_seconds)}"
+
+
 def where(rank: Rank) -> str:
     """`waited for 12 s in train at train.py:40 `dist.all_reduce(x)``."""
     last = rank.at[-1]

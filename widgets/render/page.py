@@ -11,7 +11,9 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.guarded import guarded
@@ -38,13 +40,18 @@ def to_html(report: Report) -> str:
 
 def _page(report: Report) -> str:
     model = view_model(report)
+    body = guarded("The static picture", lambda: static_body(report, model), escape)
+    return document(model["name"], model, body)
+
+
+def document(name: str, model: Mapping[str, Any], body: str) -> str:
+    """The page of a model; `body` is the HTML that is shown without JavaScript."""
     plain = json.dumps(model, ensure_ascii=True, separators=(",", ":"))
     packed = ""
     if len(plain) > PACK_ABOVE:
         packed = ' data-packed="gzip"'
         plain = base64.b64encode(gzip.compress(plain.encode("ascii"), mtime=0)).decode("ascii")
     data = plain.replace("<", "\\u003c")
-    body = guarded("The static picture", lambda: static_body(report, model), escape)
     script = es_module() + "\nopenPage();\n"
     style = style_sheet() + PAGE_CSS
     policy = (
@@ -55,7 +62,7 @@ def _page(report: Report) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(model['name'][:80])} · dynascope</title><style>{style}</style></head><body>"
+        f"<title>{escape(name[:80])} · dynascope</title><style>{style}</style></head><body>"
         f'<main id="dyn-view"><div class="dyn-plain">{body}</div></main>'
         f'<script type="application/json" id="dyn-data"{packed}>{data}</script>'
         f'<script type="module">{script}</script></body></html>\n'
