@@ -28,6 +28,7 @@ export interface DifferenceModel {
   step: number;
   frame: string;
   there: string;
+  side: number;
 }
 
 export interface RankModel {

@@ -4,7 +4,7 @@ import { button, closest, h } from "./dom.js";
 import { differenceOf, duration, findRank, median, runs, sideBySide, slowness } from "./ranks_logic.js";
 import { followTheme } from "./theme.js";
 
-/** @import { MountReport, RanksModel, StepModel } from "./rank_wire" */
+/** @import { DifferenceModel, MountReport, RanksModel, StepModel } from "./rank_wire" */
 
 const TONES = 6;
 const ROW = 16;
@@ -25,7 +25,7 @@ export function mountRanks(root, model, mountReport) {
     rank: -1,
     one: first ? first.group : 0,
     other: first ? first.reference : 0,
-    side: 0,
+    side: first?.side ?? 0,
     step: first?.step ?? -1,
   };
   let stopReport = () => {};
@@ -53,7 +53,7 @@ export function mountRanks(root, model, mountReport) {
     h("div", { cls: "dyn-rk-top" }, h("h2", { cls: "dyn-rk-title", text: model.headline }), many && badge),
     many && h("div", { cls: "dyn-rk-bar" }, strip.node, search),
     many && found,
-    differencesView(model, (one, other, step) => show({ one, other, step, side: 0 })),
+    differencesView(model, (d) => show({ one: d.group, other: d.reference, step: d.step, side: d.side })),
     listView("dyn-rk-unwell", [...model.unwell]),
     listView("dyn-rk-slow", model.slow),
     model.groups.length > 0 && matrix.node,
@@ -247,7 +247,7 @@ function stripView(model, choose) {
 /**
  * What differs, the first in order first.
  * @param {RanksModel} model
- * @param {(one: number, other: number, step: number) => void} show
+ * @param {(d: DifferenceModel) => void} show
  */
 function differencesView(model, show) {
   const cards = model.differences.map((d) => {
@@ -257,7 +257,7 @@ function differencesView(model, show) {
       h("span", { cls: "dyn-rk-what", text: d.title }),
       d.details.map((text) => h("span", { cls: "dyn-rk-why", text })),
     );
-    if (d.group >= 0) card.addEventListener("click", () => show(d.group, d.reference, d.step));
+    if (d.group >= 0) card.addEventListener("click", () => show(d));
     return card;
   });
   return cards.length > 0 && h("section", { cls: "dyn-rk-cards", "aria-label": "differences" }, cards);

@@ -84,13 +84,19 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
         return f"{who}: another {what}{d.subject}"
     if d.kind == "cache":
         return f"{who}: {d.subject} {_CACHES.get(d.here or '', d.here)}; the other ranks {_CACHES.get(d.there or '', d.there)}"
-    from_whom = ranks_name(report.groups[d.reference].ranks) if d.reference is not None else "the others"
+    from_whom = _reference(report, d)
     if d.step is None:
         return f"{who} differs from {from_whom}" if who.startswith("rank ") else f"{who} differ from {from_whom}"
     verb = "differs" if who.startswith("rank ") else "differ"
     steps = max(len(report.groups[g].steps) for g in (d.group, d.reference) if g is not None)
     function = f": {d.function} at {_at(d)}" if d.file is not None else ""
     return f"{who} {verb} from {from_whom} in compile {d.step + 1} of {steps}{function}"
+
+
+def _reference(report: RanksReport, difference: Difference) -> str:
+    """The ranks that a difference is compared with: by number, if that is short."""
+    name = ranks_name(report.groups[difference.reference].ranks) if difference.reference is not None else ""
+    return name if name and len(name) <= 20 else "most ranks"
 
 
 def who_differs(report: RanksReport, difference: Difference) -> list[int]:
@@ -106,7 +112,7 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
     if d.kind == "cache":
         return []
     who = ranks_name(who_differs(report, d))
-    others = ranks_name(report.groups[d.reference].ranks) if d.reference is not None else "the others"
+    others = _reference(report, d)
     details = _what(d, who, others)
     for guard in d.guards:
         sides = [f"{guard.here} on {who}" if guard.here else "", f"{guard.there} on {others}" if guard.there else ""]

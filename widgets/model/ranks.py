@@ -50,7 +50,8 @@ class GroupModel(TypedDict):
 
 
 class DifferenceModel(TypedDict):
-    """The first difference of a group from the reference; `frame` and `there` are ids in the two views."""
+    """The first difference of a group from the reference; `frame` and `there` are ids in the two views; `side` is 1 where
+    the place is the reference's."""
 
     title: str
     details: list[str]
@@ -59,6 +60,7 @@ class DifferenceModel(TypedDict):
     step: int
     frame: str
     there: str
+    side: int
 
 
 class RankModel(TypedDict):
@@ -130,6 +132,7 @@ def ranks_model(report: RanksReport) -> RanksModel:
                 "step": -1 if d.step is None else d.step,
                 "frame": d.frame or "",
                 "there": d.reference_frame or "",
+                "side": int(d.place_of == "reference"),
             }
             for d in hard[:MOST_DIFFERENCES]
         ],

@@ -1,7 +1,7 @@
 """A RanksReport as a stand-alone page, as one picture, and as what a saved notebook shows.
 
-Promises: those of `page` and `static_output`: nothing is loaded, every text is escaped; the picture of thousands of ranks has as
-many shapes as that of a few hundred.
+Promises: those of `page` and `static_output`: nothing is loaded, every text is escaped; the picture of thousands of ranks has
+as many shapes as that of a few hundred.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _svg(model: RanksModel) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
         'font-family="system-ui, sans-serif" font-size="11">'
         f'<rect width="{_WIDTH}" height="{height}" fill="{LIGHT["bg"]}"/>'
-        f'<g fill="{LIGHT["ink"]}"><text x="12" y="20" font-size="14" font-weight="600">{escape(model["headline"][:110])}</text>'
+        f'<g fill="{LIGHT["ink"]}">'
+        f'<text x="12" y="20" font-size="14" font-weight="600">{escape(model["headline"][:110])}</text>'
         f'<text x="{_LEFT - 8}" y="{_TOP + 15}" text-anchor="end">ranks {ends[0]} to {ends[1]}</text>{"".join(names)}</g>'
         f"{''.join(shapes)}</svg>\n"
     )

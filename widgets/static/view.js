@@ -375,60 +375,60 @@ apply),options={attributes:!0,attributeFilter:WATCHED};return observer.observe(d
 observe(document.body,options),system.addEventListener("change",apply),apply(),()=>{observer.disconnect(),system.removeEventListener(
 "change",apply)}}var TONES2=6,ROW2=16,STATUS={finished:"",failed:"failed","no end":"no end",missing:"missing"},tone=group=>group<0?"var(-\
 -dyn-skip)":`var(--dyn-g${group%TONES2})`;function mountRanks(root,model,mountReport){let first=model.differences.find(d=>d.
-group>=0),state={rank:-1,one:first?first.group:0,other:first?first.reference:0,side:0,step:first?.step??-1},stopReport=()=>{},
-strip=stripView(model,at=>choose(at)),found=h("span",{cls:"dyn-rk-found",role:"status"}),matrix=matrixView(model,(at,step2)=>choose(
-at,step2)),compare=h("section",{cls:"dyn-rk-compare","aria-label":"two groups side by side"}),report=h("div",{cls:"dyn-r\
-k-report"}),search2=h("input",{cls:"dyn-rk-search",type:"search",placeholder:"Find a rank","aria-label":"Find a rank by \
-number, host or status"});search2.addEventListener("input",()=>choose(findRank(model.ranks,search2.value)));let badge=h(
-"span",{cls:`dyn-rk-badge ${model.alike?"dyn-rk-good":"dyn-rk-bad"}`,text:model.alike?"alike":"not alike"}),many=model.ranks.
-length>1,view=h("div",{cls:"dyn dyn-ranks",role:"region","aria-label":`dynascope view: ${model.headline.slice(0,300)}`},
-h("div",{cls:"dyn-rk-top"},h("h2",{cls:"dyn-rk-title",text:model.headline}),many&&badge),many&&h("div",{cls:"dyn-rk-bar"},
-strip.node,search2),many&&found,differencesView(model,(one,other,step2)=>show({one,other,step:step2,side:0})),listView2(
-"dyn-rk-unwell",[...model.unwell]),listView2("dyn-rk-slow",model.slow),model.groups.length>0&&matrix.node,model.groups.length>
-0&&compare,report,listView2("dyn-rk-notes",model.notes));root.replaceChildren(view);let stopTheme=followTheme(view),redraw=()=>matrix.
-draw(state.rank,state.step),observer=typeof ResizeObserver>"u"?null:new ResizeObserver(redraw);observer?.observe(matrix.
-node);function choose(at,step2=-1){let rank=model.ranks[at];if(state.rank=at,strip.mark(at),found.textContent=rank?`${rank.
-words}${stepWords(rank.group,step2,rank.times[step2])}`:search2.value?"no such rank":"",rank&&rank.group>=0&&rank.group<
-model.groups.length){let other=rank.group===0?state.one===0?state.other:state.one:0;show({one:rank.group,other,step:step2,
-side:0})}else redraw()}function stepWords(group,step2,time=-1){let made=model.groups[group]?.steps[step2];return made?`;\
- compile ${step2+1}: ${made.name} at ${made.place}, ${made.status}, ${duration(time)}`:""}function show(change){Object.assign(
-state,change),drawCompare(),drawReport(),redraw()}function drawCompare(){let[one,other]=[model.groups[state.one],model.groups[state.
-other]];if(!one)return;let choice=side=>{let options=model.groups.map((group,n)=>h("option",{value:n,text:`${group.title}\
- (${group.count})`,selected:n===state[side]})),select=h("select",{"aria-label":side==="one"?"group":"compared with"},options);
-return select.addEventListener("change",()=>show({[side]:Number(select.value),step:-1})),select},alone=model.groups.length<
-2||!other||state.one===state.other,{rows,first:first2}=sideBySide(one,alone?one:other),difference=alone?null:differenceOf(
-model,state.one,state.other),at=difference?difference.step:first2,from=at>12?at-6:0,shown=rows.slice(from,from+40),line=(step2,side,number)=>step2?
-button("dyn-rk-step","",()=>show({side,step:number}),{title:`${step2.name} at ${step2.place}`}):h("span",{cls:"dyn-rk-no\
-ne",text:"nothing more"}),table=h("div",{cls:`dyn-rk-steps${alone?" dyn-rk-one":""}`},from>0&&h("p",{cls:"dyn-rk-more",text:`${from}\
- compiles before are alike`}),shown.map(row=>{let cells=row.pair.slice(0,alone?1:2).map((step2,side)=>{let node=line(step2,
-side,row.number);return step2&&node.append(...stepParts(step2)),node}),cls=`dyn-rk-row${row.differs?" dyn-rk-differs":""}${row.
-number===at&&!alone?" dyn-rk-first":""}`,chosen=row.number===state.step?" dyn-rk-chosen":"";return h("div",{cls:cls+chosen},
-h("span",{cls:"dyn-rk-number",text:String(row.number+1)}),cells)}),rows.length>from+shown.length&&h("p",{cls:"dyn-rk-mor\
-e",text:`${rows.length-from-shown.length} more compiles`}));compare.replaceChildren(h("div",{cls:"dyn-rk-pair"},h("h3",{
-text:alone?"Compiles of":"Compare"}),choice("one"),model.groups.length>1&&h("span",{text:"with"}),model.groups.length>1&&
-choice("other")),table)}function drawReport(){stopReport(),stopReport=()=>{};let sides=state.one===state.other?[state.one]:
-[state.one,state.other],group=model.groups[sides[state.side]??sides[0]],tabs=sides.map((n,side)=>button("dyn-rk-tab",`${model.
-groups[n].title}: ${model.groups[n].counts}`,()=>show({side}),{"aria-pressed":side===state.side?"true":"false",style:`--\
-dyn-rk-tone:${tone(n)}`})),body=h("div",{});if(report.replaceChildren(h("div",{cls:"dyn-rk-tabs"},tabs),body),!group?.view){
-body.append(h("p",{cls:"dyn-rk-more",text:"The graphs of this group are not in this view: save fewer groups."}));return}
-let frame=group.steps[state.step]?.frame||"";stopReport=mountReport(body,group.view,frame)}return drawCompare(),drawReport(),
-redraw(),()=>{stopTheme(),stopReport(),observer?.disconnect()}}function stepParts(step2){return[h("span",{cls:`dyn-rk-do\
-t dyn-rk-${step2.status}`,"aria-hidden":"true"}),h("span",{cls:"dyn-rk-name",text:step2.name}),h("span",{cls:"dyn-rk-pla\
-ce",text:step2.place}),...step2.status==="compiled"?[]:[h("span",{cls:"dyn-rk-note",text:step2.status})],...step2.notes.
-map(note=>h("span",{cls:"dyn-rk-note",text:note}))]}function stripView(model,choose){let parts=runs(model.ranks).map(run=>{
-let[a,b]=[model.ranks[run.first].rank,model.ranks[run.last].rank],name=a===b?String(a):`${a}-${b}`,status=STATUS[run.status]||
-"",words=`rank${a===b?"":"s"} ${name}${status?`: ${status}`:""}`;return h("button",{type:"button",cls:`dyn-rk-run${status?
-" dyn-rk-ill":""}`,style:`flex-grow:${run.last-run.first+1};--dyn-rk-tone:${tone(run.group)}`,"data-first":run.first,"da\
-ta-last":run.last,"aria-label":words,title:words,text:run.last-run.first>model.ranks.length/14||model.ranks.length<14?name:
-""})}),node=h("div",{cls:"dyn-rk-strip",role:"group","aria-label":"ranks"},parts);return node.addEventListener("click",event=>{
-let run=closest(event,".dyn-rk-run");run&&choose(Number(run.dataset.first))}),{node,mark(at){for(let part of parts){let inside=Number(
-part.dataset.first)<=at&&at<=Number(part.dataset.last);part.classList.toggle("dyn-rk-chosen",inside)}}}}function differencesView(model,show){
-let cards=model.differences.map(d=>{let card=h(d.group>=0?"button":"div",{cls:"dyn-rk-card",...d.group>=0?{type:"button"}:
-{},style:`--dyn-rk-tone:${tone(d.group)}`},h("span",{cls:"dyn-rk-what",text:d.title}),d.details.map(text=>h("span",{cls:"\
-dyn-rk-why",text})));return d.group>=0&&card.addEventListener("click",()=>show(d.group,d.reference,d.step)),card});return cards.
-length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards)}var listView2=(cls,lines)=>lines.length>0&&
-h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));function matrixView(model,choose){let steps=Math.max(
-0,...model.ranks.map(rank=>rank.times.length)),usual=Array.from({length:steps},(_,n)=>median(model.ranks.map(rank=>rank.
+group>=0),state={rank:-1,one:first?first.group:0,other:first?first.reference:0,side:first?.side??0,step:first?.step??-1},
+stopReport=()=>{},strip=stripView(model,at=>choose(at)),found=h("span",{cls:"dyn-rk-found",role:"status"}),matrix=matrixView(
+model,(at,step2)=>choose(at,step2)),compare=h("section",{cls:"dyn-rk-compare","aria-label":"two groups side by side"}),report=h(
+"div",{cls:"dyn-rk-report"}),search2=h("input",{cls:"dyn-rk-search",type:"search",placeholder:"Find a rank","aria-label":"\
+Find a rank by number, host or status"});search2.addEventListener("input",()=>choose(findRank(model.ranks,search2.value)));
+let badge=h("span",{cls:`dyn-rk-badge ${model.alike?"dyn-rk-good":"dyn-rk-bad"}`,text:model.alike?"alike":"not alike"}),
+many=model.ranks.length>1,view=h("div",{cls:"dyn dyn-ranks",role:"region","aria-label":`dynascope view: ${model.headline.
+slice(0,300)}`},h("div",{cls:"dyn-rk-top"},h("h2",{cls:"dyn-rk-title",text:model.headline}),many&&badge),many&&h("div",{
+cls:"dyn-rk-bar"},strip.node,search2),many&&found,differencesView(model,d=>show({one:d.group,other:d.reference,step:d.step,
+side:d.side})),listView2("dyn-rk-unwell",[...model.unwell]),listView2("dyn-rk-slow",model.slow),model.groups.length>0&&matrix.
+node,model.groups.length>0&&compare,report,listView2("dyn-rk-notes",model.notes));root.replaceChildren(view);let stopTheme=followTheme(
+view),redraw=()=>matrix.draw(state.rank,state.step),observer=typeof ResizeObserver>"u"?null:new ResizeObserver(redraw);observer?.
+observe(matrix.node);function choose(at,step2=-1){let rank=model.ranks[at];if(state.rank=at,strip.mark(at),found.textContent=
+rank?`${rank.words}${stepWords(rank.group,step2,rank.times[step2])}`:search2.value?"no such rank":"",rank&&rank.group>=0&&
+rank.group<model.groups.length){let other=rank.group===0?state.one===0?state.other:state.one:0;show({one:rank.group,other,
+step:step2,side:0})}else redraw()}function stepWords(group,step2,time=-1){let made=model.groups[group]?.steps[step2];return made?
+`; compile ${step2+1}: ${made.name} at ${made.place}, ${made.status}, ${duration(time)}`:""}function show(change){Object.
+assign(state,change),drawCompare(),drawReport(),redraw()}function drawCompare(){let[one,other]=[model.groups[state.one],
+model.groups[state.other]];if(!one)return;let choice=side=>{let options=model.groups.map((group,n)=>h("option",{value:n,
+text:`${group.title} (${group.count})`,selected:n===state[side]})),select=h("select",{"aria-label":side==="one"?"group":
+"compared with"},options);return select.addEventListener("change",()=>show({[side]:Number(select.value),step:-1})),select},
+alone=model.groups.length<2||!other||state.one===state.other,{rows,first:first2}=sideBySide(one,alone?one:other),difference=alone?
+null:differenceOf(model,state.one,state.other),at=difference?difference.step:first2,from=at>12?at-6:0,shown=rows.slice(from,
+from+40),line=(step2,side,number)=>step2?button("dyn-rk-step","",()=>show({side,step:number}),{title:`${step2.name} at ${step2.
+place}`}):h("span",{cls:"dyn-rk-none",text:"nothing more"}),table=h("div",{cls:`dyn-rk-steps${alone?" dyn-rk-one":""}`},
+from>0&&h("p",{cls:"dyn-rk-more",text:`${from} compiles before are alike`}),shown.map(row=>{let cells=row.pair.slice(0,alone?
+1:2).map((step2,side)=>{let node=line(step2,side,row.number);return step2&&node.append(...stepParts(step2)),node}),cls=`\
+dyn-rk-row${row.differs?" dyn-rk-differs":""}${row.number===at&&!alone?" dyn-rk-first":""}`,chosen=row.number===state.step?
+" dyn-rk-chosen":"";return h("div",{cls:cls+chosen},h("span",{cls:"dyn-rk-number",text:String(row.number+1)}),cells)}),rows.
+length>from+shown.length&&h("p",{cls:"dyn-rk-more",text:`${rows.length-from-shown.length} more compiles`}));compare.replaceChildren(
+h("div",{cls:"dyn-rk-pair"},h("h3",{text:alone?"Compiles of":"Compare"}),choice("one"),model.groups.length>1&&h("span",{
+text:"with"}),model.groups.length>1&&choice("other")),table)}function drawReport(){stopReport(),stopReport=()=>{};let sides=state.
+one===state.other?[state.one]:[state.one,state.other],group=model.groups[sides[state.side]??sides[0]],tabs=sides.map((n,side)=>button(
+"dyn-rk-tab",`${model.groups[n].title}: ${model.groups[n].counts}`,()=>show({side}),{"aria-pressed":side===state.side?"t\
+rue":"false",style:`--dyn-rk-tone:${tone(n)}`})),body=h("div",{});if(report.replaceChildren(h("div",{cls:"dyn-rk-tabs"},
+tabs),body),!group?.view){body.append(h("p",{cls:"dyn-rk-more",text:"The graphs of this group are not in this view: save\
+ fewer groups."}));return}let frame=group.steps[state.step]?.frame||"";stopReport=mountReport(body,group.view,frame)}return drawCompare(),
+drawReport(),redraw(),()=>{stopTheme(),stopReport(),observer?.disconnect()}}function stepParts(step2){return[h("span",{cls:`\
+dyn-rk-dot dyn-rk-${step2.status}`,"aria-hidden":"true"}),h("span",{cls:"dyn-rk-name",text:step2.name}),h("span",{cls:"d\
+yn-rk-place",text:step2.place}),...step2.status==="compiled"?[]:[h("span",{cls:"dyn-rk-note",text:step2.status})],...step2.
+notes.map(note=>h("span",{cls:"dyn-rk-note",text:note}))]}function stripView(model,choose){let parts=runs(model.ranks).map(
+run=>{let[a,b]=[model.ranks[run.first].rank,model.ranks[run.last].rank],name=a===b?String(a):`${a}-${b}`,status=STATUS[run.
+status]||"",words=`rank${a===b?"":"s"} ${name}${status?`: ${status}`:""}`;return h("button",{type:"button",cls:`dyn-rk-r\
+un${status?" dyn-rk-ill":""}`,style:`flex-grow:${run.last-run.first+1};--dyn-rk-tone:${tone(run.group)}`,"data-first":run.
+first,"data-last":run.last,"aria-label":words,title:words,text:run.last-run.first>model.ranks.length/14||model.ranks.length<
+14?name:""})}),node=h("div",{cls:"dyn-rk-strip",role:"group","aria-label":"ranks"},parts);return node.addEventListener("\
+click",event=>{let run=closest(event,".dyn-rk-run");run&&choose(Number(run.dataset.first))}),{node,mark(at){for(let part of parts){
+let inside=Number(part.dataset.first)<=at&&at<=Number(part.dataset.last);part.classList.toggle("dyn-rk-chosen",inside)}}}}
+function differencesView(model,show){let cards=model.differences.map(d=>{let card=h(d.group>=0?"button":"div",{cls:"dyn-\
+rk-card",...d.group>=0?{type:"button"}:{},style:`--dyn-rk-tone:${tone(d.group)}`},h("span",{cls:"dyn-rk-what",text:d.title}),
+d.details.map(text=>h("span",{cls:"dyn-rk-why",text})));return d.group>=0&&card.addEventListener("click",()=>show(d)),card});
+return cards.length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards)}var listView2=(cls,lines)=>lines.
+length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));function matrixView(model,choose){let steps=Math.
+max(0,...model.ranks.map(rank=>rank.times.length)),usual=Array.from({length:steps},(_,n)=>median(model.ranks.map(rank=>rank.
 times[n]??-1))),canvas=h("canvas",{cls:"dyn-rk-canvas"}),names=h("div",{cls:"dyn-rk-names","aria-hidden":"true"},Array.from(
 {length:steps},(_,n)=>h("span",{text:model.groups[0]?.steps[n]?.name||""}))),words=h("p",{cls:"dyn-rk-hover",text:"Compi\
 les by rank: dark is slower than on the other ranks."}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),node=h("secti\
