@@ -16,8 +16,8 @@ from dynascope.widgets.view import packed
 class RanksView(anywidget.AnyWidget):
     """A clickable view of all ranks of a job; it asks the kernel for nothing."""
 
-    _esm = es_module()
-    _css = style_sheet()
+    _esm = es_module("ranks")
+    _css = style_sheet("ranks")
 
     job: Any = traitlets.Dict().tag(sync=True, to_json=packed, from_json=lambda _, view: view.job)
 

@@ -6,12 +6,10 @@ import { h } from "./dom.js";
 import { headerView } from "./header.js";
 import { lensView } from "./lens.js";
 import { linkTo, parseLink, pending, unzipped } from "./logic.js";
-import { mountRanks } from "./ranks.js";
 import { splitView } from "./split.js";
 import { followTheme } from "./theme.js";
 import { timeView } from "./timeline.js";
 
-/** @import { RanksModel } from "./rank_wire" */
 /** @import { Context, Host, Message, WidgetModel } from "./view" */
 /** @import { ViewModel } from "./wire" */
 
@@ -26,7 +24,7 @@ const BUSY = "no answer: the kernel is busy or gone";
  * @param {HTMLElement} root
  * @param {Host} host
  */
-function mount(root, host) {
+export function mount(root, host) {
   let selected = "";
   /** What the detail shows. @type {{ id: string, content: ViewModel | null }} */
   let shown = { id: "", content: null };
@@ -291,9 +289,9 @@ function widgetHost(model) {
  * @param {ViewModel} content
  * @returns {Host}
  */
-function pageHost(content, selected = "") {
+export function pageHost(content) {
   /** @type {Record<string, unknown>} */
-  const values = { content, selected, settings: content.settings, busy: false, can_run_again: false };
+  const values = { content, selected: "", settings: content.settings, busy: false, can_run_again: false };
   let timer = 0;
   return {
     live: false,
@@ -322,26 +320,12 @@ function pageHost(content, selected = "") {
  */
 export function render({ model, el }) {
   el.classList.add("dyn-widget");
-  if (model.get("job")) return renderJob(model, el);
   const host = widgetHost(model);
   const stop = mount(el, host);
   return () => {
     stop();
     host.close();
   };
-}
-
-/**
- * A widget that shows a job: its data do not change.
- * @param {WidgetModel} model
- * @param {HTMLElement} el
- */
-function renderJob(model, el) {
-  const given = model.get("job");
-  let stop = () => {};
-  if (!given.gzip) stop = mountJob(el, given);
-  else unzipped(given.gzip).then((/** @type {any} */ content) => (stop = mountJob(el, content)));
-  return () => stop();
 }
 
 /**
@@ -353,23 +337,13 @@ export function mountPage(root, content) {
   return mount(root, pageHost(content));
 }
 
-/**
- * The view of a job's ranks, in a page or in a notebook.
- * @param {HTMLElement} root
- * @param {RanksModel} content
- */
-export const mountJob = (root, content) =>
-  mountRanks(root, content, (body, view, selected) =>
-    mount(body, { ...pageHost(view, selected), hash: undefined, link: () => {} }),
-  );
-
 /** The page that widgets/render/page.py writes: its data are in `#dyn-data`, compressed where they are large. */
 export async function openPage() {
   const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
   const data = element("dyn-data");
   const text = String(data.textContent);
   const content = data.dataset.packed === "gzip" ? await unzipped(text) : JSON.parse(text);
-  return content.ranks_schema ? mountJob(element("dyn-view"), content) : mountPage(element("dyn-view"), content);
+  return mountPage(element("dyn-view"), content);
 }
 
 export default { render };

@@ -32,7 +32,7 @@ def to_html(report: RanksReport) -> str:
 
 def _page(report: RanksReport) -> str:
     model = safe_ranks_model(report)
-    return document(model["headline"], model, guarded("The static picture", lambda: _body(model), escape))
+    return document(model["headline"], model, guarded("The static picture", lambda: _body(model), escape), "ranks")
 
 
 def to_mimebundle(report: RanksReport) -> dict[str, str]:

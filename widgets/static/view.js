@@ -217,9 +217,9 @@ before=line.slice(0,at);if(at+=text.length,triple){let quotes=triple.slice(-3),e
 line.slice(before.length),"str"),{tokens,open:quotes};push(text+line.slice(at,end+3),"str"),at=end+3}else comment?push(text,
 "com"):string?push(text,"str"):number?push(text,"num"):decorator&&!before.trim()?push(text,"dec"):name&&KEYWORDS.has(text)?
 push(text,"key"):name&&(previous==="def"||previous==="class")?push(text,"def"):plain+=text;name&&(previous=text)}return push(
-"",""),{tokens,open:""}}function withMarks(tokens,marks){let runs2=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
-for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs2.push({text:run,
-kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs2.push({text:run,kind,mark})}return runs2}var TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
+"",""),{tokens,open:""}}function withMarks(tokens,marks){let runs=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
+for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs.push({text:run,
+kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
 let painted=tokenize(text,open);for(let{text:text2,kind,mark}of withMarks(painted.tokens,marks)){let cls=[kind&&`dyn-t-${kind}`,
 mark&&`dyn-mark dyn-mark-${mark.outcome}`].filter(Boolean).join(" ");box.append(cls?h("span",{cls,text:text2,"data-id":mark?.
 id}):text2)}return painted.open}function badges(line){let box=h("span",{cls:"dyn-badge"}),put=(text,cls)=>box.append(h("\
@@ -354,17 +354,7 @@ dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("summary",{tex
 get("can_run_again")?[]:settingChips(content.settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`\
 dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),chips.
 hidden=!shown.length}function draw(content){title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),
-drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function runs(ranks){let found=[];return ranks.forEach((rank,at)=>{let last=found.at(-1);last&&last.group===rank.group&&
-last.status===rank.status?last.last=at:found.push({group:rank.group,status:rank.status,first:at,last:at})}),found}function findRank(ranks,text){
-let wanted=text.trim().toLowerCase();if(!wanted)return-1;let number=/^(?:rank\s*)?(\d+)$/.exec(wanted);return number?ranks.
-findIndex(rank=>rank.rank===Number(number[1])):ranks.findIndex(rank=>rank.words.toLowerCase().includes(wanted)||rank.status.
-includes(wanted))}function sideBySide(one,other){let count=Math.max(one.steps.length,other.steps.length),rows=Array.from(
-{length:count},(_,n)=>{let pair=[one.steps[n]||null,other.steps[n]||null];return{number:n,pair,differs:pair[0]?.same!==pair[1]?.
-same}});return{rows,first:rows.findIndex(row=>row.differs)}}function median(values){let known=values.filter(value=>value>=
-0).sort((a,b)=>a-b);return known.length?known[known.length>>1]:-1}function slowness(time,usual){return time<0||usual<0||
-time<=50?0:Math.max(0,Math.min(1,Math.log2(time/Math.max(usual,1))/3))}function duration(milliseconds){return milliseconds<
-0?"time unknown":milliseconds<1e3?`${milliseconds} ms`:`${(milliseconds/1e3).toFixed(milliseconds<1e4?2:0)} s`}var differenceOf=(model,one,other)=>model.
-differences.find(d=>d.group===one&&d.reference===other||d.group===other&&d.reference===one)||null;function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
 test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
 theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
@@ -373,80 +363,7 @@ test(names)?"dark":/(^|\s)(light|light-theme)(\s|$)/.test(names)?"light":prefers
 prefers-color-scheme: dark)"),apply=()=>{view.dataset.theme=hostTheme(document,system.matches)},observer=new MutationObserver(
 apply),options={attributes:!0,attributeFilter:WATCHED};return observer.observe(document.documentElement,options),observer.
 observe(document.body,options),system.addEventListener("change",apply),apply(),()=>{observer.disconnect(),system.removeEventListener(
-"change",apply)}}var TONES2=6,ROW2=16,STATUS={finished:"",failed:"failed","no end":"no end",missing:"missing"},tone=group=>group<0?"var(-\
--dyn-skip)":`var(--dyn-g${group%TONES2})`;function mountRanks(root,model,mountReport){let first=model.differences.find(d=>d.
-group>=0),state={rank:-1,one:first?first.group:0,other:first?first.reference:0,side:first?.side??0,step:first?.step??-1},
-stopReport=()=>{},strip=stripView(model,at=>choose(at)),found=h("span",{cls:"dyn-rk-found",role:"status"}),matrix=matrixView(
-model,(at,step2)=>choose(at,step2)),compare=h("section",{cls:"dyn-rk-compare","aria-label":"two groups side by side"}),report=h(
-"div",{cls:"dyn-rk-report"}),search2=h("input",{cls:"dyn-rk-search",type:"search",placeholder:"Find a rank","aria-label":"\
-Find a rank by number, host or status"});search2.addEventListener("input",()=>choose(findRank(model.ranks,search2.value)));
-let badge=h("span",{cls:`dyn-rk-badge ${model.alike?"dyn-rk-good":"dyn-rk-bad"}`,text:model.alike?"alike":"not alike"}),
-many=model.ranks.length>1,view=h("div",{cls:"dyn dyn-ranks",role:"region","aria-label":`dynascope view: ${model.headline.
-slice(0,300)}`},h("div",{cls:"dyn-rk-top"},h("h2",{cls:"dyn-rk-title",text:model.headline}),many&&badge),many&&h("div",{
-cls:"dyn-rk-bar"},strip.node,search2),many&&found,differencesView(model,d=>show({one:d.group,other:d.reference,step:d.step,
-side:d.side})),listView2("dyn-rk-unwell",[...model.unwell]),listView2("dyn-rk-slow",model.slow),model.groups.length>0&&matrix.
-node,model.groups.length>0&&compare,report,listView2("dyn-rk-notes",model.notes));root.replaceChildren(view);let stopTheme=followTheme(
-view),redraw=()=>matrix.draw(state.rank,state.step),observer=typeof ResizeObserver>"u"?null:new ResizeObserver(redraw);observer?.
-observe(matrix.node);function choose(at,step2=-1){let rank=model.ranks[at];if(state.rank=at,strip.mark(at),found.textContent=
-rank?`${rank.words}${stepWords(rank.group,step2,rank.times[step2])}`:search2.value?"no such rank":"",rank&&rank.group>=0&&
-rank.group<model.groups.length){let other=rank.group===0?state.one===0?state.other:state.one:0;show({one:rank.group,other,
-step:step2,side:0})}else redraw()}function stepWords(group,step2,time=-1){let made=model.groups[group]?.steps[step2];return made?
-`; compile ${step2+1}: ${made.name} at ${made.place}, ${made.status}, ${duration(time)}`:""}function show(change){Object.
-assign(state,change),drawCompare(),drawReport(),redraw()}function drawCompare(){let[one,other]=[model.groups[state.one],
-model.groups[state.other]];if(!one)return;let choice=side=>{let options=model.groups.map((group,n)=>h("option",{value:n,
-text:`${group.title} (${group.count})`,selected:n===state[side]})),select=h("select",{"aria-label":side==="one"?"group":
-"compared with"},options);return select.addEventListener("change",()=>show({[side]:Number(select.value),step:-1})),select},
-alone=model.groups.length<2||!other||state.one===state.other,{rows,first:first2}=sideBySide(one,alone?one:other),difference=alone?
-null:differenceOf(model,state.one,state.other),at=difference?difference.step:first2,from=at>12?at-6:0,shown=rows.slice(from,
-from+40),line=(step2,side,number)=>step2?button("dyn-rk-step","",()=>show({side,step:number}),{title:`${step2.name} at ${step2.
-place}`}):h("span",{cls:"dyn-rk-none",text:"nothing more"}),table=h("div",{cls:`dyn-rk-steps${alone?" dyn-rk-one":""}`},
-from>0&&h("p",{cls:"dyn-rk-more",text:`${from} compiles before are alike`}),shown.map(row=>{let cells=row.pair.slice(0,alone?
-1:2).map((step2,side)=>{let node=line(step2,side,row.number);return step2&&node.append(...stepParts(step2)),node}),cls=`\
-dyn-rk-row${row.differs?" dyn-rk-differs":""}${row.number===at&&!alone?" dyn-rk-first":""}`,chosen=row.number===state.step?
-" dyn-rk-chosen":"";return h("div",{cls:cls+chosen},h("span",{cls:"dyn-rk-number",text:String(row.number+1)}),cells)}),rows.
-length>from+shown.length&&h("p",{cls:"dyn-rk-more",text:`${rows.length-from-shown.length} more compiles`}));compare.replaceChildren(
-h("div",{cls:"dyn-rk-pair"},h("h3",{text:alone?"Compiles of":"Compare"}),choice("one"),model.groups.length>1&&h("span",{
-text:"with"}),model.groups.length>1&&choice("other")),table)}function drawReport(){stopReport(),stopReport=()=>{};let sides=state.
-one===state.other?[state.one]:[state.one,state.other],group=model.groups[sides[state.side]??sides[0]],tabs=sides.map((n,side)=>button(
-"dyn-rk-tab",`${model.groups[n].title}: ${model.groups[n].counts}`,()=>show({side}),{"aria-pressed":side===state.side?"t\
-rue":"false",style:`--dyn-rk-tone:${tone(n)}`})),body=h("div",{});if(report.replaceChildren(h("div",{cls:"dyn-rk-tabs"},
-tabs),body),!group?.view){body.append(h("p",{cls:"dyn-rk-more",text:"The graphs of this group are not in this view: save\
- fewer groups."}));return}let frame=group.steps[state.step]?.frame||"";stopReport=mountReport(body,group.view,frame)}return drawCompare(),
-drawReport(),redraw(),()=>{stopTheme(),stopReport(),observer?.disconnect()}}function stepParts(step2){return[h("span",{cls:`\
-dyn-rk-dot dyn-rk-${step2.status}`,"aria-hidden":"true"}),h("span",{cls:"dyn-rk-name",text:step2.name}),h("span",{cls:"d\
-yn-rk-place",text:step2.place}),...step2.status==="compiled"?[]:[h("span",{cls:"dyn-rk-note",text:step2.status})],...step2.
-notes.map(note=>h("span",{cls:"dyn-rk-note",text:note}))]}function stripView(model,choose){let parts=runs(model.ranks).map(
-run=>{let[a,b]=[model.ranks[run.first].rank,model.ranks[run.last].rank],name=a===b?String(a):`${a}-${b}`,status=STATUS[run.
-status]||"",words=`rank${a===b?"":"s"} ${name}${status?`: ${status}`:""}`;return h("button",{type:"button",cls:`dyn-rk-r\
-un${status?" dyn-rk-ill":""}`,style:`flex-grow:${run.last-run.first+1};--dyn-rk-tone:${tone(run.group)}`,"data-first":run.
-first,"data-last":run.last,"aria-label":words,title:words,text:run.last-run.first>model.ranks.length/14||model.ranks.length<
-14?name:""})}),node=h("div",{cls:"dyn-rk-strip",role:"group","aria-label":"ranks"},parts);return node.addEventListener("\
-click",event=>{let run=closest(event,".dyn-rk-run");run&&choose(Number(run.dataset.first))}),{node,mark(at){for(let part of parts){
-let inside=Number(part.dataset.first)<=at&&at<=Number(part.dataset.last);part.classList.toggle("dyn-rk-chosen",inside)}}}}
-function differencesView(model,show){let cards=model.differences.map(d=>{let card=h(d.group>=0?"button":"div",{cls:"dyn-\
-rk-card",...d.group>=0?{type:"button"}:{},style:`--dyn-rk-tone:${tone(d.group)}`},h("span",{cls:"dyn-rk-what",text:d.title}),
-d.details.map(text=>h("span",{cls:"dyn-rk-why",text})));return d.group>=0&&card.addEventListener("click",()=>show(d)),card});
-return cards.length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards)}var listView2=(cls,lines)=>lines.
-length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));function matrixView(model,choose){let steps=Math.
-max(0,...model.ranks.map(rank=>rank.times.length)),usual=Array.from({length:steps},(_,n)=>median(model.ranks.map(rank=>rank.
-times[n]??-1))),canvas=h("canvas",{cls:"dyn-rk-canvas"}),names=h("div",{cls:"dyn-rk-names","aria-hidden":"true"},Array.from(
-{length:steps},(_,n)=>h("span",{text:model.groups[0]?.steps[n]?.name||""}))),words=h("p",{cls:"dyn-rk-hover",text:"Compi\
-les by rank: dark is slower than on the other ranks."}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),node=h("secti\
-on",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=steps===0||model.ranks.length<2;function at(event){
-let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-box.left)/box.width*model.ranks.length);return{column:Math.
-min(column,model.ranks.length-1),step:Math.floor((event.clientY-box.top)/ROW2)}}return canvas.addEventListener("mousemov\
-e",event=>{let{column,step:step2}=at(event),rank=model.ranks[column],made=model.groups[rank?.group]?.steps[step2];rank&&
-made&&(words.textContent=`rank ${rank.rank}: ${made.name} at ${made.place}, ${made.status}, ${duration(rank.times[step2]??
--1)}`)}),canvas.addEventListener("click",event=>{let{column,step:step2}=at(event);choose(column,step2)}),{node,draw(chosen,chosenStep){
-let pen=canvas.getContext("2d");if(!pen||node.hidden)return;let width=Math.max(120,scroll.clientWidth-names.offsetWidth),
-ratio=globalThis.devicePixelRatio||1;canvas.width=width*ratio,canvas.height=steps*ROW2*ratio,canvas.style.width=`${width}\
-px`,canvas.style.height=`${steps*ROW2}px`,pen.scale(ratio,ratio);let style=getComputedStyle(node),color=name=>style.getPropertyValue(
-`--dyn-${name}`).trim(),tones=Array.from({length:TONES2},(_,n)=>color(`g${n}`)),column=width/model.ranks.length,gap=column>
-6?1:0,broken={skipped:color("skip"),failed:color("error"),unfinished:color("error")};model.ranks.forEach((rank,x)=>{rank.
-times.forEach((time,y)=>{let status=model.groups[rank.group]?.steps[y]?.status||"";pen.fillStyle=broken[status]||tones[Math.
-max(0,rank.group)%TONES2],pen.globalAlpha=.22+.78*slowness(time,usual[y]),pen.fillRect(x*column,y*ROW2+1,Math.max(column-
-gap,.6),ROW2-2)})}),pen.globalAlpha=1,pen.strokeStyle=color("accent"),pen.lineWidth=2,chosen>=0&&pen.strokeRect(chosen*column,
-1,Math.max(column,2),steps*ROW2-2),chosenStep>=0&&pen.strokeRect(1,chosenStep*ROW2,width-2,ROW2)}}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)} %`;function merged(segments,least){
+"change",apply)}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)} %`;function merged(segments,least){
 let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):pieces.push(joined(run)),run=[]};for(let segment of segments)
 (segment.w>=least||run.length&&run[0].lane!==segment.lane)&&close(),segment.w<least?run.push(segment):pieces.push(segment);
 return close(),pieces}function joined(run){let first=run[0],last=run[run.length-1],w=last.x+last.w-first.x,label2=`${run.
@@ -521,15 +438,11 @@ act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return mo
 off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),
 !0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),
 clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);try{model.send(
-{...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content,selected=""){
-let values={content,selected,settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],
+{...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){
+let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],
 set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(
 null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",
-close:()=>{}}}function render({model,el}){if(el.classList.add("dyn-widget"),model.get("job"))return renderJob(model,el);
-let host=widgetHost(model),stop=mount(el,host);return()=>{stop(),host.close()}}function renderJob(model,el){let given=model.
-get("job"),stop=()=>{};return given.gzip?unzipped(given.gzip).then(content=>stop=mountJob(el,content)):stop=mountJob(el,
-given),()=>stop()}function mountPage(root,content){return mount(root,pageHost(content))}var mountJob=(root,content)=>mountRanks(
-root,content,(body,view,selected)=>mount(body,{...pageHost(view,selected),hash:void 0,link:()=>{}}));async function openPage(){
+close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);
+return()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}async function openPage(){
 let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),content=data.dataset.
-packed==="gzip"?await unzipped(text):JSON.parse(text);return content.ranks_schema?mountJob(element("dyn-view"),content):
-mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mountJob,mountPage,openPage,render};
+packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
