@@ -11,9 +11,9 @@ from dynascope.compiler import __version__
 from dynascope.compiler.report import LOWERINGS
 
 if TYPE_CHECKING:
-    from dynascope.api import compile, explain, last, load, observe, region
+    from dynascope.api import compile, explain, gather, last, load, observe, record_ranks, region
 
-__all__ = ["__version__", "compile", "explain", "last", "load", "observe", "region"]
+__all__ = ["__version__", "compile", "explain", "gather", "last", "load", "observe", "record_ranks", "region"]
 
 LOWERINGS.update(
     html="dynascope.widgets.render.page:to_html",

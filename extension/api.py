@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.driver.latest import last, remember
+from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 from dynascope.shell import cell_number
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from dynascope.children import RanksRecording
     from dynascope.compiler.driver.pipeline import Run
     from dynascope.compiler.settings import ExplainSettings
 
-__all__ = ["compile", "explain", "last", "load", "observe", "region"]
+__all__ = ["compile", "explain", "gather", "last", "load", "observe", "record_ranks", "region"]
 
 
 def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]) -> Callable[..., Report]:
@@ -116,3 +118,38 @@ def load(path: str | Path, *, strict: bool = False) -> Any:
     report = trace_files.load(path, strict=strict)
     remember(report)
     return report
+
+
+def record_ranks(folder: str | Path | None = None) -> RanksRecording:
+    """Record the processes that a `with` block starts, and report on them as the ranks of one job.
+
+        with dynascope.record_ranks() as job:
+            accelerate.notebook_launcher(train, num_processes=2)  # or torch.multiprocessing.spawn
+        job.report
+
+    Args:
+        folder: where the ranks write their files; without it, a folder that is removed after the block.
+
+    Returns:
+        A context manager; its `report` is the RanksReport.  Each process records itself because of the environment variable
+        DYNASCOPE_RANKS, which names the folder; set it yourself for a job that you start in another way.
+    """
+    from dynascope.children import RanksRecording
+
+    return RanksRecording(folder)
+
+
+def gather(client: Any) -> RanksReport:
+    """The last reports of ipyparallel's engines, as the ranks of one job.
+
+        report = dynascope.gather(client)
+
+    Args:
+        client: an `ipyparallel.Client`, or a view of some of its engines.  dynascope is installed in the engines.
+
+    Raises:
+        LookupError: if no engine has a report yet.
+    """
+    from dynascope.engines import gather
+
+    return gather(client)

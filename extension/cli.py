@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from dynascope.children import leave_to_others
 from dynascope.compiler import __version__
 from dynascope.compiler.jobs.identity import process_rank, world_size
 from dynascope.compiler.ranks import RanksReport
@@ -103,6 +104,7 @@ def _run(chosen: argparse.Namespace) -> int:
     _check_expected(chosen.expect)
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
+    leave_to_others()
     if process_rank() is not None and (world_size() or 1) > 1:
         return _run_rank(chosen)
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)

@@ -62,7 +62,6 @@ class RankRun:
 
     def start(self, recording: Any) -> None:
         """Begin to write the rank's file; `recording` is the one that records this process."""
-        os.environ[VARIABLE] = str(self.folder)
         self._recorder = RankRecorder(self.folder, recording)
         self._recorder.start()
 

@@ -102,6 +102,9 @@ def _one_job(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
 def _one_each(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
     """One record for each rank: of ranks that were started several times, the last one."""
     latest: dict[int, RankRecord] = {}
+    processes = {(r.rank.host, r.rank.pid, r.rank.rank) for r in records}
+    # a process that a rank has started (to load data, say) has the rank's environment
+    records = [r for r in records if (r.rank.host, r.rank.parent, r.rank.rank) not in processes or r.rank.parent is None]
     for record in sorted(records, key=lambda r: (r.rank.restarts, r.rank.started or 0.0)):
         latest[record.rank.rank] = record
     repeated = len(records) - len(latest)

@@ -37,6 +37,7 @@ def process_rank() -> Rank | None:
         rank=number,
         host=socket.gethostname(),
         pid=os.getpid(),
+        parent=os.getppid(),
         local_rank=local,
         node=_number("GROUP_RANK"),
         restarts=_number("TORCHELASTIC_RESTART_COUNT") or 0,

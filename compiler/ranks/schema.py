@@ -58,6 +58,8 @@ class Rank:
     compiling: str | None = None
     host: str | None = None
     pid: int | None = None
+    #: pid of the process that started it
+    parent: int | None = None
     local_rank: int | None = None
     node: int | None = None
     #: how many times torchrun had restarted the job
