@@ -28,23 +28,6 @@ def put(owner: Any, name: str, value: Any) -> None:
         delattr(owner, name)
 
 
-class Patch:
-    """One name in a dict or in an object itself, with its original value and the replacement."""
-
-    def __init__(self, owner: Any, name: str, replacement: Any) -> None:
-        self.owner, self.name, self.replacement = owner, name, replacement
-        self.original = own(owner, name)
-
-    def apply(self) -> None:
-        """Set the replacement."""
-        put(self.owner, self.name, self.replacement)
-
-    def restore(self) -> None:
-        """Restore the original object, or remove the name; a value that other code has set meanwhile is kept."""
-        if own(self.owner, self.name) is self.replacement:
-            put(self.owner, self.name, self.original)
-
-
 @contextlib.contextmanager
 def patched(owner: Any, values: dict[str, Any]) -> Iterator[None]:
     """Replace these names of `owner` for the duration."""

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynascope.compiler.driver.compile import compile
 from dynascope.compiler.driver.latest import last, remember
+from dynascope.compiler.driver.regions import region
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 from dynascope.shell import cell_number
@@ -62,36 +64,6 @@ def observe() -> Run:
     return Run(cells=cell_number, retraces=False)
 
 
-def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
-    """`torch.compile` with one more argument: `error_on_graph_break`.
-
-        compiled = dynascope.compile(f, error_on_graph_break=True)
-        compiled(x)
-
-    Args:
-        model: a function or `nn.Module`; without it, a decorator is returned.
-        error_on_graph_break: whether a graph break is an error while the compiled code runs; None inherits the flag in force.
-        arguments: the arguments of `torch.compile`.
-    """
-    from dynascope.compiler.driver import compile as driver
-
-    return driver.compile(model, error_on_graph_break=error_on_graph_break, **arguments)
-
-
-def region(*, error_on_graph_break: bool) -> Any:
-    """A decorator and context manager inside which graph breaks are errors (True) or allowed (False).
-
-        with dynascope.region(error_on_graph_break=False):
-            print("half way")
-
-    Raises:
-        TypeError: if the flag is not a bool.
-    """
-    from dynascope.compiler.driver import regions
-
-    return regions.region(error_on_graph_break=error_on_graph_break)
-
-
 def load(path: str | Path, *, strict: bool = False) -> Any:
     """The report of a TORCH_TRACE log, of a folder of them, of the files of a job's ranks, or of a saved report.
 
@@ -112,7 +84,7 @@ def load(path: str | Path, *, strict: bool = False) -> Any:
     from dynascope.compiler.jobs import folder
     from dynascope.compiler.recording import trace_files
 
-    ranks = folder.load(Path(path))
+    ranks = folder.load(Path(path), strict=strict)
     if ranks is not None:
         return ranks
     report = trace_files.load(path, strict=strict)

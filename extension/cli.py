@@ -19,7 +19,7 @@ from dynascope.compiler.jobs.identity import process_rank, world_size
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.report import Report
-from dynascope.docs_tests.pages import DEFAULT_TIMEOUT
+from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.launch import RankRun, launch, wants_torchrun
 from dynascope.runs.saving import save, why_not
 
@@ -204,7 +204,6 @@ def _report(chosen: argparse.Namespace) -> int:
 
 def _test(chosen: argparse.Namespace) -> int:
     from dynascope.docs_tests.command import run_pages
-    from dynascope.docs_tests.runner import PageError
 
     try:
         return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout, parallel=chosen.parallel)

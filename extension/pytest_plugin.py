@@ -12,10 +12,10 @@ uses the fixture.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,21 +23,10 @@ if TYPE_CHECKING:
     from dynascope.compiler.driver.pipeline import Run
     from dynascope.compiler.report.expect import Expectation
 
-TIMEOUT = "dynascope_timeout"
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("dynascope", "notebooks as tests")
     group.addoption("--dynascope", action="store_true", help="Run .ipynb and MyST .md pages as tests.")
-    group.addoption(
-        "--dynascope-update", action="store_true",
-        help="With --dynascope: store the new outputs of notebooks instead of comparing.",
-    )  # fmt: skip
-    group.addoption(
-        "--dynascope-timeout", type=float, default=None, metavar="SECONDS",
-        help="Time limit of a cell where neither it nor its page gives one (default: 300; 0: none).",
-    )  # fmt: skip
-    parser.addini(TIMEOUT, "Time limit of a notebook's cell, in seconds.", default="")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -59,57 +48,24 @@ class PageFile(pytest.File):
         yield PageItem.from_parent(self, name="notebook")
 
 
-class PageFailure(Exception):
-    """The problems of a page, as text."""
-
-
 class PageItem(pytest.Item):
     """Running one page."""
 
     def runtest(self) -> None:
-        from dynascope.docs_tests.pages import DEFAULT_TIMEOUT
         from dynascope.docs_tests.runner import run_page
 
-        options = self.config.option
-        limit = options.dynascope_timeout
-        if limit is None:
-            limit = float(self.config.getini(TIMEOUT) or DEFAULT_TIMEOUT)
         here = self.config.invocation_params.dir
         path = self.path.relative_to(here) if self.path.is_relative_to(here) and here == Path.cwd() else self.path
-        result = run_page(path, update=options.dynascope_update, timeout=limit)
+        result = run_page(path)
         if result.skipped:
             pytest.skip(result.skipped)
         for note in result.notes:
             self.add_report_section("call", "notes", note)
         if not result.ok:
-            raise PageFailure("\n\n".join(map(str, result.problems)))
-
-    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        if isinstance(excinfo.value, PageFailure):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+            pytest.fail("\n\n".join(map(str, result.problems)), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, str(self.path.name)
-
-
-class DynascopeExpect:
-    """The value of the fixture; it is called with the arguments of `report.expect`."""
-
-    def __init__(self) -> None:
-        self.blocks: list[ExpectingBlock] = []
-
-    def __call__(self, expected: str = "", /, **counts: int | str) -> ExpectingBlock:
-        """A block whose report must have these counts; raises ValueError for an expectation that cannot be read."""
-        __tracebackhide__ = True  # pytest shows the test's own line
-        from dynascope.compiler.report import expect
-
-        try:
-            block = ExpectingBlock(expect.read(expected, **counts))
-        except ValueError as error:
-            raise ValueError(str(error)) from None
-        self.blocks.append(block)
-        return block
 
 
 class ExpectingBlock:
@@ -144,10 +100,22 @@ class ExpectingBlock:
 
 
 @pytest.fixture
-def dynascope_expect() -> Iterator[DynascopeExpect]:
+def dynascope_expect() -> Iterator[Callable[..., ExpectingBlock]]:
     """`with dynascope_expect("graphs=1,breaks=0"): compiled(x)` fails if the compiler does something else."""
-    expecting = DynascopeExpect()
+    blocks: list[ExpectingBlock] = []
+
+    def expecting(expected: str = "", /, **counts: int | str) -> ExpectingBlock:
+        """A block whose report must have these counts; raises ValueError for an expectation that cannot be read."""
+        __tracebackhide__ = True  # pytest shows the test's own line
+        from dynascope.compiler.report import expect
+
+        try:
+            blocks.append(ExpectingBlock(expect.read(expected, **counts)))
+        except ValueError as error:
+            raise ValueError(str(error)) from None
+        return blocks[-1]
+
     yield expecting
-    unused = [str(block) for block in expecting.blocks if not block.entered]
+    unused = [str(block) for block in blocks if not block.entered]
     if unused:
         pytest.fail(f"dynascope_expect({unused[0]!r}) was never entered: write it as `with ...:`", pytrace=False)

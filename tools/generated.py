@@ -16,7 +16,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.report import Report
 from dynascope.compiler.report.serialization import json_schema
 from dynascope.compiler.settings import CHOICE, PAIRS, REPEAT, SWITCH, Settings, option_flag
 from tools.environment import CONSTRAINTS, ROOT
@@ -79,7 +78,7 @@ def _help(f: dataclasses.Field[Any]) -> str:
 
 def json_schema_text(present: str = "") -> str:
     """The JSON Schema of a saved report, from the dataclasses of `dynascope.compiler.report`."""
-    return json.dumps(json_schema(Report), indent=1) + "\n"
+    return json.dumps(json_schema(), indent=1) + "\n"
 
 
 def canonical(name: str) -> str:

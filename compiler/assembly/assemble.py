@@ -1,8 +1,6 @@
-"""*Events in, Report out*: a pure function, the same for a live run and for TORCH_TRACE files.
+"""Makes a Report of events: the outcome of each frame, which break ended or stopped which graph, and how frames are linked.
 
-`assemble` groups the events by compile (`compile_records`), then determines the outcome of each frame, which break ended or
-stopped which graph, and how the frames are linked.  Nothing is guessed: a link, a column or a flag that is not in the events
-stays None.
+Nothing is guessed: a link, a column or a flag that is not in the events stays None.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from dynascope.compiler.report import (
     label,
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
-from dynascope.compiler.source.lines import CellResolver, function_at, function_extent, merge
+from dynascope.compiler.source.lines import CellResolver, function_at, merge
 from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
@@ -77,7 +75,7 @@ class _Assembly:
                 try:
                     self.add(record)
                 except Exception as error:  # damaged records of one frame must not lose the other frames
-                    self.records.count(f"frame: {type(error).__name__}")
+                    self.records.unread[f"frame: {type(error).__name__}"] += 1
         self.ignore_wrappers()
         by_code: dict[int | None, Frame] = {}
         for event in self.records.cache_hits:
@@ -162,7 +160,7 @@ class _Assembly:
             record.code = Code(last.function, last.file, last.line)
         code = record.code or Code("?", "?", 0)
         end, metrics = record.frame_end, record.metrics
-        extent = function_extent(code.file, code.line) if code.end_line is None else None
+        function = function_at(code.file, code.line) if code.end_line is None else None
         frame = Frame(
             id=f"f{len(self.result.frames)}",
             compile_id=record.compile_id,
@@ -170,7 +168,7 @@ class _Assembly:
             code_name=code.name,
             file=code.file,
             line=code.line,
-            end_line=extent[1] if extent else code.end_line,
+            end_line=function[2] if function else code.end_line,
             cell=self.cell_of(code.file),
             fullgraph=end.fullgraph if end else None,
             error_on_graph_break=end.error_on_graph_break if end else None,
@@ -204,13 +202,15 @@ class _Assembly:
         try:
             graph.nodes, graph.outputs = graph_text.read(record.graph_text)
         except ValueError:
-            self.records.count("dynamo_output_graph: unreadable")
+            self.records.unread["dynamo_output_graph: unreadable"] += 1
+        calls = [n for n in graph.nodes if n.op.startswith("call_")]
         for node in graph.nodes:
             node.module = _module(record.modules.get(node.name))
-            if node.file is not None and node.line is not None and node.op.startswith("call_"):
+        for node in calls:
+            if node.file is not None and node.line is not None:
                 self.note_lines(node.file, node.line)
         graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
-        graph.ops = graph_text.ops(graph.nodes)
+        graph.ops = len(calls)
         graph.sizes = record.sizes
         graph.notes = [*stages.notes(record), *summary.unrolled(graph.nodes, self.cell_of)]
         stages.add_stages(record, graph)
@@ -220,17 +220,14 @@ class _Assembly:
 
     def inlined(self, frame: Frame, graph: Graph) -> list[InlinedFunction]:
         """Functions other than the frame's own that have lines in the graph."""
-        functions: dict[tuple[str, int], InlinedFunction] = {}
-        for node in graph.nodes:
-            if node.file is None or node.line is None:
+        functions = {}
+        for file, line in dict.fromkeys((n.file, n.line) for n in graph.nodes):
+            if file is None or line is None or (file == frame.file and frame.line <= line <= (frame.end_line or frame.line)):
                 continue
-            if node.file == frame.file and frame.line <= node.line <= (frame.end_line or frame.line):
-                continue
-            function = function_at(node.file, node.line)
-            if function is not None:
-                name, line, end_line = function
-                functions[node.file, line] = InlinedFunction(
-                    name=name, file=node.file, line=line, end_line=end_line, cell=self.cell_of(node.file)
+            if (function := function_at(file, line)) is not None:
+                name, first, last = function
+                functions[file, first] = InlinedFunction(
+                    name=name, file=file, line=first, end_line=last, cell=self.cell_of(file)
                 )
         return list(functions.values())
 
@@ -239,13 +236,12 @@ class _Assembly:
     def end(self, record: CompileRecord, frame: Frame) -> None:
         """Set the frame's status, its reason, and the break that ended or stopped it."""
         outcome = self.outcome(record)
-        graph = self.result.graphs[-1] if frame.graph else None
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
             broken = self.breaks.ended(record, frame)
-            if graph is not None:
-                graph.end = "break" if broken else _end_word(record)
-                graph.break_ = broken
+            if frame.graph:
+                graph = self.result.graphs[-1]
+                graph.end, graph.break_ = "break" if broken else _end_word(record), broken
         elif outcome == "raised":
             cause = self.breaks.stopped(record, frame, "raised")
             frame.status, frame.reason = "failed", skip_reasons.reason_of(record)
@@ -302,15 +298,15 @@ class _Assembly:
 
     def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
         """Set the report's error to that of the last frame that failed (outer frames fail with the same error)."""
-        at = self.breaks.get(cause)
+        at = self.breaks.get(cause) or frame
         self.result.error = Failure(
             type=skip_reasons.error_of(record).type or "error",
             message=skip_reasons.error_message(record),
             break_=cause,
             frame=frame.id,
-            file=at.file if at else frame.file,
-            line=at.line if at else frame.line,
-            cell=at.cell if at else frame.cell,
+            file=at.file,
+            line=at.line,
+            cell=at.cell,
         )
 
     def recompile(self, record: CompileRecord, frame: Frame) -> None:
@@ -319,31 +315,22 @@ class _Assembly:
         before = self.latest.get(_key(record))
         frame.recompile_of = before.id if before else None
         reasons = guard_text.recompile_reasons(record.recompile_text)
-        self.result.recompiles.append(
-            Recompile(
-                frame=frame.id,
-                of=frame.recompile_of,
-                reasons=reasons,
-                failed_guards=[guard_text.failed_guard(r) for r in reasons],
-            )
-        )
+        failed = [guard_text.failed_guard(r) for r in reasons]
+        self.result.recompiles.append(Recompile(frame=frame.id, of=frame.recompile_of, reasons=reasons, failed_guards=failed))
 
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
         """Add the source of these lines to the report."""
         if is_plumbing(file) or in_torch(file) or line < 1:
             return
         if end_line is None:
-            extent = function_extent(file, line)
-            line, end_line = extent if extent else (line, line)
+            function = function_at(file, line)
+            line, end_line = function[1:] if function else (line, line)
         self.extents.setdefault(file, set()).add((line, end_line))
 
 
 def _module(path: str | None) -> str | None:
     """`L['self'].enc.norm1` as the user would write it: `enc.norm1`."""
-    if not path:
-        return None
-    text = guard_text.source(path)
-    return text.removeprefix("self.") or None
+    return guard_text.source(path).removeprefix("self.") or None if path else None
 
 
 def _end_word(record: CompileRecord) -> str | None:

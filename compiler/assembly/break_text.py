@@ -76,18 +76,15 @@ def registry() -> dict[str, dict[str, Any]]:
 def read(text: str) -> BreakText:
     """Parse a break's text; what is not there stays empty."""
     result = BreakText(text=_TAIL.split(text, 1)[0].rstrip())
-    header = _HEADER.search(text)
-    if header:
+    if header := _HEADER.search(text):
         result.file, result.line = header["file"], int(header["line"])
-    body = text
-    reason = _REASON.search(text)
-    if reason:
-        body = text[reason.end() :]
-    elif (skip := _SKIP_HEADER.search(text)) is not None:
+    start = 0
+    if reason := _REASON.search(text):
+        start = reason.end()
+    elif skip := _SKIP_HEADER.search(text):
         # 2.9 and 2.11 print the stack first and the exception, in a traceback, last
-        last = max((m.end() for m in re.finditer(r"^torch\._dynamo\.exc\.\w+: ", text, re.M)), default=skip.end())
-        body = text[last:]
-    body = _LEAD.sub("", body, count=1)
+        start = max((m.end() for m in re.finditer(r"^torch\._dynamo\.exc\.\w+: ", text, re.M)), default=skip.end())
+    body = _LEAD.sub("", text[start:], count=1)
     tail = _TAIL.search(body)
     result.parts = [_part(p) for p in _CHAIN.split(body[: tail.start()] if tail else body) if p.strip()]
     result.stack = stack_of(text)
@@ -103,25 +100,20 @@ def message_of(traceback_text: str) -> str:
 
 def _part(text: str) -> Part:
     part = Part()
-    said: dict[str, list[str]] = {"reason": []}
-    current = "reason"
-    for line in text.strip("\n").splitlines():
-        url = _URL.search(line)
-        if url:
+    fields: list[tuple[str, list[str]]] = [("Reason", [])]  # each with its lines, in order
+    for line in text.splitlines():
+        if url := _URL.search(line):
             part.url, part.gb_id = url.group(0), f"GB{int(url.group(1)):04d}"
             continue
-        match = _FIELD.match(line)
-        if match:
-            current, line = match.group(1), match.group(2)
-            if current == "Hint":
-                part.hints.append("")
-        if current == "Hint":
-            part.hints[-1] = f"{part.hints[-1]}\n{line.strip()}".strip("\n")
-        else:
-            said.setdefault(current, []).append(line.strip())
-    part.explanation = "\n".join(filter(None, said.get("Explanation", ())))
-    lines = [line for line in said["reason"] if line] or [""]
-    part.reason = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+        if match := _FIELD.match(line):
+            fields.append((match.group(1), []))
+            line = match.group(2)
+        if line.strip():
+            fields[-1][1].append(line.strip())
+    part.explanation = "\n".join(line for name, lines in fields for line in lines if name == "Explanation")
+    part.hints = ["\n".join(lines) for name, lines in fields if name == "Hint"]
+    first = fields[0][1] or [""]
+    part.reason = " ".join(first[:2]) if first[0].endswith(":") else first[0]
     return part
 
 
@@ -138,7 +130,8 @@ def stack_of(text: str) -> list[Location]:
         elif entries and entries[-1].carets is None and (marks := _CARETS.match(line)) is not None:
             # ~~~^^ marks an expression, the carets its operator; an expression of several lines has blanks, or marks below each
             start, count = len(marks["before"]), len(marks["marks"])
-            entries[-1].carets = (start, start + count if count else None)
+            # from Python 3.13 on, the marks of an expression of several lines are lost: an empty line
+            entries[-1].carets = (start, start + count) if count else (start or None, None)
         elif entries and not line.startswith("    "):
             break
     if any(e.carets for e in entries):  # Python prints none where they would mark the whole line; torch before 2.13 prints none

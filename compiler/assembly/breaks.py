@@ -110,7 +110,7 @@ class BreakTable:
         if not skip_reasons.is_break(record):
             return None
         text, known = skip_reasons.text_of(record), skip_reasons.stack_of(record)
-        stack = known or self.printed_stack(text, record) or self.failed_line(record)
+        stack = known or self.printed_stack(text, record) or _failed_line(record)
         if not stack or not (text.parts or known):
             return None
         return self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end))
@@ -133,18 +133,11 @@ class BreakTable:
             return text.stack[-1:]
         return [Location(text.file, text.line, "")] if text.file is not None and text.line is not None else []
 
-    def failed_line(self, record: CompileRecord) -> list[Location]:
-        file, line = record.metrics.get("fail_user_frame_filename"), record.metrics.get("fail_user_frame_lineno")
-        return [Location(file, line, record.code.name if record.code else "")] if file and line else []
-
     def hit(self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags) -> str:
         entries = [self.entry(e) for e in stack if not is_plumbing(e.file)] or [self.entry(stack[-1])]
         at = entries[-1]
         first = text.parts[0] if text.parts else break_text.Part(reason="unknown")
-        broken = self.known(at, first)
-        if broken is None:
-            broken = self.new(at, entries, text, first)
-            self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(broken)
+        broken = self.known(at, first) or self.new(at, entries, text, first)
         # a text without a stack names the innermost line only: the frame's own line is then unknown
         # (a text names a resume function after the user's function that it continues)
         names = (frame.code_name, user_name(frame.code_name))
@@ -214,7 +207,13 @@ class BreakTable:
             text=text.text,
         )
         self.breaks.append(broken)
+        self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(broken)
         return broken
+
+
+def _failed_line(record: CompileRecord) -> list[Location]:
+    file, line = record.metrics.get("fail_user_frame_filename"), record.metrics.get("fail_user_frame_lineno")
+    return [Location(file, line, record.name)] if file and line else []
 
 
 def _matching(texts: list[BreakText], stack: list[Location]) -> BreakText | None:

@@ -7,6 +7,7 @@ graph is compiled in a later cell).  So events that start a compile open a `Comp
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,7 +88,7 @@ class CompileRecords:
     def __init__(self, events: Iterable[Event], strings: dict[int, str] | None = None) -> None:
         """`strings`: the structured trace's table of interned strings."""
         self.records: list[CompileRecord] = []
-        self.unread: dict[str, int] = {}
+        self.unread: Counter[str] = Counter()
         self.cache_hits: list[schema.CacheHit] = []
         #: uid of a code object that was called compiled -> the user's name for it, in order of the first call
         self.entries: dict[int | None, str] = {}
@@ -100,7 +101,7 @@ class CompileRecords:
                 self._add(event)
             except Exception as error:  # a record of an unknown form must not lose the other records
                 name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
-                self.count(f"{name}: {type(error).__name__}")
+                self.unread[f"{name}: {type(error).__name__}"] += 1
         marking = {r.process for r in self.records if any(map(_marks_columns, r.break_texts))}
         for record in self.records:
             record.marks_columns = record.process in marking
@@ -112,9 +113,6 @@ class CompileRecords:
             if other.code and other.process == record.process and str(other.compile_id).rpartition("/")[0] == frame:
                 return other.code
         return None
-
-    def count(self, kind: str) -> None:
-        self.unread[kind] = self.unread.get(kind, 0) + 1
 
     def record(self, event: Event, *, opens: bool = False) -> CompileRecord:
         """The record that an event belongs to; a new one if the event starts a compile."""
@@ -162,7 +160,7 @@ class CompileRecords:
                 self._add_trace(record, name, fields, text)
             self._order(record, artifact or name, event)
         elif name not in USED and name not in KNOWN:
-            self.count(name)
+            self.unread[name] += 1
 
     def _order(self, record: CompileRecord, name: str, event: Trace) -> None:
         """Mark the compiles that have ended: their last step is recorded, and their thread has started another compile."""

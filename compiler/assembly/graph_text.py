@@ -66,25 +66,20 @@ def parse(text: str | ast.ClassDef) -> ParsedGraph:
     Raises ValueError if the text is not an FX graph.
     """
     lines: list[str] = []
-    scopes: list[ast.ClassDef | ast.Module]
+    scopes: list[ast.ClassDef | ast.Module] = []
     if isinstance(text, ast.ClassDef):
         scopes = [text]
     else:
         try:
-            body = ast.parse(text).body
+            module = ast.parse(text)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(f"not an FX graph: {error}") from None
-        lines, scopes = text.splitlines(), [*(s for s in body if isinstance(s, ast.ClassDef)), ast.Module(body, [])]
+        lines, scopes = text.splitlines(), [*(s for s in module.body if isinstance(s, ast.ClassDef)), module]
     for scope in scopes:
         for item in scope.body:
             if isinstance(item, ast.FunctionDef) and item.name == "forward":
                 return _Reader(item, _places(lines, item)).read({c.name: c for c in scope.body if isinstance(c, ast.ClassDef)})
     raise ValueError("not an FX graph: no forward() in it")
-
-
-def ops(nodes: list[Node]) -> int:
-    """Number of operations: all nodes except inputs, attributes and the output."""
-    return sum(n.op.startswith("call_") for n in nodes)
 
 
 def _places(lines: list[str], forward: ast.FunctionDef) -> dict[int, tuple[str, int]]:
@@ -117,35 +112,30 @@ class _Reader:
         outputs: list[str] = []
         pending: ast.stmt | None = None
         for statement in self.forward.body:
-            if isinstance(statement, ast.Return):
-                outputs, code = self.names(statement.value), ast.unparse(statement)
-                output = Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=code)
-                self.add(Statement(output, [statement.value or ast.Constant(None)]), None)
-            elif isinstance(statement, ast.AugAssign) or _is_store(statement):
-                pending = statement  # torch prints `y += 1` and `y[0] = 1` on a line before the node's name
-            else:
-                self.assignment(statement, pending)
-                pending = None
+            match statement:
+                case ast.Return(value):
+                    outputs, code = self.names(value), ast.unparse(statement)
+                    output = Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=code)
+                    self.add(Statement(output, [value or ast.Constant(None)]), None)
+                case ast.AugAssign() | ast.Assign(targets=[ast.Subscript(), *_]):
+                    pending = statement  # torch prints `y += 1` and `y[0] = 1` on a line before the node's name
+                    continue
+                case ast.AnnAssign(ast.Name(name), annotation, ast.expr() as value):
+                    self.assignment(name, value, annotation, pending)
+                case ast.Assign([ast.Name(name)], value):  # `a = b = None` frees names; it is not a node
+                    self.assignment(name, value, None, pending)
+            pending = None
         return ParsedGraph(self.statements, outputs, inner)
 
-    def assignment(self, statement: ast.stmt, pending: ast.stmt | None) -> None:
-        annotation = None
-        if isinstance(statement, ast.AnnAssign):
-            target, value, annotation = statement.target, statement.value, statement.annotation
-        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            target, value = statement.targets[0], statement.value  # type: ignore[assignment]
-        else:
-            return  # `a = b = None` frees names; it is not a node
-        if not isinstance(target, ast.Name) or value is None:
+    def assignment(self, name: str, value: ast.expr, annotation: ast.expr | None, pending: ast.stmt | None) -> None:
+        if isinstance(value, ast.Constant) and value.value is None and name in self.nodes:
             return
-        if isinstance(value, ast.Constant) and value.value is None and target.id in self.nodes:
-            return
-        if isinstance(value, ast.Name) and pending is None and self.rename(target.id, value.id):
+        if isinstance(value, ast.Name) and pending is None and self.rename(name, value.id):
             return
         source = pending if pending is not None else value
         op, function, args, kwargs = _call(source, self.nodes)
-        node = Node(name=target.id, op=op, target=function, inputs=self.names(source), code=ast.unparse(source))
-        node.file, node.line = self.places.get(statement.lineno, (None, None))
+        node = Node(name=name, op=op, target=function, inputs=self.names(source), code=ast.unparse(source))
+        node.file, node.line = self.places.get(value.lineno, (None, None))
         self.add(Statement(node, args, kwargs), annotation)
 
     def rename(self, name: str, placeholder: str) -> bool:
@@ -182,35 +172,31 @@ class _Reader:
         return list(dict.fromkeys(self.nodes[name].name for name in read))
 
 
-def _is_store(statement: ast.stmt) -> bool:
-    """Whether the statement is of the form `x[0] = v`."""
-    return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
-
-
 _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]
 
 
 def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
     """(opcode, target, args, kwargs) of the expression or statement that a node is printed as."""
-    if isinstance(value, ast.Call):
-        return _written_call(value, known)
-    if isinstance(value, ast.AugAssign):
-        value.target.ctx = ast.Load()  # it becomes an argument, which is read
-        return _operator("i" + _name_of(value.op).rstrip("_"), value.target, value.value)
-    if isinstance(value, ast.Assign) and isinstance(place := value.targets[0], ast.Subscript):
-        return _operator("setitem", place.value, place.slice, value.value)
-    if isinstance(value, ast.BinOp):
-        return _operator(_name_of(value.op), value.left, value.right)
-    if isinstance(value, ast.UnaryOp):
-        return _operator(_name_of(value.op), value.operand)
-    if isinstance(value, ast.Compare):
-        return _operator(_name_of(value.ops[0]), value.left, *value.comparators)
-    if isinstance(value, ast.Subscript):
-        return _operator("getitem", value.value, value.slice)
-    if isinstance(value, ast.Attribute):
-        if _is_own(_root(value)):
+    match value:
+        case ast.Call():
+            return _written_call(value, known)
+        case ast.AugAssign():
+            value.target.ctx = ast.Load()  # it becomes an argument, which is read
+            return _operator("i" + _OPERATORS.get(type(value.op), "op").rstrip("_"), value.target, value.value)
+        case ast.Assign(targets=[ast.Subscript() as place, *_]):
+            return _operator("setitem", place.value, place.slice, value.value)
+        case ast.BinOp(left, op, right):
+            return _operator(_OPERATORS.get(type(op), "op"), left, right)
+        case ast.UnaryOp(op, operand):
+            return _operator(_OPERATORS.get(type(op), "op"), operand)
+        case ast.Compare(left, [op, *_], comparators):
+            return _operator(_OPERATORS.get(type(op), "op"), left, *comparators)
+        case ast.Subscript():
+            return _operator("getitem", value.value, value.slice)
+        case ast.Attribute() if _is_own(value):
             return "get_attr", ast.unparse(value).removeprefix("self."), [], {}
-        return "call_function", "getattr", [value.value, ast.Constant(value.attr)], {}
+        case ast.Attribute():
+            return "call_function", "getattr", [value.value, ast.Constant(value.attr)], {}
     return "call_function", type(value).__name__, [], {}
 
 
@@ -218,7 +204,7 @@ def _written_call(value: ast.Call, known: dict[str, Node]) -> _Call:
     function, root = value.func, _root(value.func)
     kwargs = {k.arg: k.value for k in value.keywords if k.arg is not None}
     if isinstance(function, ast.Attribute):
-        if _is_own(root):
+        if _is_own(function):
             return "call_module", ast.unparse(function).removeprefix("self."), value.args, kwargs
         if not isinstance(root, ast.Name) or (function.value is root and root.id in known):
             return "call_method", function.attr, [function.value, *value.args], kwargs
@@ -229,10 +215,6 @@ def _operator(name: str, *args: ast.expr) -> _Call:
     return "call_function", f"operator.{name}", list(args), {}
 
 
-def _name_of(operator: ast.AST) -> str:
-    return _OPERATORS.get(type(operator), "op")
-
-
 def _root(value: ast.expr) -> ast.expr:
     """`a` of `a.b.c`."""
     while isinstance(value, ast.Attribute):
@@ -240,7 +222,9 @@ def _root(value: ast.expr) -> ast.expr:
     return value
 
 
-def _is_own(root: ast.expr) -> bool:
+def _is_own(value: ast.expr) -> bool:
+    """Whether this is an attribute of `self`, or of one of its attributes."""
+    root = _root(value)
     return isinstance(root, ast.Name) and root.id == "self"
 
 

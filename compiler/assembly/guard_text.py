@@ -33,18 +33,19 @@ def guards(text: str) -> list[str]:
     """
     readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
-        if match["kind"] in _NOISE:
-            continue
-        words = _readable(match["kind"], match["text"])
-        if words:
+        if match["kind"] not in _NOISE and (words := _readable(match["text"])):
             readable[words] = None
-        if len(readable) == _LIMIT:
-            break
+            if len(readable) == _LIMIT:
+                break
     return list(readable)
 
 
-def _readable(kind: str, text: str) -> str:
-    text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
+def _without_comment(text: str) -> str:
+    return re.split(r"\s{2,}# ", text, maxsplit=1)[0].strip()
+
+
+def _readable(text: str) -> str:
+    text = _without_comment(text)
     tensor = _TENSOR.match(text)
     if tensor:
         grad = ", requires grad" if tensor["grad"] == "True" else ""
@@ -67,9 +68,8 @@ def recompile_reasons(text: str) -> list[str]:
     """The reasons of a recompile, one for each compiled version that was tried, without stacks."""
     try:
         data = json.loads(text)
-    except ValueError:
-        # 2.11 and later join the reasons with "\n" inside a JSON-like list, or give one alone
-        data = [text]
+    except ValueError:  # 2.11 and later join the reasons with "\n" inside a JSON-like list, or give one alone
+        data = text
     reasons = data if isinstance(data, list) else [data]
     return [str(r).split("\nUser stack trace:", 1)[0].strip() for r in reasons if str(r).strip()]
 
@@ -100,8 +100,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
 
 def failed_guard(reason: str) -> FailedGuard:
     """One reason of a recompile as facts; the compiler's own expression if no pattern matches."""
-    text = re.sub(r"^!?\d+/\d+: ", "", reason)
-    text = re.split(r"\s{2,}# |  # ", text, maxsplit=1)[0].strip()
+    text = _without_comment(re.sub(r"^!?\d+/\d+: ", "", reason))
     for pattern, kind in _FAILED:
         match = pattern.search(text)
         if match:

@@ -6,6 +6,8 @@ in `driver.annotate`.
 
 from __future__ import annotations
 
+import traceback
+
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.guard_text import source
 from dynascope.compiler.events.schema import Sizes
@@ -18,7 +20,8 @@ from dynascope.compiler.source.origin import in_torch, is_plumbing
 def annotate(report: Report, facts: RecordingFacts) -> None:
     """Complete a Report that so far holds only what the events say."""
     report.versions, report.hooks = facts.versions, facts.hooks
-    report.compiled = list(dict.fromkeys(facts.compiled)) or root_names(report)
+    roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
+    report.compiled = list(dict.fromkeys(facts.compiled or roots))
     report.notes += facts.notes
     annotate_faults(report)
     annotate_foreign(report)
@@ -113,16 +116,8 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
 def _user_place(error: BaseException) -> tuple[str | None, int | None]:
     """The innermost place in the user's code or a library that the exception passed."""
     place: tuple[str | None, int | None] = (None, None)
-    trace = error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
         if not is_plumbing(file) and not in_torch(file):
-            place = (file, trace.tb_lineno)
-        trace = trace.tb_next
+            place = (file, line)
     return place
-
-
-def root_names(report: Report) -> list[str]:
-    """Names of the frames without a caller among the frames: what the user's code had compiled."""
-    roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
-    return list(dict.fromkeys(roots))

@@ -15,19 +15,20 @@ _OFTEN = 8
 def summarise(report: Report) -> Summary:
     """The counts of a report; frames with status `ignored` are not counted."""
     frames = [f for f in report.frames if f.status != "ignored"]
+    statuses = Counter(f.status for f in frames)
     return Summary(
         frames=len(frames),
         graphs=len(report.graphs),
         ops=sum(g.ops or 0 for g in report.graphs),
         breaks=len(report.breaks),
         resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
-        skipped=sum(f.status == "skipped" for f in frames),
+        skipped=statuses["skipped"],
         recompiles=len(report.recompiles),
         compile_seconds=round(sum(f.compile_seconds or 0.0 for f in frames), 6),
-        empty=sum(f.status == "empty" for f in frames),
-        cached=sum(f.status == "cached" for f in frames),
-        failed=sum(f.status == "failed" for f in frames),
-        unfinished=sum(f.status == "unfinished" for f in frames),
+        empty=statuses["empty"],
+        cached=statuses["cached"],
+        failed=statuses["failed"],
+        unfinished=statuses["unfinished"],
         unexpected=sum(b.allowed is not True for b in report.breaks),
     )
 

@@ -10,13 +10,19 @@ from typing import Any
 
 from dynascope.compiler.driver.regions import region
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import config, exceptions, marks, region_flag
+from dynascope.compiler.torch_private import config, marks, region_flag
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
-    """`torch.compile` with an additional argument, `error_on_graph_break`.
+    """`torch.compile` with one more argument: `error_on_graph_break`.
 
-    Takes all arguments of `torch.compile`; without `model` it is a decorator.
+        compiled = dynascope.compile(f, error_on_graph_break=True)
+        compiled(x)
+
+    Args:
+        model: a function or `nn.Module`; without it, a decorator is returned.
+        error_on_graph_break: whether a graph break is an error while the compiled code runs; None inherits the flag in force.
+        arguments: the arguments of `torch.compile`.
     """
     import torch
 
@@ -70,14 +76,14 @@ def environment(settings: Settings) -> Iterator[None]:
             stack.enter_context(config.no_caches())
         if not settings.fullgraph:
             # otherwise an exception in the user's code looks different, and has other side effects, than without the compiler
-            stack.enter_context(exceptions.suppressed_errors())
+            stack.enter_context(config.suppressed_errors())
         stack.enter_context(region_flag.flag_kept())
         yield
 
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the error is the compiler's refusal of the code (fullgraph, error_on_graph_break, a failing backend)."""
-    if isinstance(error, exceptions.refusals()):
+    if isinstance(error, config.refusals()):
         return True
     # fullgraph=True on code that Dynamo skips raises a plain RuntimeError from torch 2.11 on
     return type(error) is RuntimeError and str(error).startswith("torch.compile with fullgraph=True found no compiled frames")

@@ -18,12 +18,16 @@ _SET = {"error": True, "allow": False}
 
 
 def region(*, error_on_graph_break: bool) -> Any:
-    """A decorator and context manager under which graph breaks are errors (True) or allowed (False).
+    """A decorator and context manager inside which graph breaks are errors (True) or allowed (False).
 
-    Returns the object that `torch._dynamo.error_on_graph_break` makes, because Dynamo recognizes it in traced code.
-    `fullgraph=True` wins over it.
+        with dynascope.region(error_on_graph_break=False):
+            print("half way")
 
-    Raises TypeError where the flag is no bool.
+    `fullgraph=True` takes precedence.  Returns the object that `torch._dynamo.error_on_graph_break` makes, because Dynamo
+    recognizes it in traced code.
+
+    Raises:
+        TypeError: if the flag is not a bool.
     """
     if not isinstance(error_on_graph_break, bool):
         raise TypeError(f"region(error_on_graph_break=...) takes True or False, not {error_on_graph_break!r}")

@@ -31,12 +31,8 @@ class Location:
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
-    #: columns that a printed traceback marks with carets, counted without the line's indentation; the end may be None: unknown
-    carets: tuple[int, int | None] | None = None
-
-    @classmethod
-    def at(cls, file: str, function: str, position: Position) -> Location:
-        return cls(file, position.line or 0, function, *position[1:])
+    #: columns that a printed traceback marks with carets, counted without the line's indentation; None in it: unknown
+    carets: tuple[int | None, int | None] | None = None
 
 
 @dataclass(slots=True)

@@ -24,13 +24,17 @@ _MANY = 16_000_000
 _MOST_PROCESSES = 8
 
 
-def load(path: Path) -> RanksReport | None:
+def load(path: Path, *, strict: bool = False) -> RanksReport | None:
     """The RanksReport of a folder of ranks, or one that was saved; None if the path is neither.
 
-    Raises as `read_job` does, and ValueError if a saved one is damaged.
+    Raises as `read_job` does, and ValueError if a saved one is damaged, or with `strict` anything that was read.
     """
     if is_job(path):
-        return read_job(path)
+        report = read_job(path)
+        damage = [f"rank {r.rank}: {count} × {kind}" for r in report.ranks for kind, count in r.unread.items()]
+        if strict and (damage or report.notes):
+            raise ValueError(f"{path}: {'; '.join([*damage, *report.notes][:5])}")
+        return report
     if path.suffix != ".json" or not path.is_file():
         return None
     with path.open("rb") as file:

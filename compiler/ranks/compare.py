@@ -23,7 +23,7 @@ from dynascope.compiler.ranks.structure import (
     without_integers,
 )
 from dynascope.compiler.report import Break, Node
-from dynascope.compiler.report.data import ReportData
+from dynascope.compiler.report.schema import ReportData
 
 #: most guards that are shown of one difference
 _GUARDS = 6

@@ -17,7 +17,7 @@ from dynascope.compiler.ranks import collectives
 from dynascope.compiler.ranks.normal import Normal, basename
 from dynascope.compiler.ranks.schema import Collective
 from dynascope.compiler.report import Break, Frame, Graph, Recompile
-from dynascope.compiler.report.data import ReportData
+from dynascope.compiler.report.schema import ReportData
 
 #: names of process groups: torch's name -> (what the program calls it, its ranks)
 GroupNames = dict[str, tuple[str | None, list[int] | None]]

@@ -1,11 +1,10 @@
 """The Report: plain data about one recording.
 
-`schema` and `measurements` have its parts, `data` the whole without methods and `report` with them; `serialization` saves,
-validates and loads it, `upgrade` reads older data; `diff` compares two reports, `expect` compares one with expected counts.
+`schema` has its data, `measurements` their measured parts, and `report` the methods; `serialization` saves, validates and loads
+it, `upgrade` reads older data; `diff` compares two reports, `expect` compares one with expected counts.
 """
 # ruff: noqa: F403
 
-from dynascope.compiler.report.data import *
 from dynascope.compiler.report.diff import Diff as Diff
 from dynascope.compiler.report.formatting import *
 from dynascope.compiler.report.guards import *

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dynascope.compiler.report.data import ReportData
-from dynascope.compiler.report.schema import Break, Frame
+from dynascope.compiler.report.schema import Break, Frame, ReportData
 
 _LIBRARY = re.compile(r"[/\\](?:site-packages|dist-packages|python3\.\d+)[/\\]|^<")
 

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dynascope.compiler.report.data import ReportData
 from dynascope.compiler.report.guards import FailedGuardKind
-from dynascope.compiler.report.schema import Break
+from dynascope.compiler.report.schema import Break, ReportData
 
 _SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+) ?= ?True")
 _CONSEQUENCE = "may have been caused by an earlier graph break"

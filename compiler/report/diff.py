@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dynascope.compiler.report.data import ReportData, Setting
 from dynascope.compiler.report.formatting import dynamic_words
 from dynascope.compiler.report.lowerings import lower
-from dynascope.compiler.report.schema import Break, Excerpt, Source
+from dynascope.compiler.report.schema import Break, ReportData, Setting, Source
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
 #: counts of the summary that are compared
@@ -49,16 +48,8 @@ class Diff:
 
     def __bool__(self) -> bool:
         """Whether anything but times and settings differs."""
-        return bool(
-            self.fixed
-            or self.not_reached
-            or self.new
-            or self.moved
-            or self.changed
-            or self.counts
-            or self.causes
-            or self.unfinished
-        )
+        breaks = (self.fixed, self.not_reached, self.new, self.moved, self.changed)
+        return any((*breaks, self.counts, self.causes, self.unfinished))
 
     @property
     def lines(self) -> list[str]:
@@ -90,11 +81,8 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     moved = _pairs(gone, new, _identity)
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
     settings = {name: (before.settings.get(name), value) for name, value in now.settings.items() if name in before.settings}
-    unfinished: list[Literal["now", "before"]] = []
-    if not _is_finished(now):
-        unfinished.append("now")
-    if not _is_finished(before):
-        unfinished.append("before")
+    runs: dict[Literal["now", "before"], ReportData] = {"now": now, "before": before}
+    unfinished = [name for name, run in runs.items() if run.origin == "partial" or run.summary.unfinished]
     not_reached = gone if "now" in unfinished else list(_not_reached(gone, now))[::-1]
     return Diff(
         unfinished=unfinished,
@@ -108,10 +96,6 @@ def diff(before: ReportData, now: ReportData) -> Diff:
         causes=_causes(before, now),
         settings={name: pair for name, pair in settings.items() if pair[0] != pair[1]},
     )
-
-
-def _is_finished(report: ReportData) -> bool:
-    return report.origin != "partial" and not report.summary.unfinished
 
 
 def _causes(before: ReportData, now: ReportData) -> list[str]:
@@ -133,9 +117,10 @@ def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     shown: set[tuple[str, str]] = set()  # functions whose whole text is in the report; for cells, all of them
     for source in now.sources:
         file = _file(source)
-        for number, text in _numbered(source.excerpts):
-            uncaptured[file, text.strip()] += (source.file, number) not in captured
-            shown.update((file, name) for name in _DEFINED.findall(text))
+        for excerpt in source.excerpts:
+            for number, text in enumerate(excerpt.text.splitlines(), excerpt.line):
+                uncaptured[file, text.strip()] += (source.file, number) not in captured
+                shown.update((file, name) for name in _DEFINED.findall(text))
     has_cell = any(s.cell is not None for s in now.sources)
     still = Counter(_identity(b) for b in now.breaks)
     for broken in reversed(gone):
@@ -145,23 +130,15 @@ def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
             yield broken
 
 
-def _numbered(excerpts: Iterable[Excerpt]) -> Iterator[tuple[int, str]]:
-    for excerpt in excerpts:
-        yield from enumerate(excerpt.text.splitlines(), excerpt.line)
-
-
 def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable]) -> list[tuple[Break, Break]]:
     """Pair breaks with the same key, in order, and remove them from both lists."""
-    waiting: dict[Hashable, list[Break]] = {}
-    for b in old:
-        waiting.setdefault(key(b), []).append(b)
     pairs = []
     for b in list(new):
-        if waiting.get(key(b)):
-            pairs.append((waiting[key(b)].pop(0), b))
-    for a, b in pairs:
-        old.remove(a)
-        new.remove(b)
+        before = next((a for a in old if key(a) == key(b)), None)
+        if before is not None:
+            pairs.append((before, b))
+            old.remove(before)
+            new.remove(b)
     return pairs
 
 

@@ -11,9 +11,8 @@ import operator
 import re
 from collections.abc import Callable
 
-from dynascope.compiler.report.data import ReportData
 from dynascope.compiler.report.lowerings import lower
-from dynascope.compiler.report.schema import Summary
+from dynascope.compiler.report.schema import ReportData, Summary
 
 COUNTS = tuple(f.name for f in dataclasses.fields(Summary) if f.name != "compile_seconds")
 _TERM = re.compile(r"^\s*(?P<name>\w+)\s*(?P<sign><=|>=|==|=)\s*(?P<number>\d+)\s*$")

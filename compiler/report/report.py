@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dynascope.compiler.report import expect, serialization
-from dynascope.compiler.report.data import ReportData
 from dynascope.compiler.report.diff import Diff, diff
 from dynascope.compiler.report.lowerings import lower
 from dynascope.compiler.report.measurements import GraphRun
-from dynascope.compiler.report.schema import Break, Frame, Graph
+from dynascope.compiler.report.schema import Break, Frame, Graph, ReportData
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
 if TYPE_CHECKING:
@@ -32,9 +31,9 @@ class Report(ReportData):
     """What the compiler did during one recording."""
 
     #: the report of the previous run of the same cell or function; not part of the data
-    previous: Report | None = field(default=None, compare=False, repr=False, metadata={"beside": True})
+    previous: Report | None = field(default=None, compare=False, repr=False)
     #: read from a file: its graphs cannot be run
-    loaded: bool = field(default=False, compare=False, repr=False, metadata={"beside": True})
+    loaded: bool = field(default=False, compare=False, repr=False)
 
     # -- looking up ---------------------------------------------------------------------------
 
@@ -78,9 +77,8 @@ class Report(ReportData):
             report = Report.from_dict(json.loads(Path("report.json").read_text()))
             print(report.headline())
         """
-        report = serialization.from_dict(cls, data)
-        report.loaded = True
-        return report
+        loaded = serialization.from_dict(data)
+        return cls(**{f.name: getattr(loaded, f.name) for f in fields(loaded)}, loaded=True)
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file.

@@ -1,4 +1,4 @@
-"""The recorded parts of a Report: frames, graphs, breaks and the rest, as plain dataclasses.
+"""A Report's data, `ReportData`, and its recorded parts: frames, graphs, breaks and the rest, as plain dataclasses.
 
 `None` always means *unknown* (or *does not apply*), never "no".  Line numbers start at 1; columns are 0-based
 character offsets, as in `ast`; times are seconds.  Import these names from `dynascope.compiler.report`.
@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dynascope.compiler.report.guards import FailedGuard
-from dynascope.compiler.report.measurements import GraphRun
+from dynascope.compiler.report.measurements import Check, GraphRun, InputRun, Profile
+
+#: version of the data; `upgrade` converts older ones.  A new field with a default needs no new version.
+SCHEMA = 2
+#: the value of one setting; `options` is a dict
+Setting = bool | int | float | str | list[str] | dict[str, bool | int | float | str | None] | None
 
 FrameKind = Literal["function", "resume", "statements", "autograd"]
 FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cached", "unfinished"]
@@ -323,3 +328,36 @@ class Summary:
     unfinished: int = 0
     #: breaks that no explicit allow covers (unknown counts as unexpected)
     unexpected: int = 0
+
+
+@dataclass(kw_only=True)
+class ReportData:
+    """Everything one recording learned: what is saved, loaded and compared."""
+
+    schema: int = SCHEMA
+    versions: dict[str, str | None] = field(default_factory=dict)
+    #: what was compiled: names of functions and modules, or ["the cell's statements"]
+    compiled: list[str] = field(default_factory=list)
+    settings: dict[str, Setting] = field(default_factory=dict)
+    #: each hook into torch: True, or why it does not fit this torch
+    hooks: dict[str, bool | str] = field(default_factory=dict)
+    summary: Summary = field(default_factory=Summary)
+    frames: list[Frame] = field(default_factory=list)
+    graphs: list[Graph] = field(default_factory=list)
+    breaks: list[Break] = field(default_factory=list)
+    recompiles: list[Recompile] = field(default_factory=list)
+    error: Failure | None = None
+    sources: list[Source] = field(default_factory=list)
+    #: where the time of a call goes; only with `--profile`
+    profile: Profile | None = None
+    #: one entry for each input of a list; only with `--inputs`
+    inputs: list[InputRun] | None = None
+    #: compiled against eager; only with `--check`
+    check: Check | None = None
+    #: remarks for the user, one sentence each
+    notes: list[str] = field(default_factory=list)
+    late_backwards: list[LateBackward] = field(default_factory=list)
+    #: records that could not be used, counted by kind
+    unread: dict[str, int] = field(default_factory=dict)
+    #: "live", "trace" (TORCH_TRACE files) or "partial" (interrupted)
+    origin: Literal["live", "trace", "partial"] = "live"

@@ -41,10 +41,6 @@ def _dicts(value: Any) -> Iterator[Data]:
     yield from (v for v in value if isinstance(v, dict)) if isinstance(value, list) else ()
 
 
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, (int, float)) else None
-
-
 def _origin(region: Any, labels: dict[str, Data]) -> Data:
     """`default`, `this run`, `In[3]:4`, `model.py`, `--region g=allow`, or else the name of a decorated function."""
     if not isinstance(region, str):
@@ -78,19 +74,13 @@ def _profile(profile: Data) -> None:
     for cost in _dicts(profile.get("breaks")):
         how = str(cost.pop("how", ""))
         calls = _CALLS.search(how)
-        cost["method"] = (
-            "eager frame" if cost.get("seconds") is None else "device idle" if how.startswith("how long the device") else "gap"
-        )
+        idle = how.startswith("how long the device")
+        cost["method"] = "eager frame" if cost.get("seconds") is None else "device idle" if idle else "gap"
         cost["calls"] = int(calls[1]) if calls else 0
         cost["parts"] = cost.get("parts") or None
-    verdict = profile.get("verdict")
-    if not isinstance(verdict, dict):
-        return
-    eager, compiled = _number(verdict.get("eager_seconds")), _number(verdict.get("compiled_seconds"))
-    if eager is None or compiled is None:
-        return
-    gain = eager - compiled
-    if gain > 0.03 * eager:
-        verdict["payback"] = "compile time unknown" if verdict.get("payback_calls") is None else "calls"
-    else:
-        verdict["payback"] = "slower" if gain < -0.03 * eager else "no gain"
+    match verdict := profile.get("verdict", {}):
+        case {"eager_seconds": int() | float() as eager, "compiled_seconds": int() | float() as compiled}:
+            if eager - compiled > 0.03 * eager:
+                verdict["payback"] = "compile time unknown" if verdict.get("payback_calls") is None else "calls"
+            else:
+                verdict["payback"] = "slower" if compiled - eager > 0.03 * eager else "no gain"

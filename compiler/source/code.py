@@ -1,11 +1,12 @@
-"""Code objects: the names that Dynamo gives them, the ones inside others, and the lines that they span."""
+"""Code objects: the names that Dynamo gives them, the ones inside others, their constants and lines."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType
+from typing import Any
 
 #: name of the function that holds a cell's statements
 STATEMENTS = "__cell__"
@@ -31,6 +32,22 @@ def nested_code(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from nested_code(constant)
+
+
+def code_key(code: CodeType) -> tuple[str, int]:
+    """Name and first line: what identifies a definition within a file, however often the file is compiled."""
+    return code.co_name, code.co_firstlineno
+
+
+def map_constants(code: CodeType, change: Callable[[Any], Any]) -> CodeType:
+    """The code with `change` applied to every constant at any depth, to a code object after its own constants.
+
+    The very same object is returned where nothing changes.
+    """
+    constants = tuple(change(map_constants(c, change) if isinstance(c, CodeType) else c) for c in code.co_consts)
+    if all(new is old for new, old in zip(constants, code.co_consts, strict=True)):
+        return code
+    return code.replace(co_consts=constants)
 
 
 def last_line(code: CodeType) -> int:

@@ -33,12 +33,15 @@ def character_column(file: str, line: int, byte_column: int | None) -> int | Non
     return byte_column if text.isascii() else len(text.encode()[:byte_column].decode(errors="replace"))
 
 
-def caret_columns(source: str, carets: tuple[int, int | None]) -> tuple[int, int | None]:
+def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
     """Start and end column, in bytes, of what a traceback marks with carets below a line.
 
     Python prints the line without its indent, and two carets below a wide character.  Where the carets reach the end of the
-    line, the end is unknown: they look the same for an expression that ends on a later line.
+    line, the end is unknown: they look the same for an expression that ends on a later line.  `(0, None)`: nothing is marked,
+    which stands for the whole line.
     """
+    if carets[0] is None or (carets == (0, None) and _is_unmarked_call(source)):
+        return None, None
     indent = len(source) - len(source.lstrip())
     ends = list(itertools.accumulate(1 + (unicodedata.east_asian_width(c) in "WF") for c in source.strip()))
 
@@ -46,7 +49,19 @@ def caret_columns(source: str, carets: tuple[int, int | None]) -> tuple[int, int
         return len(source[: indent + bisect.bisect_right(ends, caret)].encode())
 
     start, end = carets
-    return offset(start), None if end is None or end >= ends[-1] else offset(end)
+    return offset(start or 0), None if end is None or end >= ends[-1] else offset(end)
+
+
+def _is_unmarked_call(source: str) -> bool:
+    """Whether Python 3.13 and newer mark nothing for the call in this statement, as others do for a whole line."""
+    try:
+        body = ast.parse(source.strip()).body
+    except SyntaxError:
+        return False
+    match body[0] if body else None:
+        case ast.Return(value=ast.Call(func=ast.Name())) | ast.Assign(value=ast.Call()):
+            return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -60,41 +75,37 @@ class _Parsed:
     ends: dict[tuple[int, int, int], int]
 
 
-_NOTHING = _Parsed([], [], {})
 _parsed_files: dict[str, _Parsed] = {}
 _MOST_PARSED = 256
 
 
 def _parsed(file: str) -> _Parsed:
     lines = linecache.getlines(file)
-    if not lines:
-        return _NOTHING
     known = _parsed_files.get(file)
     if known is None or known.lines is not lines:
-        try:
-            nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            nodes = []
-        classes: dict[ast.AST, str] = {}
-        for node in nodes:  # outer ones first
-            if isinstance(node, ast.ClassDef):
-                classes |= dict.fromkeys(node.body, f"{classes.get(node, '')}{node.name}.")
         if len(_parsed_files) >= _MOST_PARSED:
             _parsed_files.pop(next(iter(_parsed_files)), None)
-        known = _parsed_files[file] = _Parsed(
-            lines,
-            [
-                (classes.get(n, "") + n.name, first_line(n), n.end_lineno or n.lineno)
-                for n in nodes
-                if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-            ],
-            {
-                (n.lineno, n.col_offset, n.end_col_offset or 0): n.end_lineno
-                for n in nodes
-                if n.end_lineno is not None and n.end_lineno > n.lineno
-            },
-        )
+        known = _parsed_files[file] = _parse(lines)
     return known
+
+
+def _parse(lines: list[str]) -> _Parsed:
+    parsed = _Parsed(lines, [], {})
+    try:
+        nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parsed
+    classes: dict[ast.AST, str] = {}
+    for n in nodes:  # outer ones first
+        end = n.end_lineno or n.lineno
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            name = classes.get(n, "") + n.name
+            parsed.functions.append((name, first_line(n), end))
+            if isinstance(n, ast.ClassDef):
+                classes |= dict.fromkeys(n.body, f"{name}.")
+        if end > n.lineno:
+            parsed.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
+    return parsed
 
 
 def function_at(file: str, line: int) -> tuple[str, int, int] | None:
@@ -104,12 +115,6 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
     """
     around = [function for function in _parsed(file).functions if function[1] <= line <= function[2]]
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
-
-
-def function_extent(file: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the innermost function or class around a line, from the source; None if unknown."""
-    function = function_at(file, line)
-    return function[1:] if function is not None else None
 
 
 def is_changed(file: str, function: str, line: int) -> bool:

@@ -2,5 +2,5 @@
 
 To observe: `hook_points` has one function for each observed call site in torch (a new hook goes there), `hooks` installs and
 removes them, `inside` is how they observe a function, `translators` reads Dynamo's objects.
-To steer: `config`, `exceptions`, `region_flag`, `marks`, `caches`, `profiling`, `surroundings`, `custom_operators`.
+To steer: `config`, `region_flag`, `marks`, `caches`, `profiling`, `surroundings`, `custom_operators`.
 """

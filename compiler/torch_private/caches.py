@@ -23,12 +23,12 @@ def known_codes() -> list[CodeType]:
         # functions that were only ever inlined are known through their resume functions (nested graph breaks)
         resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
-        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _wraps_users_code(c))]
+        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _is_decorators(c))]
     return []
 
 
-def _wraps_users_code(code: CodeType) -> bool:
-    """The wrapper that torch puts around every function decorated with error_on_graph_break: all share one code object."""
+def _is_decorators(code: CodeType) -> bool:
+    """Whether this is torch's wrapper of functions decorated with error_on_graph_break, which all share one code object."""
     return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
 
 

@@ -1,14 +1,16 @@
-"""The choices for a compile: backends, modes, options and flags of the compiler's configuration."""
+"""The choices for a compile (backends, modes, options, the compiler's configuration), and its errors."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib
+import logging
 import typing
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.torch_private.availability import guarded
+from dynascope.compiler.torch_private.availability import guarded, note_missing
 
 
 def backends() -> list[str]:
@@ -31,9 +33,7 @@ def refused_option(options: dict[str, Any]) -> str | None:
     """Why Inductor would refuse one of these options, in one line; None if it accepts them all."""
     if not options:
         return None
-    import torch._inductor.config as inductor
-
-    config: Any = inductor
+    config = importlib.import_module("torch._inductor.config")
     with guarded("Inductor's options"):
         known = config.get_config_copy()
         for name, value in options.items():
@@ -57,10 +57,7 @@ def has_nested_graph_breaks() -> bool:
 @contextlib.contextmanager
 def dynamo_config(**values: Any) -> Iterator[None]:
     """Set these values in torch._dynamo.config for the duration; restored exactly."""
-    import torch._dynamo
-
-    config: Any = torch._dynamo.config
-    with config.patch(**values):
+    with importlib.import_module("torch._dynamo.config").patch(**values):
         yield
 
 
@@ -70,15 +67,48 @@ def no_caches() -> Iterator[None]:
 
     Not torch's `force_disable_caches`: that one warns in the user's notebook.
     """
-    import torch._functorch.config as functorch
-    import torch._inductor.config as inductor
-
-    off = {
-        inductor: ("fx_graph_cache", "fx_graph_remote_cache"),
-        functorch: ("enable_autograd_cache", "enable_remote_autograd_cache"),
+    caches = {
+        "torch._inductor.config": ("fx_graph_cache", "fx_graph_remote_cache"),
+        "torch._functorch.config": ("enable_autograd_cache", "enable_remote_autograd_cache"),
     }
     with contextlib.ExitStack() as stack:
-        for module, names in off.items():
-            config: Any = module
+        for module, names in caches.items():
+            config = importlib.import_module(module)
             stack.enter_context(config.patch({name: False for name in names if hasattr(config, name)}))
         yield
+
+
+def refusals() -> tuple[type[BaseException], ...]:
+    """The exceptions that Dynamo raises if it, or a backend, refuses the user's code."""
+    import torch._dynamo.exc as exc
+
+    names = ("Unsupported", "UserError", "InternalTorchDynamoError", "BackendCompilerFailed")
+    absent = [name for name in names if not hasattr(exc, name)]
+    if absent:
+        note_missing("the compiler's exceptions", f"no {', '.join(absent)}")
+    return tuple(getattr(exc, name) for name in names if name not in absent)
+
+
+#: beginnings of what torch logs about a failed attempt: the eager run after it raises the same error, and the report has it
+_FAILED_ATTEMPT = ("WON'T CONVERT", "failed while attempting to run meta", "Graph break from `Tensor.item()`")
+_QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor", "torch._dynamo.variables.tensor")
+
+
+@contextlib.contextmanager
+def suppressed_errors() -> Iterator[None]:
+    """Run a frame eagerly if compiling it fails; exceptions, side effects and names are those of the eager run.
+
+    Dynamo logs a warning for each; the report has it instead.
+    """
+
+    def quiet(record: logging.LogRecord) -> bool:
+        return not str(record.msg).lstrip().startswith(_FAILED_ATTEMPT)
+
+    for name in _QUIET_LOGGERS:
+        logging.getLogger(name).addFilter(quiet)
+    try:
+        with dynamo_config(suppress_errors=True):
+            yield
+    finally:
+        for name in _QUIET_LOGGERS:
+            logging.getLogger(name).removeFilter(quiet)

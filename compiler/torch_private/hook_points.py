@@ -17,38 +17,17 @@ from typing import Any
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.records import QUIET, record_compile_id
 from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.torch_private import translators
 from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
 from dynascope.compiler.torch_private.inside import watch
-from dynascope.compiler.torch_private.translators import (
-    callers,
-    describe,
-    entered_function,
-    instructions_around,
-    module_path,
-    offset_positions,
-    outermost,
-    positions,
-    regions_around,
-    regions_of,
-    summaries,
-    symbol_sizes,
-    without_traceback,
-)
 
 
 def _observer(hooks: Hooks, **handlers: Callable[..., None]) -> SimpleNamespace:
-    """The object that watched code calls, with each handler as an attribute; a handler's errors never reach torch."""
+    """The object that watched code calls, with each handler as an attribute.
+
+    A handler's errors never reach torch; each call returns its first argument, such as the result that is observed.
+    """
     return SimpleNamespace(**{name: functools.partial(hooks.safely, handler) for name, handler in handlers.items()})
-
-
-def _passing(hooks: Hooks, handler: Callable[..., None]) -> Callable[..., Any]:
-    """Wrap a handler whose first argument is a result, so that it returns that result."""
-
-    def passes(result: Any, *args: Any) -> Any:
-        hooks.safely(handler, result, *args)
-        return result
-
-    return passes
 
 
 def _structured_trace(hooks: Hooks) -> Undo:
@@ -69,7 +48,7 @@ def _structured_trace(hooks: Hooks) -> Undo:
         attempt = hooks.attempt() if "dynamo_start" in metadata else None
         hooks.emit(schema.Trace(
             metadata, getattr(record, "payload", None),
-            callers=None if attempt is None else callers(attempt.caller),
+            callers=None if attempt is None else translators.callers(attempt.caller),
             compile_id=record_compile_id(metadata),
         ))  # fmt: skip
 
@@ -104,7 +83,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
         if label.endswith("_BYTECODE") and not hooks.bytecode:
             return None, payload_fn
         if label == "dynamo_graph_break_reason":
-            payload_fn = functools.partial(without_traceback, payload_fn)
+            payload_fn = functools.partial(translators.without_traceback, payload_fn)
         return lambda: metadata, payload_fn
 
     return watch(
@@ -122,14 +101,8 @@ def _frames(hooks: Hooks) -> Undo:
         caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
         hooks.attempts().append(Attempt(hooks.code(frame.f_code), frame, caller))
 
-    def returned(result: Any, frame: Any) -> None:
-        end(frame, result, None)
-
-    def failed(frame: Any) -> None:
-        end(frame, None, sys.exc_info()[1])
-
-    def end(frame: Any, result: Any, error: BaseException | None) -> None:
-        attempts = hooks.attempts()
+    def end(result: Any, frame: Any, failed: bool) -> None:
+        error, attempts = sys.exc_info()[1] if failed else None, hooks.attempts()
         if not any(attempt.frame is frame for attempt in attempts):
             return  # its start was not observed, or an interrupt came after its end
         while (attempt := attempts.pop()).frame is not frame:
@@ -142,18 +115,16 @@ def _frames(hooks: Hooks) -> Undo:
             attempt.code,
             "raised" if error is not None else "compiled" if compiled else "skipped",
             skip_reason=getattr(result, "skip_reason", None),
-            error=None if cause is None else describe(cause),
+            error=None if cause is None else translators.describe(cause),
             stopped=attempt.stopped,
             fullgraph=attempt.fullgraph,
             error_on_graph_break=attempt.error_on_graph_break,
             compile_id=attempt.compile_id,
         ))  # fmt: skip
 
-    observer = _observer(hooks, begin=begin, failed=failed)
-    observer.returned = _passing(hooks, returned)
     return watch(
-        convert_frame.CatchErrorsWrapper.__call__, observer,
-        before="observer.begin(frame)", returned="observer.returned(result, frame)", failed="observer.failed(frame)",
+        convert_frame.CatchErrorsWrapper.__call__, _observer(hooks, begin=begin, end=end), before="observer.begin(frame)",
+        returned="observer.end(result, frame, False)", failed="observer.end(None, frame, True)",
     )  # fmt: skip
 
 
@@ -182,28 +153,20 @@ def _stops(hooks: Hooks) -> Undo:
     """Observe where an exception stops tracing: the innermost line and column, then the calls around it."""
     from torch._dynamo import symbolic_convert
 
-    restarts = (
-        "SpeculationRestartAnalysis",
-        "RestartAnalysis",
-        "UnspecializeRestartAnalysis",
-        "TensorifyScalarRestartAnalysis",
-    )
-
     def stopped(translator: Any) -> None:
         error = sys.exc_info()[1]
         attempt = hooks.attempt()
         name = type(error).__name__
-        if attempt is None or name in restarts:
+        if attempt is None or name.endswith("RestartAnalysis"):
             return
         chain = attempt.stopped
         if chain and chain[0].error != id(error):
             chain.clear()
-        code = translator.f_code
         chain.append(schema.Stop(
             name, str(error).split("\n", 1)[0],
-            schema.Location.at(code.co_filename, code.co_name, positions(translator.current_instruction)),
+            translators.location(translator),
             getattr(translator, "error_on_graph_break", None),
-            schema.TracedCall(code.co_name, id(code), regions_of(translator)),
+            translators.traced_call(translator),
             error=id(error),
         ))  # fmt: skip
 
@@ -216,20 +179,21 @@ def _graph_ends(hooks: Hooks) -> Undo:
     from torch._dynamo import output_graph
 
     def ended(translator: Any, reason: Any) -> None:
-        code, attempt = translator.f_code, hooks.attempt()
+        attempt = hooks.attempt()
         if attempt is not None:
-            attempt.instructions = instructions_around(translator)
+            # not those of the code objects: Dynamo rewrites some, and offsets are into its own lists
+            attempt.instructions = {id(t.f_code): getattr(t, "instructions", ()) for t in translators.chain(translator)}
         hooks.emit(schema.GraphEnd(
             str(reason.reason),
             bool(getattr(reason, "graph_break", False)),
-            hooks.code(outermost(translator).f_code),
-            schema.Location.at(code.co_filename, code.co_name, positions(translator.current_instruction)),
-            stack=summaries(getattr(reason, "user_stack", None)),
+            hooks.code(translators.chain(translator)[-1].f_code),
+            translators.location(translator),
+            stack=translators.summaries(getattr(reason, "user_stack", None)),
             error_on_graph_break=getattr(translator, "error_on_graph_break", None),
             fullgraph=getattr(translator, "one_graph", None),
-            around=regions_around(translator),
+            around=[translators.traced_call(t) for t in translators.chain(translator)],
             stopped=list(attempt.stopped) if attempt is not None else [],
-            compile_id=hooks.compile_id(),
+            compile_id=translators.current_compile_id(),
         ))  # fmt: skip
 
     compile_subgraph = output_graph.OutputGraph.compile_subgraph
@@ -255,14 +219,14 @@ def _resumes(hooks: Hooks) -> Undo:
             hooks.code(code),
             hooks.code(resume),
             hooks.code(original),
-            offset_positions(instructions, given["resume_offset"]),
+            translators.offset_positions(instructions, given["resume_offset"]),
             [str(n) for n in given.get("argnames", ())],
             given.get("nstack"),
-            compile_id=hooks.compile_id(),
+            compile_id=translators.current_compile_id(),
         ))  # fmt: skip
 
-    observer = SimpleNamespace(made=_passing(hooks, made))
-    return watch(vars(cache)["lookup"].__func__, observer, returned="observer.made(result, code, lineno, init_offset, *key)")
+    lookup = vars(cache)["lookup"].__func__
+    return watch(lookup, _observer(hooks, made=made), returned="observer.made(result, code, lineno, init_offset, *key)")
 
 
 def _node_modules(hooks: Hooks) -> Undo:
@@ -270,9 +234,11 @@ def _node_modules(hooks: Hooks) -> Undo:
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
-        paths = {n.name: module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
+        paths = {n.name: translators.module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
         modules = {name: path for name, path in paths.items() if path}
-        hooks.emit(schema.GraphCaptured(modules, symbol_sizes(gm.graph), compile_id=hooks.compile_id()))
+        hooks.emit(
+            schema.GraphCaptured(modules, translators.symbol_sizes(gm.graph), compile_id=translators.current_compile_id())
+        )
 
     call_user_compiler = output_graph.OutputGraph.call_user_compiler
     return watch(call_user_compiler, _observer(hooks, captured=captured), before="observer.captured(gm)")
@@ -286,7 +252,7 @@ def _entries(hooks: Hooks) -> Undo:
         if type(callback).__name__ != "CatchErrorsWrapper":
             return  # torch.compiler.disable uses this function, too
         caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
-        function, name, target = entered_function(caller.f_locals.get("fn"))
+        function, name, target = translators.entered_function(caller.f_locals.get("fn"))
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType) and id(code) not in hooks.entered:
             hooks.entered[id(code)] = (code, function.__globals__)

@@ -1,12 +1,10 @@
 """The hooks' machinery: installed once for all recordings, undone exactly.
 
-Each hook observes one call site in torch (`hook_points` has them all).  They are installed one by one; a hook that does not
-fit the installed torch is left out and named, with the reason, in `report.hooks`.  A hook changes nothing that torch does,
-and its own errors never reach the user: they are named in `report.hooks`, too.
+Each hook observes one call site in torch (`hook_points` has them all) and changes nothing that torch does.  A hook that does
+not fit the installed torch is left out; `report.hooks` has the reason, and the hooks' own errors, which never reach the user.
 
-All recordings share one installation: the first one installs the hooks, the last one removes them,
-in whichever order and threads they begin and end.  Code objects are kept alive while a recording runs, so that the uids by
-which events name them stay unique.
+The first recording installs the hooks and the last one removes them, in whichever order and threads they begin and end.  Code
+objects are kept alive while a recording runs, so that the uids by which events name them stay unique.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from typing import Any
 
 from dynascope.compiler.events.schema import Code, Event, Paused, Stop
 from dynascope.compiler.source.code import last_line
-from dynascope.compiler.torch_private.translators import current_compile_id
 
 Sink = Callable[[Event], None]
 Undo = Callable[[], None]
@@ -88,7 +85,10 @@ class Hooks:
         with self._lock:
             self.sinks = [s for s in self.sinks if s != sink]  # a bound method is a new object each time
             if not self.sinks:
-                self._remove()
+                self._uninstall()
+                self._codes.clear()
+                self.entered = {}
+                self._local = threading.local()
 
     # -- installing --------------------------------------------------------------------------------
 
@@ -124,12 +124,6 @@ class Hooks:
         while self._undo:
             self._undo.pop()()
 
-    def _remove(self) -> None:
-        self._uninstall()
-        self._codes.clear()
-        self.entered = {}
-        self._local = threading.local()
-
     def emit(self, event: Event) -> None:
         """Send one event to every sink."""
         event.thread = threading.get_ident()
@@ -139,28 +133,24 @@ class Hooks:
         for sink in self.sinks:
             sink(event)
 
-    def safely(self, handler: Callable[..., None], *args: Any) -> None:
-        """Run one of our handlers; an error in it never reaches the user's code."""
+    def safely(self, handler: Callable[..., None], *args: Any) -> Any:
+        """Run one of our handlers, and return its first argument; an error in it never reaches the user's code."""
         try:
             handler(*args)
         except Exception as error:
             self.status[f"handler {handler.__name__}"] = f"{type(error).__name__}: {error}"
+        return args[0] if args else None
 
     # -- what this thread is compiling ------------------------------------------------------------------
 
     def attempts(self) -> list[Attempt]:
         """Stack of frames that Dynamo is working on in this thread."""
-        stack: list[Attempt] | None = getattr(self._local, "attempts", None)
-        if stack is None:
-            stack = self._local.attempts = []
-        return stack
+        attempts: list[Attempt] = vars(self._local).setdefault("attempts", [])
+        return attempts
 
     def attempt(self) -> Attempt | None:
         stack = self.attempts()
         return stack[-1] if stack else None
-
-    def compile_id(self) -> str | None:
-        return current_compile_id()
 
     def code(self, code: CodeType) -> Code:
         """What is known of a code object, the same `Code` for the same object."""

@@ -63,7 +63,8 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
     docstring, body = definition.body[:start], definition.body[start:]
     first = body[0]
     if returned:
-        body = [_Returns(returned).visit(s) for s in [*body, ast.copy_location(ast.Return(None), body[-1])]]
+        nothing = ast.copy_location(ast.Return(None), body[-1])
+        body = [_Returns(returned).visit(s) for s in [*body, nothing]]
     if failed:
         (attempt,) = _added(f"try: body\nexcept:\n    {failed}\n    raise", first)
         attempt.body, body = body, [attempt]
@@ -86,9 +87,7 @@ def _parse(function: Any) -> tuple[ast.Module, Any]:
         raise ValueError(f"the source of {function.__qualname__} is not its definition")
     called = _called(definition) & _imported(code.co_filename)
     if called:  # the call of an imported module's function has a bytecode of its own
-        module.body.insert(
-            0, ast.Import([ast.alias(name, lineno=1, col_offset=0) for name in sorted(called)], lineno=1, col_offset=0)
-        )
+        module.body[:0] = ast.parse(f"import {', '.join(sorted(called))}").body
     return module, definition
 
 
@@ -122,15 +121,20 @@ def _plain(code: CodeType) -> CodeType:
 
 def _added(text: str, at: ast.AST) -> list[Any]:
     """The statements of `text`, at the place of another node; the name `observer` becomes the placeholder constant."""
-    module = _Observer().visit(ast.parse(text))
+    module = _Replaced("observer", ast.Constant(_OBSERVER)).visit(ast.parse(text))
     for node in ast.walk(module):
         ast.copy_location(node, at)
     return list(module.body)
 
 
-class _Observer(ast.NodeTransformer):
+class _Replaced(ast.NodeTransformer):
+    """Replaces a name by an expression."""
+
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self.name, self.value = name, value
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(_OBSERVER) if node.id == "observer" else node
+        return self.value if node.id == self.name else node
 
 
 class _Returns(ast.NodeTransformer):
@@ -142,22 +146,10 @@ class _Returns(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> ast.Return:
         value = node.value or ast.copy_location(ast.Constant(None), node)
         (statement,) = _added(self.text, node)
-        node.value = _Result(value).visit(statement.value)
+        node.value = _Replaced("result", value).visit(statement.value)
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def visit_FunctionDef(self, node: ast.AST) -> ast.AST:
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
-
-
-class _Result(ast.NodeTransformer):
-    def __init__(self, value: ast.expr) -> None:
-        self.value = value
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.value if node.id == "result" else node
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dynascope.compiler.patching import patched
 from dynascope.compiler.torch_private.availability import guarded
-
-
-def _fast_mark() -> Callable[[str], contextlib.AbstractContextManager[Any]]:
-    import torch
-
-    fast = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
-    return fast if fast is not None else torch.profiler.record_function
 
 
 def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
     """Names a block in the profiler, if possible without the microseconds of overhead that `record_function` has."""
-    return _fast_mark()(name)
+    import torch
+
+    fast = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
+    return fast(name) if fast is not None else torch.profiler.record_function(name)
 
 
 @contextlib.contextmanager
@@ -31,10 +28,8 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
     import torch._dynamo.eval_frame as eval_frame
 
     def marked(name: str, graph: Any) -> Any:
-        label = f"{mark} {name}"
-
         def run(*args: Any, **kwargs: Any) -> Any:
-            with record(label):
+            with profiler_mark(f"{mark} {name}"):
                 return graph(*args, **kwargs)
 
         skip = getattr(eval_frame, "skip_code", None)
@@ -43,20 +38,13 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
         skip(run.__code__)  # else Dynamo would compile it: it is called from compiled code
         return run
 
-    record = _fast_mark()
-
-    wrapped: list[tuple[dict[str, Any], str, Any, Any]] = []
-    for namespace in {id(n): n for n in namespaces}.values():
-        for name in [n for n in list(namespace) if isinstance(n, str) and n.startswith("__compiled_fn_")]:
-            graph = namespace[name]
-            namespace[name] = wrapper = marked(name, graph)
-            wrapped.append((namespace, name, graph, wrapper))
-    try:
-        yield bool(wrapped)
-    finally:
-        for namespace, name, graph, wrapper in wrapped:
-            if namespace.get(name) is wrapper:
-                namespace[name] = graph
+    with contextlib.ExitStack() as patches:
+        found = False
+        for namespace in {id(n): n for n in namespaces}.values():
+            graphs = {n: graph for n, graph in namespace.items() if isinstance(n, str) and n.startswith("__compiled_fn_")}
+            patches.enter_context(patched(namespace, {name: marked(name, graph) for name, graph in graphs.items()}))
+            found = found or bool(graphs)
+        yield found
 
 
 def profiler_is_on() -> bool:

@@ -28,19 +28,13 @@ def neutral() -> Iterator[None]:
         for name, remove in _REMOVED.items():
             with guarded(f"{name}, for a graph that is run alone"):
                 stack.callback(remove())
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.no_grad())
         for kind in kinds:
             stack.enter_context(torch.autocast(kind, enabled=False))
         yield
-
-
-def _dtype() -> Undo:
-    import torch
-
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32)
-    return lambda: torch.set_default_dtype(before)
 
 
 def _function_modes() -> Undo:
@@ -125,7 +119,6 @@ def _trace() -> Undo:
 
 
 _REMOVED: dict[str, Callable[[], Undo]] = {
-    "the default dtype": _dtype,
     "functions' modes": _function_modes,
     "dispatch modes": _dispatch_modes,
     "transforms": _transforms,

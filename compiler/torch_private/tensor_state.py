@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler.torch_private.availability import missing
+from dynascope.compiler.torch_private.availability import note_missing
 
 
 def version_of(tensor: Any) -> int | None:
@@ -21,7 +21,7 @@ def set_version(tensor: Any, version: int | None) -> None:
 
         _unsafe_set_version_counter((tensor,), (version,))
     except (ImportError, TypeError) as error:
-        missing["versions of tensors"] = str(error)
+        note_missing("versions of tensors", str(error))
 
 
 def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:

@@ -22,23 +22,18 @@ def positions(instruction: Any) -> Position:
     return Position(at.lineno, at.col_offset, at.end_lineno, at.end_col_offset)
 
 
-def outermost(translator: Any) -> Any:
-    """The translator of the frame itself, if this one belongs to an inlined function."""
-    while getattr(translator, "parent", None) is not None:
-        translator = translator.parent
-    return translator
+def location(translator: Any) -> Location:
+    """The place that a translator has reached."""
+    code, at = translator.f_code, positions(translator.current_instruction)
+    return Location(code.co_filename, at.line or 0, code.co_name, *at[1:])
 
 
-def instructions_around(translator: Any) -> dict[int, Any]:
-    """By code object, the instructions that the translator and its callers go through.
-
-    They are not those of the code object: Dynamo rewrites some, and offsets are into its own list.
-    """
-    instructions = {}
-    while translator is not None:
-        instructions[id(translator.f_code)] = getattr(translator, "instructions", ())
-        translator = getattr(translator, "parent", None)
-    return instructions
+def chain(translator: Any) -> list[Any]:
+    """A translator and those of its callers, innermost first; the last one is that of the frame itself."""
+    translators = [translator]
+    while (parent := getattr(translators[-1], "parent", None)) is not None:
+        translators.append(parent)
+    return translators
 
 
 def offset_positions(instructions: Any, offset: int) -> Position:
@@ -61,14 +56,9 @@ def regions_of(translator: Any) -> list[Region]:
     return regions
 
 
-def regions_around(translator: Any) -> list[TracedCall]:
-    """The calls that are being traced, innermost first, each with its regions."""
-    chain = []
-    while translator is not None:
-        code = translator.f_code
-        chain.append(TracedCall(code.co_name, id(code), regions_of(translator)))
-        translator = getattr(translator, "parent", None)
-    return chain
+def traced_call(translator: Any) -> TracedCall:
+    """The call that a translator traces, with its regions."""
+    return TracedCall(translator.f_code.co_name, id(translator.f_code), regions_of(translator))
 
 
 def summaries(stack: Any) -> list[Location]:
@@ -109,10 +99,7 @@ def without_traceback(make: Any) -> Any:
 
 
 def module_path(stack: Any) -> str | None:
-    if not stack:
-        return None
-    path, _ = list(stack.values())[-1]
-    return str(path)
+    return str(list(stack.values())[-1][0]) if stack else None
 
 
 def symbol_sizes(graph: Any) -> dict[str, int | float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -34,6 +35,15 @@ def block_fields(statement: ast.stmt) -> list[tuple[ast.AST, str]]:
 def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
     """The lists of statements inside a compound statement."""
     return [getattr(node, field) for node, field in block_fields(statement)]
+
+
+def copy_compound(statement: ast.stmt) -> tuple[ast.stmt, list[tuple[ast.AST, str]]]:
+    """A copy of a statement and its `block_fields`, which can be set without changing the original."""
+    statement = copy.copy(statement)
+    for field in ("handlers", "cases"):
+        if hasattr(statement, field):
+            setattr(statement, field, [copy.copy(part) for part in getattr(statement, field)])
+    return statement, block_fields(statement)
 
 
 def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

@@ -44,7 +44,7 @@ class Interrupts:
     """A context manager for one whole run; it does nothing outside the main thread, which alone gets interrupts."""
 
     def __init__(self) -> None:
-        #: the signal handler of before; None while this one is not installed
+        #: the previous signal handler; None while this one is not installed
         self.previous: Any = None
         self.pending: int | None = None
         self._owner: FrameType | None = None

@@ -1,7 +1,7 @@
 """Turning a cell's text into code to run, with the line numbers that the user sees.
 
 A line number in a traceback, a report, `inspect` or the debugger is the line of the cell as its editor shows it: the
-`%%compile` line is line 1, or further down where other lines stand above it.  To this end those lines are kept, as comments,
+`%%compile` line is line 1, or further down if there are lines above it.  To this end those lines are kept, as comments,
 in the text that is parsed and registered with IPython.  Statements are compiled and run one by one, as IPython does it, so a
 cell behaves the same with and without a magic: `__doc__`, names bound before an error, errors that only compiling finds.
 """
@@ -21,7 +21,7 @@ from IPython.core.error import UsageError
 from dynascope.cell.interrupts import interruptible
 from dynascope.shell import raw_cell, running_cell_number
 
-#: name of the code that stands in for a function named by `-f` (`selection.named`)
+#: name of the code that replaces that of a function named by `-f` (`selection.named`)
 JUMP = "<jump to {}>"
 
 Namespace = dict[str, Any]
@@ -68,7 +68,7 @@ def read_cell(shell: Any, body: str, magic: str, line: str = "") -> Cell:
     first = body.lstrip()
     if first.startswith("%%"):
         other = first.split(None, 1)[0]
-        raise UsageError(f"put {other} on the line above {magic}: a cell magic cannot stand inside {magic}")
+        raise UsageError(f"put {other} on the line above {magic}: a cell magic cannot be inside {magic}")
     raw, above = _lines_above(shell, body, f"{magic} {line}".rstrip())
     return _parse(shell, _as_comments(above) + shell.transform_cell(body), raw, f"{magic}: the cell has no code in it")
 

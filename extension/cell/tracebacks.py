@@ -12,15 +12,14 @@ import inspect
 import re
 import traceback
 from collections.abc import Callable
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from dynascope.cell.source import JUMP
-from dynascope.compiler.source.code import STATEMENTS
+from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
+from dynascope.compiler.source.origin import in_torch, is_plumbing, origin
 
-_LIBRARIES = ("IPython", "ipykernel", "torch", "tornado", "asyncio", "traitlets", "nbclient", "pluggy", "_pytest")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-_COLOUR = rf"(?:{_ESCAPE.pattern})*"
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RENDER_HOOK = "_render_traceback_"
@@ -48,11 +47,9 @@ def _show_once(error: BaseException, render: Callable[[], list[str]]) -> None:
         _unhook(error)
         return render()
 
-    try:
+    with contextlib.suppress(AttributeError):  # an exception that takes no attributes: IPython shows all of its frames
         setattr(error, _RENDER_HOOK, render_once)
-    except AttributeError:  # an exception that takes no attributes: IPython shows all of its frames
-        return
-    _hooked.append(error)
+        _hooked.append(error)
 
 
 def _unhook(error: BaseException) -> None:
@@ -74,26 +71,22 @@ def as_text(shell: Any, error: BaseException) -> str:
     return _ESCAPE.sub("", "\n".join(lines))
 
 
-def trimmed(trace: TracebackType | None, signatures: dict[str, str] | None = None) -> TracebackType | None:
+def trimmed(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of libraries; None if none is left.
 
-    A resume function and the frame that it continues become one entry; `signatures` receives that frame's arguments, by the
-    resume function's name.
+    A resume function and the frame that it continues become one entry, in the code of that frame.
     """
     entries: list[tuple[TracebackType, CodeType]] = []
     in_dynascope = False
     while trace is not None:
-        if _is_dynascope(trace):
+        code = trace.tb_frame.f_code
+        if origin(code.co_filename) == "dynascope" or code.co_name.startswith(JUMP.partition("{")[0]):
             if not in_dynascope:
                 entries.clear()  # everything outside: the notebook's machinery, and the cell's call of the magic
             in_dynascope = True
-        elif not _is_library(trace):
-            code = trace.tb_frame.f_code
-            if entries and _continues(trace, entries[-1][0]):
-                original = entries.pop()[1]
-                if signatures is not None:
-                    signatures[code.co_name] = _arguments(original)
-                code = original
+        elif not _is_library(code.co_filename):
+            if entries and is_resume(code.co_name) and user_name(entries[-1][1].co_name) == user_name(code.co_name):
+                code = entries.pop()[1]
             entries.append((trace, code))
         trace = trace.tb_next
     result: TracebackType | None = None
@@ -106,11 +99,14 @@ def trimmed(trace: TracebackType | None, signatures: dict[str, str] | None = Non
     return result
 
 
-def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:
-    """A frame that fails at `line`, in code that begins where `code` begins in the source.
+def _is_library(file: str) -> bool:
+    return in_torch(file) or is_plumbing(file) or file.startswith("<eval_with_key>") or "torchinductor" in file
 
-    IPython decides by the code's first line what to show.  The cell's statements are no function in the source, and a resume
-    function has no beginning of its own there.
+
+def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:
+    """A frame that fails at `line`, with the first line, the name and the arguments of `code`, because IPython shows these.
+
+    The cell's statements are no function in the source, and a resume function is none of its own.
     """
     if code.co_name == STATEMENTS:
         failing = compile("\n" * (line - 1) + "1/0", code.co_filename, "exec")
@@ -118,47 +114,28 @@ def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:
         first = code.co_firstlineno
         text = "\n" * (first - 1) + "def f():" + "\n" * (line - first) + " 1/0"
         failing = next(c for c in compile(text, code.co_filename, "exec").co_consts if isinstance(c, CodeType))
-        names = [name for name in ("co_name", "co_qualname") if hasattr(failing, name)]
-        failing = failing.replace(**{name: getattr(frame.f_code, name) for name in names})
+        same = ("co_name", "co_qualname", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount")
+        names, star, stars = inspect.getargs(code)
+        names += filter(None, (star, stars))
+        failing = failing.replace(
+            **{name: getattr(code, name) for name in same if hasattr(code, name)},
+            co_flags=failing.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
+            co_varnames=tuple(names), co_nlocals=len(names),
+        )  # fmt: skip
+    keywords = failing.co_varnames[failing.co_argcount :][: failing.co_kwonlyargcount]
     try:
-        exec(failing, frame.f_globals)
+        FunctionType(failing, frame.f_globals)(*[...] * failing.co_argcount, **dict.fromkeys(keywords, ...))
     except ZeroDivisionError as error:
         frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
     return frame
 
 
-def _arguments(code: CodeType) -> str:
-    """The arguments as IPython writes them after a function's name."""
-    names, star, stars = inspect.getargs(code)
-    return ", ".join([*names, *([f"*{star}"] if star else []), *([f"**{stars}"] if stars else [])])
-
-
-def _is_dynascope(trace: TracebackType) -> bool:
-    return _package(trace) == "dynascope" or trace.tb_frame.f_code.co_name.startswith(JUMP.partition("{")[0])
-
-
-def _is_library(trace: TracebackType) -> bool:
-    file = trace.tb_frame.f_code.co_filename
-    return _package(trace) in _LIBRARIES or file.startswith("<eval_with_key>") or "torchinductor" in file
-
-
-def _package(trace: TracebackType) -> str:
-    return str(trace.tb_frame.f_globals.get("__name__") or "").partition(".")[0]
-
-
-def _continues(trace: TracebackType, caller: TracebackType) -> bool:
-    """Whether this frame is a resume function called by the frame that it continues."""
-    resumed = _RESUME_NAME.fullmatch(trace.tb_frame.f_code.co_name)
-    return resumed is not None and _RESUME_NAME.sub(r"\1", caller.tb_frame.f_code.co_name) == resumed[1]
-
-
 def _render(shell: Any, error: BaseException) -> list[str]:
     chain = _chain(error)
-    signatures: dict[str, str] = {}
     before = [(e, e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__) for e in chain]
     try:
         for e in chain:
-            e.__traceback__ = trimmed(e.__traceback__, signatures)
+            e.__traceback__ = trimmed(e.__traceback__)
             if type(e).__module__.startswith("torch."):
                 e.__cause__, e.__suppress_context__ = None, True  # its causes are the compiler's own frames
         if error.__traceback__ is None:  # the compiler refused the statements themselves: the message says where
@@ -168,7 +145,7 @@ def _render(shell: Any, error: BaseException) -> list[str]:
     finally:
         for e, trace, cause, context, suppressed in before:
             e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed
-    return [_with_source_names(shell, line, signatures) for line in lines]
+    return [_with_source_names(shell, line) for line in lines]
 
 
 def _format(shell: Any, error: BaseException) -> list[str]:
@@ -195,17 +172,14 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _with_source_names(shell: Any, text: str, signatures: dict[str, str]) -> str:
-    """A line of a traceback with functions and cells called as in a plain cell: no resume functions, `Cell In[3]`."""
+def _with_source_names(shell: Any, text: str) -> str:
+    """A line of a traceback with functions and cells named as in a plain cell: no resume functions, `Cell In[3]`."""
 
     def cell_label(match: re.Match[str]) -> str:
         label = shell.compile.format_code_name(match["file"])
         return match[0] if label is None else f"{label[0]} {label[1]}, line {match['line']}"
 
-    text = _FILE.sub(cell_label, text)
-    for name, arguments in signatures.items():
-        text = re.sub(rf"({re.escape(name)}{_COLOUR})\([^)]*\)", rf"\g<1>({arguments})", text)
-    return _RESUME_NAME.sub(r"\1", text).replace(f", in {STATEMENTS}", "")
+    return _RESUME_NAME.sub(r"\1", _FILE.sub(cell_label, text)).replace(f", in {STATEMENTS}", "")
 
 
 def _show_without_stack(shell: Any) -> None:

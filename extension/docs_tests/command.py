@@ -1,45 +1,15 @@
-"""`dynascope test`: running pages one after another or several at once, with progress and a summary."""
+"""`dynascope test`: runs pages, one after another or several at once, and prints their results."""
 
 from __future__ import annotations
 
-import sys
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from dynascope.docs_tests.runner import PageError, Result, find, run_page
-
-WIDTH = 24
-
-
-class Progress:
-    """A progress bar on a terminal; elsewhere each finished page just prints its line."""
-
-    def __init__(self, pages: int) -> None:
-        self.pages = pages
-        self.done = 0
-        self.live = sys.stderr.isatty()
-        self.lock = threading.Lock()
-
-    def cell(self, path: Path, done: int, cells: int) -> None:
-        """A page is about to run its next cell."""
-        with self.lock:
-            if self.live:
-                filled = round(WIDTH * (self.done + done / max(cells, 1)) / self.pages)
-                bar = "#" * filled + "." * (WIDTH - filled)
-                sys.stderr.write(f"\r\x1b[K[{bar}] {self.done}/{self.pages} {path.name}: cell {done + 1} of {cells}")
-                sys.stderr.flush()
-
-    def page(self, line: str) -> None:
-        """A page is finished."""
-        with self.lock:
-            self.done += 1
-            if self.live:
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
-            print(line, flush=True)
+from dynascope.docs_tests import kernel
+from dynascope.docs_tests.pages import PageError, find
+from dynascope.docs_tests.runner import Result, run_page
 
 
 def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, parallel: int = 1) -> int:
@@ -48,34 +18,21 @@ def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, par
     if not pages:
         raise PageError(f"no .ipynb and no MyST page in {', '.join(map(str, paths))}")
     start = time.monotonic()
-    progress = Progress(len(pages))
-
-    def one(page: Path) -> Result:
-        return run_page(page, update=update, timeout=timeout, on_cell=lambda done, cells: progress.cell(page, done, cells))
-
-    results: dict[Path, Result] = {}
-    if parallel <= 1:
-        for page in pages:
-            results[page] = one(page)
-            progress.page(_line(results[page]))
-    else:
-        with ThreadPoolExecutor(parallel) as pool:
-            waiting = {pool.submit(one, page): page for page in pages}
-            try:
-                for future in as_completed(waiting):
-                    results[waiting[future]] = future.result()
-                    progress.page(_line(future.result()))
-            except KeyboardInterrupt:
-                pool.shutdown(wait=False, cancel_futures=True)
-                from dynascope.docs_tests.kernel import kill_all
-
-                kill_all()
-                raise
-    for page in pages:
-        for problem in results[page].problems:
+    results: list[Result] = []
+    with ThreadPoolExecutor(max(parallel, 1)) as pool:
+        try:
+            for result in pool.map(partial(run_page, update=update, timeout=timeout), pages):
+                print(_line(result), flush=True)
+                results.append(result)
+        except KeyboardInterrupt:
+            kernel.interrupted.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    for result in results:
+        for problem in result.problems:
             print(f"\n{problem}")
-    print(f"\n{_counts(list(results.values()), update)} in {time.monotonic() - start:.1f} s")
-    return 0 if all(r.ok for r in results.values()) else 1
+    print(f"\n{_counts(results, update)} in {time.monotonic() - start:.1f} s")
+    return 0 if all(r.ok for r in results) else 1
 
 
 def _counts(results: list[Result], update: bool) -> str:

@@ -65,11 +65,8 @@ def _release(structure: dict[str, Any]) -> list[str]:
 def _compare_errors(before: str | None, after: str | None) -> list[Difference]:
     if before == after:
         return []
-    if after is None:
-        return [Difference("an error is gone", f"stored: {before}; now the cell raises nothing")]
-    if before is None:
-        return [Difference("a new error", f"stored: none; now the cell raises {after}")]
-    return [Difference("another error", f"stored: {before}; now: {after}")]
+    what = "an error is gone" if after is None else "a new error" if before is None else "another error"
+    return [Difference(what, f"stored: {before or 'none'}; now the cell raises {after or 'nothing'}")]
 
 
 def _compare_reports(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
@@ -82,31 +79,15 @@ def _compare_reports(old: dict[str, Any], new: dict[str, Any]) -> list[Differenc
 
 
 def _compare_breaks(old: list[Any], new: list[Any]) -> list[Difference]:
-    """Match equal breaks first, then those of one type at one line, then those of one type; the rest is new or lost."""
-    lost, added = list(old), []
-    for entry in new:
-        if entry in lost:
-            lost.remove(entry)
+    added, lost = list(new), []
+    for entry in old:
+        if entry in added:
+            added.remove(entry)
         else:
-            added.append(entry)
-    differences = []
-    for entry in list(added):
-        same_type = [e for e in lost if e.get("type") == entry.get("type")]
-        twin = next((e for e in same_type if e.get("line") == entry.get("line")), None)
-        if twin is not None:
-            what = f"a graph break now {entry.get('outcome')}, stored as {twin.get('outcome')}"
-        elif same_type:
-            twin = same_type[0]
-            what = f"a graph break in another place: line {entry.get('line')} (stored: line {twin.get('line')})"
-        else:
-            continue
-        differences.append(Difference(what, str(entry.get("type", "")), entry.get("line")))
-        lost.remove(twin)
-        added.remove(entry)
-    differences += [Difference("a new graph break", _describe(e), e.get("line")) for e in added]
+            lost.append(entry)
+    differences = [Difference("a new graph break", _describe(e), e.get("line")) for e in added]
     # no line is marked: another statement may be there now
-    differences += [Difference("a lost graph break", _describe(e)) for e in lost]
-    return differences
+    return differences + [Difference("a lost graph break", _describe(e)) for e in lost]
 
 
 def _describe(entry: Any) -> str:

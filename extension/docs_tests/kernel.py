@@ -1,7 +1,8 @@
 """Executing one page in a fresh kernel of this very Python, leaving no process behind.
 
 nbclient does the executing.  Around it: the kernel is always this interpreter's, whatever kernel specs the machine has; it sees
-no IPython profile of the user's; and at the end, after a time-out or Ctrl-C, the kernel's whole process group is killed.
+no IPython profile of the user's; a cell that takes too long is interrupted; and at the end, after a time-out or Ctrl-C, the
+kernel's whole process group is killed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,17 +25,17 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
 STARTUP_SECONDS = 120
+#: how long an interrupted cell may take to end; then its kernel is killed
+INTERRUPT_SECONDS = 10
 #: keeps the debugger's warning about frozen modules out of outputs
 _ENVIRONMENT = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
-#: clients whose kernel runs, in whichever thread
-_running: set[Client] = set()
+#: set after Ctrl-C: every page in every thread stops
+interrupted = threading.Event()
 
-
-def kill_all() -> None:
-    """Kill every kernel that this process started (after Ctrl-C, with pages in several threads)."""
-    for client in list(_running):
-        client.kill()
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
+_log.propagate = False  # nbclient logs what it also raises
 
 
 class _ThisPython(KernelSpecManager):  # type: ignore[misc, unused-ignore]
@@ -49,13 +51,21 @@ class _ThisPython(KernelSpecManager):  # type: ignore[misc, unused-ignore]
 
 
 class KernelDied(Exception):
-    """The kernel's process ended by itself; the message is the end of what it wrote."""
+    """The kernel's process ended by itself: its signal or exit status, and the end of what it wrote."""
+
+    def __init__(self, status: int | None, written: str) -> None:
+        signals = {-number: number.name for number in signal.Signals}
+        self.how = signals.get(status, f"exit status {status}") if status is not None else "exit status unknown"
+        self.written = written
+        super().__init__(self.how)
 
 
 class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
     """nbclient's client with our kernel, whose process group it remembers."""
 
     group: int | None = None
+    #: exit status of a kernel that died, as `subprocess` has it
+    exit_status: int | None = None
     #: a folder for the connection file and the sockets
     scratch: str = ""
 
@@ -72,6 +82,30 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
         await super().async_start_new_kernel(**kwargs)
         self.group = getattr(getattr(self.km, "provisioner", None), "pid", None)
 
+    async def _async_check_alive(self) -> None:
+        try:
+            await super()._async_check_alive()
+        except DeadKernelError:
+            provisioner: Any = getattr(self.km, "provisioner", None)
+            self.exit_status = await provisioner.poll() if provisioner is not None else None
+            raise
+
+    async def _async_handle_timeout(self, timeout: int, cell: Any = None) -> Any:
+        """Interrupt the cell: it can clean up, and its traceback shows the line that hung.  Then raise CellTimeoutError."""
+        manager: Any = self.km
+        await manager.interrupt_kernel()
+        deadline = time.monotonic() + INTERRUPT_SECONDS
+        while time.monotonic() < deadline and not any(o["output_type"] == "error" for o in cell.outputs):
+            await asyncio.sleep(0.1)
+        return await super()._async_handle_timeout(timeout, cell)
+
+    async def run_silently(self, code: str) -> None:
+        """Run code that leaves no output; raises RuntimeError if it fails."""
+        kernel: Any = self.kc
+        reply = await kernel.execute_interactive(code, silent=True, store_history=False, timeout=STARTUP_SECONDS)
+        if reply["content"]["status"] != "ok":
+            raise RuntimeError(f"before the first cell: {reply['content'].get('evalue')}")
+
     def kill(self) -> None:
         """Kill the kernel and what it started; it leads a process group of its own."""
         group, self.group = self.group, None
@@ -84,18 +118,41 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
                 os.kill(group, signal.SIGTERM)
 
 
+def merge_streams(cell: Any) -> None:
+    """Merge the outputs of each stream into one, stdout first; of a line that is rewritten after `\\r`, keep the last text.
+
+    nbclient's `coalesce_streams` takes minutes for a long line.
+    """
+    texts: dict[str, list[str]] = {}
+    merged: list[Any] = []
+    for output in cell.outputs:
+        if output["output_type"] != "stream":
+            merged.append(output)
+            continue
+        if output["name"] not in texts:
+            merged.append(output)
+        texts.setdefault(output["name"], []).append(output["text"])
+    for index, output in enumerate(merged):
+        if output["output_type"] == "stream":
+            lines = "".join(texts[output["name"]]).split("\n")
+            output["text"] = "\n".join(line[:-1].rpartition("\r")[2] + line[-1:] for line in lines)
+            if index and (merged[index - 1].get("name"), output["name"]) == ("stderr", "stdout"):
+                merged[index - 1 : index + 1] = [output, merged[index - 1]]  # they come in any order
+    cell.outputs = merged
+
+
 def execute(
-    notebook: Any,
-    folder: str,
-    *,
-    timeout: Callable[[Any], float | None],
-    on_cell: Callable[[int], None] = lambda index: None,
-    before: str = "",
+    notebook: Any, folder: str, *, timeout: Callable[[Any], float | None], on_cell: Callable[[int], None], before: str
 ) -> None:
     """Execute every cell of `notebook` in place, with `folder` as the current one.
 
     The work happens in a thread of its own with its own event loop: then nbclient leaves the signal handlers alone, and Ctrl-C
     ends the run instead of killing one kernel and continuing.
+
+    Args:
+        timeout: returns the time limit of a cell in seconds.
+        on_cell: called with the index of each cell before it runs.
+        before: code that runs first and leaves no output.
 
     Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts.
     """
@@ -103,9 +160,16 @@ def execute(
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
         variables = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
         log_path = os.path.join(scratch, "kernel.log")  # what the process itself writes: a crash, a C library
-        client = _client(
-            notebook, folder, before, timeout_func=timeout, on_cell_execute=lambda cell, cell_index: on_cell(cell_index)
-        )
+
+        async def run_before(notebook: Any) -> None:
+            await client.run_silently(before)
+
+        client = Client(
+            notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
+            record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=timeout,
+            on_notebook_start=run_before, on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
+            on_cell_executed=lambda cell, cell_index, execute_reply: merge_streams(cell),
+        )  # fmt: skip
         client.scratch = scratch
 
         def work() -> None:
@@ -116,37 +180,17 @@ def execute(
                     failures.append(error)
 
         thread = threading.Thread(target=work, name=f"notebook in {folder}", daemon=True)
-        _running.add(client)
         thread.start()
         try:
             while thread.is_alive():
                 thread.join(0.2)  # short, so that Ctrl-C is noticed quickly on every platform
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
         finally:
             client.kill()  # before the folder is removed: a kernel that still runs would write into it
             thread.join(5)
-            _running.discard(client)
         if failures and isinstance(failures[0], DeadKernelError):
             with open(log_path, encoding="utf-8", errors="replace") as log:
-                raise KernelDied("".join(log.readlines()[-20:])) from None
+                raise KernelDied(client.exit_status, "".join(log.readlines()[-20:])) from None
     if failures:
         raise failures[0]
-
-
-def _client(notebook: Any, folder: str, before: str, **options: Any) -> Client:
-    quiet = logging.getLogger("dynascope.docs_tests.runner")
-    quiet.addHandler(logging.NullHandler())
-    quiet.propagate = False  # nbclient logs what it also raises
-
-    async def run_before(notebook: Any) -> None:
-        if before:
-            kernel: Any = client.kc
-            reply = await kernel.execute_interactive(before, silent=True, store_history=False, timeout=STARTUP_SECONDS)
-            if reply["content"]["status"] != "ok":
-                raise RuntimeError(f"before the first cell: {reply['content'].get('evalue')}")
-
-    client = Client(
-        notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
-        coalesce_streams=True, record_timing=False, shutdown_kernel="immediate", on_notebook_start=run_before, log=quiet,
-        **options,
-    )  # fmt: skip
-    return client

@@ -61,7 +61,7 @@ class Page:
     def skip_reason(self) -> str | None:
         """Why the whole page is skipped, or None."""
         if "skip-execution" in tags_of(self.notebook) or self.option("execution_mode") == "off":
-            return "the page says that it is not to be run"
+            return "the page is marked as not to be run"
         metadata = self.notebook.metadata
         language = metadata.get("language_info", {}).get("name") or metadata.get("kernelspec", {}).get("language")
         if language and language not in ("python", "ipython", "ipython3"):
@@ -99,16 +99,17 @@ def is_hidden(tags: Set[str]) -> bool:
 
 
 def _option(metadata: Any, name: str) -> Any:
-    for holder in (metadata, metadata.get("mystnb", {}), metadata.get("dynascope", {})):
-        if isinstance(holder, dict) and holder.get(name) is not None:
-            return holder[name]
-    return None
+    """A setting where MyST-NB has it: at the top, under `mystnb`, or (before 1.0) under `execution`, without that prefix."""
+    places = [(metadata, name), (metadata.get("mystnb"), name), (metadata.get("dynascope"), name)]
+    places.append((metadata.get("execution"), name.removeprefix("execution_")))
+    given = (holder.get(key) for holder, key in places if isinstance(holder, dict))
+    return next((value for value in given if value is not None), None)
 
 
 def read(path: Path) -> Page:
     """Read the page at `path`; raises PageError, with a one-line message, if it cannot be read as a page."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise PageError(f"{path}: cannot be read: {error}") from None
     return _read_myst(path, text) if path.suffix == ".md" else _read_ipynb(path, text)
@@ -145,21 +146,35 @@ def _read_myst(path: Path, text: str) -> Page:
             front = yaml.safe_load(matter[1]) or {}
         except yaml.YAMLError as error:
             raise PageError(f"{path}: front matter: {' '.join(str(error).split())}") from None
+        if not isinstance(front, dict) or not isinstance(front.get("kernelspec") or {}, dict):
+            raise PageError(f"{path}: front matter: {'kernelspec' if isinstance(front, dict) else 'it'} is not a mapping")
         # Jupytext validates the front matter against the notebook format; MyST-NB does not (it accepts a `kernelspec` without a
         # display name).  So the front matter is added afterwards, and empty lines in its place keep the line numbers.
         text = "\n" * matter[0].count("\n") + text[matter.end() :]
     notebook = _parse(lambda: jupytext.reads(text, fmt="md:myst"), f"{path}: not a MyST page")
-    for name, value in front.items() if isinstance(front, dict) else ():
+    for name, value in front.items():
         notebook.metadata[name] = value
     notebook.metadata.pop("jupytext", None)
-    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"} | dict(
-        front.get("kernelspec") or {}
-    )
+    kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.metadata["kernelspec"] = kernelspec | (front.get("kernelspec") or {})
     page = Page(path, notebook, _first_lines(notebook, text.splitlines()))
+    for _, cell in page.code_cells():
+        if "load" in cell.metadata:
+            cell.source = _loaded(path, str(cell.metadata["load"]))
+    if not any(page.code_cells()):
+        raise PageError(f"{path}: no code cells")
     nested = len(_CODE_CELL.findall(text)) - sum(1 for _ in page.code_cells())
     if nested > 0:
         page.notes.append(f"{plural(nested, 'code cell')} inside lists or other blocks: not run (jupytext does not read them)")
     return page
+
+
+def _loaded(page: Path, file: str) -> str:
+    """The source of a cell with the option `:load:`."""
+    try:
+        return (page.parent / file).read_text(encoding="utf-8-sig").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PageError(f"{page}: load: {file} cannot be read: {error}") from None
 
 
 def _first_lines(notebook: Any, lines: list[str]) -> list[int | None]:
@@ -186,7 +201,7 @@ def is_page(path: Path, explicit: bool = False) -> bool:
     if path.suffix != ".md":
         return False
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return explicit
     front = _FRONT_MATTER.match(text)
@@ -196,7 +211,7 @@ def is_page(path: Path, explicit: bool = False) -> bool:
 
 
 def find(paths: Iterable[str | Path]) -> list[Path]:
-    """Every page in these files and folders, in order, each once.  Raises PageError for a file that is not a page."""
+    """Every page in these files and folders, in order, each once.  Raises PageError for a file that cannot be one."""
     pages: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():
@@ -204,10 +219,10 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
             pages.update(dict.fromkeys(inside))
         elif not given.exists():
             raise PageError(f"{given}: no such file or folder")
-        elif is_page(given, explicit=True):
+        elif given.suffix in SUFFIXES:
             pages[given] = None
         else:
-            raise PageError(f"{given}: neither an .ipynb nor a MyST page with code cells")
+            raise PageError(f"{given}: neither an .ipynb nor a MyST page")
     return list(pages)
 
 

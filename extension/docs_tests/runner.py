@@ -11,23 +11,25 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.source.origin import is_users
 from dynascope.docs_tests.compare import NEVER_PERMITTED, compare, error_name
 from dynascope.docs_tests.normalize import settle
-from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, find, is_hidden, read, tags_of
-
-__all__ = ["Page", "PageError", "Problem", "Result", "find", "read", "run_page"]
+from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, is_hidden, read, tags_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CELL_LINE = re.compile(r"Cell In\[(\d+)\],? line (\d+)")
+#: how IPython begins the block of a frame in a file
+_FRAME = re.compile(r"\s*File (.+?):\d+")
 
 
 @dataclass
@@ -91,7 +93,6 @@ def run_page(
     update: bool = False,
     compare_stored: bool = True,
     timeout: float = DEFAULT_TIMEOUT,
-    on_cell: Callable[[int, int], None] = lambda done, cells: None,
     before: str = "",
 ) -> Result:
     """Run one page and compare it with what it stores; a page that cannot be read is a problem too, not an exception.
@@ -101,7 +102,6 @@ def run_page(
         update: write the new outputs instead of comparing.
         compare_stored: if False, only errors and time-outs are problems.
         timeout: seconds for a cell if neither it nor the page gives a limit.
-        on_cell: called with (cells done, all cells) before each cell.
         before: code that runs in the kernel first and leaves no output.
     """
     path = Path(path)
@@ -109,23 +109,29 @@ def run_page(
     result = Result(path)
     try:
         page = read(path)
-        limits = {index: page.timeout(cell, timeout) for index, cell in page.code_cells()}
+        limits = [page.timeout(cell, timeout) for cell in page.notebook.cells]
+        result.skipped = page.skip_reason() or _cuda_reason(tags_of(page.notebook))
     except PageError as error:
         result.problems.append(Problem(str(path), str(error).removeprefix(f"{path}: ")))
         return result
+    except Exception as error:  # metadata of the wrong type
+        result.problems.append(Problem(str(path), f"cannot be read: {type(error).__name__}: {error}"))
+        return result
     result.notes += page.notes
-    result.skipped = page.skip_reason() or _cuda_reason(tags_of(page.notebook))
     if result.skipped:
         return result
 
     work = copy.deepcopy(page.notebook)
     _prepare(page, work)
-    started, stopped = _execute(page, work, limits, on_cell, before)
+    with tempfile.TemporaryDirectory(prefix="dynascope-") as temporary:
+        folder = temporary if page.option("execution_in_temp") else _folder(page)
+        started, stopped = _execute(page, work, folder, limits, before)
+    for index, cell in page.code_cells():
+        work.cells[index].metadata = copy.deepcopy(cell.metadata)
     result.problems += stopped
     result.notebook = work
     result.cells = len(started)
     result.problems += _compare(page, work, started, not result.problems, compare_stored and not update)
-    _restore(page, work, set(started))
     if update and not result.problems and path.suffix == ".ipynb":
         result.updated = _update(page, work)
     result.seconds = time.monotonic() - start
@@ -136,30 +142,23 @@ def _cuda_reason(tags: set[str]) -> str | None:
     return "needs a CUDA device" if "requires-cuda" in tags and not has_cuda() else None
 
 
-def _execute(
-    page: Page, work: Any, limits: dict[int, float | None], on_cell: Callable[[int, int], None], before: str
-) -> tuple[list[int], list[Problem]]:
-    """Execute the cells of `work`; returns which of them started, and what stopped them."""
+def _execute(page: Page, work: Any, folder: str, limits: list[float | None], before: str) -> tuple[list[int], list[Problem]]:
+    """Execute the cells of `work` in this folder; returns which of them started, and what stopped them."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     from dynascope.docs_tests.kernel import KernelDied, execute
 
     started: list[int] = []
-
-    def on_start(index: int) -> None:
-        started.append(index)
-        on_cell(len(started) - 1, len(limits))
-
-    limit_of = {id(work.cells[index]): limit for index, limit in limits.items()}
     try:
-        execute(work, _folder(page), timeout=lambda cell: limit_of.get(id(cell)) or -1, on_cell=on_start, before=before)
+        execute(work, folder, timeout=lambda cell: limits[started[-1]], on_cell=started.append, before=before)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:
         what = f"timed out after {limits[started[-1]]:g} s; the notebook was stopped and its kernel killed"
-        return started, [_problem(page, started[-1], what)]
+        return started, [_problem(page, started[-1], what, _line_of_error(work.cells[started[-1]], len(started)))]
     except KernelDied as error:
-        return started, [_problem(page, started[-1] if started else None, "the kernel died", detail=str(error))]
+        what = f"the kernel died ({error.how})"
+        return started, [_problem(page, started[-1] if started else None, what, detail=error.written)]
     except RuntimeError as error:
         return started, [Problem(str(page.path), f"no kernel: {(str(error).splitlines() or ['it did not start'])[0]}")]
     return started, []
@@ -182,15 +181,6 @@ def _prepare(page: Page, work: Any) -> None:
         cell.metadata["tags"] = sorted(tags)
 
 
-def _restore(page: Page, work: Any, started: set[int]) -> None:
-    """Undo `_prepare`, and give cells that did not run their stored outputs."""
-    for index, cell in page.code_cells():
-        work.cells[index].metadata = copy.deepcopy(cell.metadata)
-        if index not in started:
-            work.cells[index]["outputs"] = copy.deepcopy(cell.get("outputs", []))
-            work.cells[index]["execution_count"] = cell.get("execution_count")
-
-
 def _compare(page: Page, work: Any, started: list[int], finished: bool, with_stored: bool) -> list[Problem]:
     """Problems with the cells that ran to their end."""
     problems = []
@@ -207,15 +197,17 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
             continue
         if not with_stored or not page.stores_outputs or is_hidden(tags):
             continue  # outputs that are removed from the page are not stored either
-        for difference in compare(page.notebook.cells[index].get("outputs", []), outputs):
+        for number, difference in enumerate(compare(page.notebook.cells[index].get("outputs", []), outputs)):
             problem = _problem(page, index, difference.what, difference.line, difference.detail)
             problem.structure = True
+            if number:
+                problem.source = ""  # the problem above it shows the cell
             problems.append(problem)
     return problems
 
 
 def _update(page: Page, work: Any) -> bool:
-    """Write the new outputs; False where the file already says so."""
+    """Write the new outputs; False if the file has them already."""
     before = page.path.read_bytes()
     settle(work, _folder(page))
     Page(page.path, work, page.first_lines).write()
@@ -236,22 +228,33 @@ def _problem(page: Page, index: int | None, what: str, line: int | None = None, 
 def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> Problem:
     """The error of a cell that should not have raised, trimmed to the page's own lines."""
     cell = work.cells[index]
-    error: Any = next((o for o in cell.get("outputs", []) if o.get("output_type") == "error"), {})
-    blocks = [_ANSI.sub("", block) for block in error.get("traceback", [])]
-    places = _CELL_LINE.findall("\n".join(blocks))
-    own_lines = [int(line) for count, line in places if int(count) == cell.get("execution_count")]
-    line = own_lines[-1] if own_lines else None  # the innermost one
+    error = _error_of(cell)
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()
     what = f"a new error: {name}: {message}" if message else f"a new error: {name}"
-    return _problem(page, index, what, line, _trimmed(blocks, _folder(page)))
+    return _problem(page, index, what, _line_of_error(cell, cell.get("execution_count")), _trimmed(_traceback(error)))
 
 
-def _trimmed(blocks: list[str], folder: str) -> str:
+def _error_of(cell: Any) -> Any:
+    return next((o for o in cell.get("outputs", []) if o.get("output_type") == "error"), {})
+
+
+def _traceback(error: Any) -> list[str]:
+    return [_ANSI.sub("", block) for block in error.get("traceback", [])]
+
+
+def _line_of_error(cell: Any, count: int | None) -> int | None:
+    """The innermost line of this cell in the traceback of its error; `count` is its execution count."""
+    places = _CELL_LINE.findall("\n".join(_traceback(_error_of(cell))))
+    own_lines = [int(line) for number, line in places if int(number) == count]
+    return own_lines[-1] if own_lines else None
+
+
+def _trimmed(blocks: list[str]) -> str:
     """A traceback without the frames of libraries; the exception's own text is its last block."""
 
     def is_library(block: str) -> bool:
-        own = "Cell In[" in block or ("site-packages" not in block and folder in block)
-        return not own and block.lstrip().startswith(("File ", "Cell "))
+        frame = _FRAME.match(block)
+        return frame is not None and not is_users(os.path.expanduser(frame[1]))
 
     kept: list[str] = []
     for library, group in itertools.groupby(blocks[1:-1], is_library):

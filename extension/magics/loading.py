@@ -8,6 +8,7 @@ from typing import Any
 from traitlets import TraitError
 
 from dynascope.cell import tracebacks
+from dynascope.compiler.patching import own, put
 from dynascope.magics.completion import matcher_for
 from dynascope.magics.magics import DynascopeMagics
 from dynascope.runs import history, rerun
@@ -27,7 +28,7 @@ class _Loaded:
     def __init__(self, shell: Any) -> None:
         table = shell.magics_manager.magics
         self.shell = shell
-        self.replaced = {(kind, name): table[kind].get(name) for kind in _KINDS for name in _MAGICS}
+        self.replaced = {(kind, name): own(table[kind], name) for kind in _KINDS for name in _MAGICS}
         self.magics = _configured(shell)
         shell.register_magics(self.magics)
         self.matcher = matcher_for(self.magics)
@@ -38,12 +39,8 @@ class _Loaded:
     def undo(self) -> None:
         manager = self.shell.magics_manager
         for (kind, name), replaced in self.replaced.items():
-            if getattr(manager.magics[kind].get(name), "__self__", None) is not self.magics:
-                continue  # somebody has put another magic there since
-            if replaced is None:
-                del manager.magics[kind][name]
-            else:
-                manager.magics[kind][name] = replaced
+            if getattr(manager.magics[kind].get(name), "__self__", None) is self.magics:  # else somebody has put another there
+                put(manager.magics[kind], name, replaced)
         if manager.registry.get(type(self.magics).__name__) is self.magics:
             del manager.registry[type(self.magics).__name__]
         for added, to in ((self.magics, self.shell.configurables), (self.matcher, self.shell.Completer.custom_matchers)):

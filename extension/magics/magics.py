@@ -14,6 +14,7 @@ from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.settings import Settings
 from dynascope.magics.options import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
+from dynascope.runs import rerun
 from dynascope.runs.cell_run import CellRun
 from dynascope.shell import raw_cell
 
@@ -40,13 +41,11 @@ class DynascopeMagics(Magics):
         expression is the cell's result.
         """
         name = "%compile" if cell is None else "%%compile"
-        arguments, expression = self._parse(self.run_compile, line, cell)
         defaults = self.defaults()
-        settings = settings_from(arguments, defaults)
-        parsed = self._read(cell, expression, name, line)
+        parsed, settings, _ = self._read(self.run_compile, name, line, cell)
         return CellRun(
             self.shell, parsed, settings, command=f"{name} {line}".rstrip(),
-            command_line=lambda other: command_line(name, other, defaults), raw=raw_cell(self.shell),
+            command_line=lambda other: command_line(name, other, defaults), raw=raw_cell(self.shell), attach=rerun.attach,
         )()  # fmt: skip
 
     @output_can_be_silenced
@@ -64,9 +63,7 @@ class DynascopeMagics(Magics):
         breaks unknown. --fresh traces it again.
         """
         name = "%observe" if cell is None else "%%observe"
-        arguments, expression = self._parse(self.run_observe, line, cell)
-        settings = settings_from(arguments, self.defaults())
-        parsed = self._read(cell, expression, name, line)
+        parsed, settings, arguments = self._read(self.run_observe, name, line, cell)
         return CellRun(self.shell, parsed, settings, compiles=False, retraces=arguments.fresh)()
 
     @line_magic("compile_defaults")  # type: ignore[arg-type]  # IPython types it for functions only
@@ -80,19 +77,18 @@ class DynascopeMagics(Magics):
         """The settings in force if a magic's line does not say otherwise."""
         return Settings(**{name: getattr(self, name) for name in config_traits()})
 
-    def _parse(self, magic: Any, line: str, cell: str | None) -> tuple[Any, str]:
-        """The parsed options, and a line magic's expression as it was typed."""
+    def _read(self, magic: Any, name: str, line: str, cell: str | None) -> tuple[Cell, Settings, Any]:
+        """The cell (or a line magic's expression as it was typed), its settings, and all parsed options."""
         options, expression = (line, "") if cell is not None else split_line(magic.parser, line)
         try:
-            return magic.parser.parse_args(shlex.split(options)), expression
+            arguments = magic.parser.parse_args(shlex.split(options))
         except ValueError as error:  # quotes that do not close
             raise UsageError(f"cannot read the options {options!r}: {error}") from None
-
-    def _read(self, cell: str | None, expression: str, name: str, line: str) -> Cell:
+        settings = settings_from(arguments, self.defaults())
         try:
             if cell is None:
-                return read_expression(self.shell, expression, name)
-            return read_cell(self.shell, cell, name, line)
+                return read_expression(self.shell, expression, name), settings, arguments
+            return read_cell(self.shell, cell, name, line), settings, arguments
         except SyntaxError as error:
             show_trimmed(self.shell, error)
             raise

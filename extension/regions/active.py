@@ -1,11 +1,7 @@
 """The regions of one run: looked up before anything runs, in force while it runs, removed afterwards.
 
-Where the region's source is known (lines of the cell, a function with source) its statements are put into a `with`
-(`regions.lines`), compiled, and the function's `__code__` is exchanged: the region then holds by whatever name, attribute or
-container the function is reached.  Methods of a module or of another object, and functions without source, are replaced where
-the target names them, by what `torch._dynamo.error_on_graph_break` makes of them.
-
-`restore` puts the very same objects back; it may be called at any moment, also half-way through `install`.
+The statements of a region are put into a `with` (`regions.lines`) and compiled.  A function from outside the cell gets this
+code as its `__code__`, so that the region holds by whatever name, attribute or container the function is reached.
 """
 
 from __future__ import annotations
@@ -17,7 +13,6 @@ import functools
 import gc
 import inspect
 import linecache
-import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NoReturn
@@ -25,14 +20,12 @@ from typing import Any, NoReturn
 from IPython.core.error import UsageError
 
 from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, is_generator, own_statements
-from dynascope.cell.code_objects import code_key, nested_codes
 from dynascope.cell.source import Cell
-from dynascope.compiler.driver.regions import Region, parse_regions, region
-from dynascope.compiler.patching import Patch
+from dynascope.compiler.driver.regions import Region, parse_regions
 from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.code import first_line
+from dynascope.compiler.source.code import code_key, first_line, nested_code
 from dynascope.compiler.torch_private import caches, marks
 from dynascope.regions.lines import EAGER, TRACED, Eager, RegionSpan, installed, origin_of, own_lines, rewritten
 from dynascope.selection.named import resolve
@@ -55,11 +48,8 @@ class ActiveRegions:
         self.spans: list[RegionSpan] = []
         #: elsewhere: a function, its own code, its code with the region in it
         self._functions: list[tuple[FunctionType, CodeType, CodeType]] = []
-        self._patches: list[Patch] = []
         #: (file, line) of a `with` in another file -> its region
         self._elsewhere: dict[tuple[str, int], Region] = {}
-        #: names of patched functions
-        self._patched_names: dict[str, Region] = {}
         #: a function's region with the name of the function, which must be traced for the region to have an effect
         self._needs_trace: list[tuple[Region, str]] = []
         #: code without regions of everything in the cell that was compiled with a region in it
@@ -87,7 +77,7 @@ class ActiveRegions:
             if not (isinstance(node, FUNCTIONS) and _can_suspend(node) and node.lineno <= last and first <= node_end):
                 continue
             if span.covers(node) or first > own_lines(node)[0] or last < node_end:
-                raise UsageError(f"{requested}: {node.name} is a generator or async: a region cannot be set inside it")
+                _refuse_suspendable(requested, node.name)
         self.spans.append(span)
 
     def _add_target(self, requested: Region) -> None:
@@ -104,7 +94,7 @@ class ActiveRegions:
             return
         _, node = definitions[0]
         if isinstance(node, FUNCTIONS) and _can_suspend(node):
-            _refuse_suspendable(requested)
+            _refuse_suspendable(requested, node.name)
         self._needs_trace.append((requested, node.name))
         self.spans.append(RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name))
 
@@ -112,51 +102,21 @@ class ActiveRegions:
         import torch
 
         value = marks.inner_function(value)
-        if isinstance(value, torch.nn.Module):
-            self._patch(requested, vars(value), "forward", value.forward)
-            return
+        if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
+            value = value.forward
         if isinstance(value, type):
-            forward = inspect.getattr_static(value, "forward", None) if issubclass(value, torch.nn.Module) else None
-            if not isinstance(forward, FunctionType):
-                raise UsageError(f"{requested}: it is a class; name one of its methods, {requested.target}.NAME")
-            value = forward
-        if isinstance(value, MethodType) and not isinstance(value.__self__, type):
-            if not hasattr(value.__self__, "__dict__"):
-                raise UsageError(f"{requested}: its object cannot be patched; name the method of its class")
-            self._patch(requested, vars(value.__self__), value.__func__.__name__, value)
-            return
-        owner = self._owner(requested.target)
+            raise UsageError(f"{requested}: it is a class; name one of its methods, {requested.target}.NAME")
         function = inspect.unwrap(value.__func__ if isinstance(value, MethodType) else value)
-        if isinstance(function, FunctionType) and self._exchange_code(requested, function):
-            return
-        if not callable(value):
-            raise UsageError(f"{requested}: it is a {type(value).__name__}, not a function, method or nn.Module")
-        if not isinstance(owner, (dict, type)):
-            raise UsageError(f"{requested}: its source is not at hand, and it cannot be replaced there")
-        self._patch(requested, owner, requested.target.rpartition(".")[2], value)
-
-    def _owner(self, target: str) -> Any:
-        """The object before the target's last dot; a dictionary if it is a module or the notebook itself."""
-        name = target.rpartition(".")[0]
-        if not name:
-            return self.shell.user_ns
-        loaded = sys.modules.get(name) if name not in self.shell.user_ns else None  # it need not be imported in the notebook
-        owner = loaded or resolve(name, self.shell.user_ns)
-        return vars(owner) if inspect.ismodule(owner) else owner
-
-    def _patch(self, requested: Region, owner: Any, name: str, value: Any) -> None:
-        replacement: Any = region(error_on_graph_break=requested.flag)(value)
-        patch = Patch(owner, name, replacement)
-        if isinstance(patch.original, staticmethod):
-            patch.replacement = staticmethod(replacement)
-        self._patches.append(patch)
-        self._patched_names[getattr(value, "__name__", name)] = requested
+        if not isinstance(function, FunctionType):
+            raise UsageError(f"{requested}: it is a {type(value).__name__}, not a Python function, method or nn.Module")
+        if not self._exchange_code(requested, function):
+            raise UsageError(f"{requested}: its source was not found; use dynascope.region in the code")
 
     def _exchange_code(self, requested: Region, function: FunctionType) -> bool:
         """Give the function code with its body in the region; False if its source is not (or no longer) that of its code."""
         code = function.__code__
         if code.co_flags & _SUSPENDABLE:
-            _refuse_suspendable(requested)
+            _refuse_suspendable(requested, code.co_name)
         text = "".join(linecache.getlines(code.co_filename, function.__globals__))
         try:
             tree = ast.parse(text)
@@ -168,7 +128,7 @@ class ActiveRegions:
 
         def compiled(tree: ast.Module) -> CodeType | None:
             module = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE_FLAGS, dont_inherit=True)
-            return next((c for c in nested_codes(module) if code_key(c) == code_key(code)), None)
+            return next((c for c in nested_code(module) if code_key(c) == code_key(code)), None)
 
         plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))
         if plain is None or with_region is None:
@@ -184,7 +144,7 @@ class ActiveRegions:
 
     def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
         """The code of a tree of the cell with its regions in it."""
-        for code in nested_codes(compile_tree(tree)):
+        for code in nested_code(compile_tree(tree)):
             self._plain.setdefault(code_key(code), code)
         return compile_tree(rewritten(tree, self.spans))
 
@@ -221,22 +181,14 @@ class ActiveRegions:
         self.eager.events = recording.events
         try:
             with installed(self.eager):
-                self.install()
+                for function, _, with_region in self._functions:
+                    function.__code__ = with_region
                 yield
         finally:
-            self.restore()
+            self._restore()
 
-    def install(self) -> None:
-        """Put the regions into what the cell does not define itself."""
-        for patch in self._patches:
-            patch.apply()
-        for function, _, with_region in self._functions:
-            function.__code__ = with_region
-
-    def restore(self) -> None:
-        """Put the very same objects back, and plain code into functions that the cell has defined."""
-        for patch in reversed(self._patches):
-            patch.restore()
+    def _restore(self) -> None:
+        """Give every function its own code again, also those that the cell has defined."""
         for function, code, with_region in self._functions:
             if function.__code__ is with_region:
                 function.__code__ = code
@@ -258,14 +210,11 @@ class ActiveRegions:
                 source.regions = [span.to_region_lines() for span in self.spans]
         for broken in report.breaks:
             at = broken.region
-            if at.kind == "with" and at.file is not None and at.line is not None:
-                found = blocks.get((at.file, at.line))
-            else:
-                found = self._patched_names.get(at.name or "") if at.kind == "decorator" else None
+            found = blocks.get((at.file, at.line)) if at.kind == "with" and at.file and at.line else None
             if found is not None:
                 broken.region = origin_of(found)
             elif not at.is_region:  # no `with` was traced
-                self._tell_call(report, broken)
+                self._annotate_call(report, broken)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         if fullgraph:
             report.notes += [f"{found} had no effect: fullgraph=True wins over it." for found in self.regions]
@@ -279,7 +228,7 @@ class ActiveRegions:
             if name not in traced:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
-    def _tell_call(self, report: Report, broken: Break) -> None:
+    def _annotate_call(self, report: Report, broken: Break) -> None:
         """A break under a call that one of the cell's own statements makes in a region."""
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
@@ -305,13 +254,13 @@ def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
 
 
 def _can_suspend(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether the function can be left half-way: a generator or an `async def`."""
+    """Whether the function can be suspended: a generator or an `async def`."""
     return isinstance(node, ast.AsyncFunctionDef) or is_generator(node)
 
 
-def _refuse_suspendable(requested: Region) -> NoReturn:
-    raise UsageError(f"{requested}: it is a generator or async: a region cannot be set inside it")
+def _refuse_suspendable(requested: Region, name: str) -> NoReturn:
+    raise UsageError(f"{requested}: {name} is a generator or async: a region cannot be set inside it")
 
 
 def _has_region(code: CodeType) -> bool:
-    return any(name in c.co_names for c in (code, *nested_codes(code)) for name in (TRACED, EAGER))
+    return any(name in c.co_names for c in nested_code(code) for name in (TRACED, EAGER))

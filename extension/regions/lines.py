@@ -5,7 +5,7 @@ Dynamo honours that `with` while it traces.  The name is a builtin while the cel
 into the user's namespace, and traced code cannot hold the object as a constant.
 
 A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  All of
-the statement goes in then.  A function's header stands for its whole body.
+the statement goes in then.  The header of a function means its whole body.
 """
 
 from __future__ import annotations
@@ -147,11 +147,8 @@ class Eager:
         #: compile id of each frame that was compiled in here -> the innermost region
         self.frames: dict[str, str] = {}
 
-    def __call__(self, flag: bool, name: str) -> Any:
-        return self._inside(flag, name)
-
     @contextlib.contextmanager
-    def _inside(self, flag: bool, name: str) -> Iterator[None]:
+    def __call__(self, flag: bool, name: str) -> Iterator[None]:
         start = len(self.events)
         self.depth += 1
         try:

@@ -11,9 +11,11 @@ import keyword
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from IPython.core.error import UsageError
+from IPython.utils.capture import capture_output
 
 from dynascope.cell import source as cells
 from dynascope.cell import tracebacks
@@ -25,13 +27,13 @@ from dynascope.compiler.report import Report, expect
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import check_settings
 from dynascope.regions.active import ActiveRegions
-from dynascope.runs import history, rerun, saving
+from dynascope.runs import history, saving
 from dynascope.runs.compiled_cell import CompiledCell
 from dynascope.runs.display import Display
 from dynascope.runs.inputs import check_inputs, inputs_named
 from dynascope.selection.definitions import definitions
 from dynascope.selection.named import check_target, resolve
-from dynascope.shell import cell_id, cell_number
+from dynascope.shell import cell_id, cell_number, event_loop
 from dynascope.widgets.guarded import guarded
 
 
@@ -46,18 +48,20 @@ class CellRun:
     compiles: bool = True
     #: trace again what Dynamo knows already (`%%compile`, `%%observe --fresh`)
     retraces: bool = True
-    #: the magic's line as the user typed it, and the line that stands for other settings
+    #: the magic's line as the user typed it, and what writes it for other settings
     command: str = ""
     command_line: Callable[[Settings], str] = lambda settings: ""
     #: the whole cell as the user wrote it
     raw: str = ""
+    #: makes the buttons of the view work; None: it has none
+    attach: Callable[[CellRun, Display], None] | None = None
     #: of a rerun: the display of the run that it repeats, and what identifies the cell in `history`
     display: Display | None = None
     key: Hashable = None
     #: the outcome, once the run is over
-    report: Report | None = None
-    _regions: ActiveRegions | None = None
-    _expected: list[expect.Expectation] = field(default_factory=list)
+    report: Report | None = field(init=False, default=None)
+    _regions: ActiveRegions | None = field(init=False, default=None)
+    _expected: list[expect.Expectation] = field(init=False, default_factory=list)
 
     def __call__(self) -> Any:
         """Run; returns the value of the cell's last expression, raises the cell's own error."""
@@ -67,7 +71,7 @@ class CellRun:
         display = self.display or Display(self.shell, self.settings.view)
         display.start()
         if display.view is not None and self.compiles:  # before any content: its details have switches
-            display.view.can_run_again = rerun.can_run_again(self.shell)
+            display.view.can_run_again = event_loop(self.shell) is not None
         run = self._pipeline(display)
         display.so_far = lambda: run.report
         try:
@@ -84,10 +88,8 @@ class CellRun:
 
     def again(self, settings: Settings, display: Display) -> CellRun:
         """The run that repeats this one, in the same view."""
-        return CellRun(
-            self.shell, cells.reread(self.shell, self.cell), settings, command=self.command_line(settings),
-            command_line=self.command_line, raw=self.raw, display=display, key=self.key,
-        )  # fmt: skip
+        cell, command = cells.reread(self.shell, self.cell), self.command_line(settings)
+        return dataclasses.replace(self, cell=cell, settings=settings, command=command, display=display)
 
     # -- before ---------------------------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ class CellRun:
             retraces=self.retraces,
             regions=self._regions,
             warn=lambda sentence: print(f"dynascope: {sentence}", file=sys.stderr),
-            quiet=_displays_discarded,
+            quiet=partial(capture_output, stdout=False, stderr=False),
             user_code=interruptible,
         )
 
@@ -177,8 +179,8 @@ class CellRun:
             display.view.diff = guarded(
                 "What changed", lambda: report.diff(previous).to_dict() if previous is not None else None, lambda _: None
             )
-            if self.compiles:
-                rerun.attach(self, display)
+            if self.attach is not None:
+                self.attach(self, display)
         display.finish(report)
 
     def _save(self, report: Report) -> None:
@@ -194,9 +196,3 @@ class CellRun:
         except expect.ExpectationFailed as error:
             tracebacks.show_message_only(self.shell, error)
             raise
-
-
-def _displays_discarded() -> Any:
-    from IPython.utils.capture import capture_output
-
-    return capture_output(stdout=False, stderr=False)

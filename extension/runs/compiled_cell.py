@@ -23,7 +23,7 @@ from dynascope.compiler.torch_private import marks
 from dynascope.selection import statements
 from dynascope.selection.definitions import Definition, definitions, why_nothing_ran
 from dynascope.selection.entry_points import EntryPoints
-from dynascope.selection.named import NamedTargets, check_target, plain_in_compiled_code, resolve
+from dynascope.selection.named import NamedTargets, check_target, resolve
 
 #: the name of a cell's statements in a report
 CELL_STATEMENTS = "the cell's statements"
@@ -74,7 +74,7 @@ class CompiledCell:
             self.run.compiled.extend(own)
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         self.run.notes.append(
-            f"{', '.join(own)}: your own torch.compile was left as it is; the options of %%compile "
+            f"{', '.join(own)}: your own torch.compile was left unchanged; the options of %%compile "
             f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
         )
 
@@ -93,7 +93,7 @@ class CompiledCell:
 
         with contextlib.ExitStack() as stack:
             stack.callback(targets.restore)
-            stack.enter_context(plain_in_compiled_code(targets))
+            stack.enter_context(marks.around_compiled_code(targets.off, targets.on))
             look_up()
             value = cells.run_statements(self.shell, self.cell, after=look_up)
             self._note_uncalled(targets)
@@ -119,7 +119,7 @@ class CompiledCell:
         name_of = {id(d.node): d.name for d in defined}
 
         def compile_statement(tree: Any, mode: str) -> CodeType:
-            return entry_points.bind(cells.compile_tree(self.shell, self.cell, entry_points.rewrite(tree), mode))
+            return entry_points.compile(tree, lambda tree: cells.compile_tree(self.shell, self.cell, tree, mode))
 
         def register(statement: Any) -> None:
             if id(statement) in name_of:
@@ -132,7 +132,8 @@ class CompiledCell:
             finally:
                 self._note_refused(defined)
             if not entry_points.called and not self.run.recording.users_own:
-                self.run.notes.extend(why_nothing_ran(self.cell, defined, self.namespace))
+                note = why_nothing_ran(self.cell, defined, self.namespace)
+                self.run.notes += [note] if note is not None else []
             if self.keep:
                 to_keep = entry_points.to_keep()
                 self._bind(lambda plain: to_keep.get(id(plain)))
@@ -142,8 +143,7 @@ class CompiledCell:
         """Note why definitions are no entry points; what the cell compiled itself has a note of its own."""
         for d in defined:
             if d.refused is not None and d.name not in self.run.recording.users_own:
-                did = "was left as it is" if marks.is_compiled(self.namespace.get(d.name)) else "ran as it stands"
-                self.run.notes.append(f"{d.name} {did}: it is {d.refused}.")
+                self.run.notes.append(f"{d.name} was left unchanged: it is {d.refused}.")
 
     # -- --keep ----------------------------------------------------------------------------------------
 

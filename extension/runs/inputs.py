@@ -1,4 +1,4 @@
-"""`--inputs NAME`: the list that the name stands for, checked before the cell runs and looked up again after it."""
+"""`--inputs NAME`: the list of this name, checked before the cell runs and looked up again after it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, take
 
 
 def inputs_named(name: str | None, namespace: dict[str, Any], notes: list[str]) -> Any:
-    """The list that the name stands for after the cell; None if there is none, with a note that says why."""
+    """The list of this name after the cell; None if there is none, with a note that says why."""
     if name is None:
         return None
     wrong = wrong_with(namespace.get(name))

@@ -15,15 +15,14 @@ import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from IPython.core.error import UsageError
 
 from dynascope.cell import tracebacks
 from dynascope.cell.mutations import mutated_names
-from dynascope.cell.source import Cell
-from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
+from dynascope.runs.cell_run import CellRun
 from dynascope.runs.display import Display
 from dynascope.runs.rerun_output import Output
 from dynascope.runs.view_target import region_target
@@ -40,28 +39,7 @@ _queued: Controller | None = None
 _running: Controller | None = None
 
 
-class Rerunnable(Protocol):
-    """A finished run of a cell, as its view's buttons need it."""
-
-    shell: Any
-    cell: Cell
-    settings: Settings
-    raw: str
-    report: Report | None
-
-    def __call__(self) -> Any:
-        """Run; returns the value of the cell's last expression."""
-
-    def again(self, settings: Settings, display: Display) -> Rerunnable:
-        """The run that repeats this one with these settings, in the same view."""
-
-
-def can_run_again(shell: Any) -> bool:
-    """Whether a button can run code here: in a kernel, whose event loop calls back when the cell is over."""
-    return event_loop(shell) is not None
-
-
-def attach(run: Rerunnable, display: Display) -> None:
+def attach(run: CellRun, display: Display) -> None:
     """Make the buttons of the run's view work; a rerun's view has them already."""
     view = display.view
     controller = getattr(view, "controller", None)
@@ -88,7 +66,7 @@ def _devices() -> list[str]:
 class Controller:
     """Handles the requests of one view."""
 
-    def __init__(self, run: Rerunnable, display: Display, cell: str | None) -> None:
+    def __init__(self, run: CellRun, display: Display, cell: str | None) -> None:
         self.run = run
         self.display = display
         self.cell_id = cell
@@ -238,7 +216,7 @@ def after_cell(result: Any = None) -> None:
 
 
 def switch_off() -> None:
-    """The extension is unloaded: no button works any more."""
+    """The extension is unloaded: disable every button."""
     for view in list(_views):
         view.can_run_again = view.busy = False
     _views.clear()

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from dynascope.cell.ast_tools import FUNCTIONS, bound_names, dotted_name, is_generator, own_statements
+from dynascope.cell.ast_tools import FUNCTIONS, dotted_name, is_generator, own_statements
 from dynascope.cell.source import Cell, Namespace
 from dynascope.compiler.torch_private import marks
 
@@ -74,40 +74,28 @@ def _is_module_base(base: ast.expr, namespace: Namespace, modules: set[str]) -> 
     return isinstance(value, type) and issubclass(value, torch.nn.Module)
 
 
-def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace) -> list[str]:
+def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace) -> str | None:
     """A note that says why the cell has called nothing compiled, and what to do; `namespace` as it is after the cell."""
     users_own = next((d.name for d in defined if marks.is_compiled(namespace.get(d.name))), None)
     if users_own is not None:
-        return [
+        return (
             "the cell calls none of its compiled functions, so nothing was compiled: "
             f"add a call, {users_own}(...), to the cell."
-        ]
+        )
     decorators = {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
     uncalled = [d for d in defined if d.refused is None and d.name not in decorators]
     if not uncalled:
         nodes = [d.node for d in defined]
         if all(s in nodes or isinstance(s, (ast.Import, ast.ImportFrom)) for s in cell.statements):
-            return []
-        return [
+            return None
+        return (
             "nothing was compiled: a cell with definitions compiles only what it defines; "
             "put the definitions into a cell of their own to have these statements compiled."
-        ]
+        )
     for d in uncalled:
         others = [s for s in cell.statements if s is not d.node]
         if any(isinstance(n, ast.Name) and n.id == d.name for s in others for n in ast.walk(s)):
-            target = d.name if d.kind == "function" else _holder(d.name, cell, namespace)
-            if target is not None:
-                return [f"none of the cell's own statements calls {d.name}, so nothing was compiled: use -f {target}."]
+            target = d.name if d.kind == "function" else "with the name of the module"
+            return f"none of the cell's own statements calls {d.name}, so nothing was compiled: use -f {target}."
     call = uncalled[0].name + ("(...)" if uncalled[0].kind == "function" else "(...)(x)")
-    return [f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."]
-
-
-def _holder(class_name: str, cell: Cell, namespace: Namespace) -> str | None:
-    """The cell's name for a module that is of this class or contains one."""
-    import torch
-
-    for name in sorted(bound_names(cell.statements)):
-        value: Any = namespace.get(name)
-        if isinstance(value, torch.nn.Module) and any(type(m).__name__ == class_name for m in value.modules()):
-            return name
-    return None
+    return f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."

@@ -15,12 +15,11 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dynascope.cell.ast_tools import SCOPES
-from dynascope.cell.code_objects import code_key, map_constants, nested_codes
-from dynascope.compiler.source.code import first_line
+from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
 from dynascope.compiler.torch_private import marks
 from dynascope.selection.definitions import Definition
 
-#: stands for the EntryPoints in the syntax tree, until the code object exists
+#: replaced by the EntryPoints in the code of a rewritten tree
 _PLACEHOLDER = "\0dynascope.entry_points"
 
 #: the name of the definition that each code object belongs to, by id; the code is kept alive, so an id means one object
@@ -50,15 +49,11 @@ class EntryPoints:
 
     # -- from tree to code ------------------------------------------------------------------------
 
-    def rewrite(self, tree: ast.AST) -> ast.AST:
-        """The tree with every call of the cell's own statements going through `self`."""
-        rewritten: ast.AST = _CallRewriter().visit(tree)
-        return rewritten
-
-    def bind(self, code: CodeType) -> CodeType:
-        """The code of a rewritten tree with `self` among its constants; remembers the code of the cell's definitions."""
+    def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
+        """Compile a tree of the cell with every call of its own statements going through `self`."""
+        code = compile_tree(_CallRewriter().visit(tree))
         code = map_constants(code, lambda c: self if isinstance(c, str) and c == _PLACEHOLDER else c)
-        for inner in nested_codes(code):
+        for inner in nested_code(code):
             if code_key(inner) in self._functions:
                 self._function_codes[id(inner)] = (inner, inner.co_name)
             elif code_key(inner) in self._classes:

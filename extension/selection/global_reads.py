@@ -3,59 +3,29 @@
 from __future__ import annotations
 
 import ast
+import dis
 from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
+from dynascope.cell.ast_tools import copy_compound, generated
 from dynascope.cell.source import Namespace
 from dynascope.compiler.replay.reachable import names_used
+from dynascope.compiler.source.code import nested_code
+
+_READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME", "DELETE_GLOBAL")
 
 
-def names_read(statement: ast.stmt, skip: list[list[ast.stmt]]) -> set[str]:
-    """Global names that the statement reads or deletes, at once or later in a lambda; `skip`: blocks in it to leave out."""
-    visitor = _Reads({id(s) for block in skip for s in block})
-    visitor.visit(statement)
-    return visitor.names
-
-
-class _Reads(ast.NodeVisitor):
-    """Collects the global names that are read.
-
-    The standard `symtable` takes only text, and IPython's AST transformers may have changed the tree.
-    """
-
-    def __init__(self, skip: set[int]) -> None:
-        self.skip = skip
-        self.names: set[str] = set()
-
-    def visit(self, node: ast.AST) -> None:
-        if id(node) not in self.skip:
-            super().visit(node)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Store):
-            self.names.add(node.id)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Name):
-            self.names.add(node.target.id)
-        self.generic_visit(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._visit_scope(node, {child.arg for child in ast.iter_child_nodes(node.args) if isinstance(child, ast.arg)})
-
-    def visit_comprehension_scope(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        """Visit a comprehension; its first iterable is evaluated outside of its scope."""
-        self._visit_scope(node, {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)})
-        self.visit(node.generators[0].iter)
-
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_comprehension_scope
-
-    def _visit_scope(self, node: ast.AST, local: set[str]) -> None:
-        """Visit an expression that has a scope of its own with these local names."""
-        outer, self.names = self.names, set()
-        self.generic_visit(node)
-        self.names = outer | (self.names - local)
+def names_read(statement: ast.stmt) -> set[str]:
+    """Global names that the statement reads or deletes, at once or later in a lambda; in its header, if it is compound."""
+    if isinstance(statement, (ast.Break, ast.Continue)):
+        return set()  # Python compiles them only in their loop
+    header, fields = copy_compound(statement)
+    for node, field in fields:
+        setattr(node, field, [generated("__body__", statement)])
+    module = compile(ast.Module(body=[header], type_ignores=[]), "<header>", "exec", dont_inherit=True)
+    instructions = (i for code in nested_code(module) for i in dis.get_instructions(code))
+    return {i.argval for i in instructions if i.opname in _READS}
 
 
 class GlobalReads:

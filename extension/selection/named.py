@@ -11,7 +11,6 @@ functions stay cache hits: whenever torch enters compiled code all targets are s
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
 from collections.abc import Callable
@@ -20,12 +19,12 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from dynascope.cell.code_objects import map_constants
 from dynascope.cell.source import JUMP, Namespace
+from dynascope.compiler.source.code import map_constants
 from dynascope.compiler.torch_private import marks
 from dynascope.compiler.validate import did_you_mean
 
-#: stands for the switch in the text of a jump, until the code object exists
+#: replaced by the switch in the code of a jump
 _PLACEHOLDER = "\0dynascope.jump"
 _ANY_RECEIVER = object()
 
@@ -130,12 +129,12 @@ class NamedTargets:
     def on(self) -> None:
         """From here on calls go to the compiled entry points."""
         for switch in self._switches.values():
-            switch.on()
+            switch.set(True)
 
     def off(self) -> None:
         """From here on the program is the plain one, as compiled code must see it."""
         for switch in self._switches.values():
-            switch.off()
+            switch.set(False)
 
     def restore(self) -> None:
         """Switch off for good and release the user's objects."""
@@ -160,15 +159,12 @@ class _FunctionSwitch:
         self.targets = targets
         self.function = function
         self.code = function.__code__
-        self.jump = _jump_code(self.code, self)
+        self.jump = _jump_code(function, self)
         #: (name, the method's receiver, entry point)
         self.entries: list[tuple[str, Any, Any]] = []
 
-    def on(self) -> None:
-        self.function.__code__ = self.jump
-
-    def off(self) -> None:
-        self.function.__code__ = self.code
+    def set(self, on: bool) -> None:
+        self.function.__code__ = self.jump if on else self.code
 
     def entry(self) -> Any:
         return next((entry for _, receiver, entry in self.entries if receiver is _ANY_RECEIVER), None)
@@ -196,55 +192,35 @@ class _ModuleSwitch:
         self._set_call = marks.compiled_call(module)
         self._call = lambda *args, **kwargs: targets.call(name, entry, args, kwargs)
 
-    def on(self) -> None:
-        self._set_call(self._call)
-
-    def off(self) -> None:
-        self._set_call(None)
+    def set(self, on: bool) -> None:
+        self._set_call(self._call if on else None)
 
     def entry(self) -> Any:
         return self._entry
 
 
-def plain_in_compiled_code(targets: NamedTargets) -> contextlib.AbstractContextManager[None]:
-    """Switch the targets off whenever torch enters compiled code, and on again when it leaves.
-
-    A torch without a hook for this leaves them on: then a function that the user compiled meets the jump of a target that it
-    calls while the cell runs.
-    """
-    return marks.around_compiled_code(targets.off, targets.on)
-
-
-def _jump_code(code: CodeType, switch: _FunctionSwitch) -> CodeType:
-    """Code with the signature and the number of closure cells of `code` that passes its arguments to `switch`."""
-    names = list(code.co_varnames)
-    positional = names[: code.co_argcount]
-    keywords = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    rest = names[code.co_argcount + code.co_kwonlyargcount :]
-    star = rest.pop(0) if code.co_flags & inspect.CO_VARARGS else None
-    stars = rest.pop(0) if code.co_flags & inspect.CO_VARKEYWORDS else None
-    signature = [*positional]
-    if code.co_posonlyargcount:
-        signature.insert(code.co_posonlyargcount, "/")
-    if star or keywords:
-        signature.append(f"*{star}" if star else "*")
-    signature += keywords
-    if stars:
-        signature.append(f"**{stars}")
-    args = "".join([f"{n}, " for n in positional] + ([f"*{star}, "] if star else []))
-    kwargs = ", ".join([f"{n!r}: {n}" for n in keywords] + ([f"**{stars}"] if stars else []))
+def _jump_code(function: FunctionType, switch: _FunctionSwitch) -> CodeType:
+    """Code with the signature and the number of closure cells of the function that passes its arguments to `switch`."""
+    code = function.__code__
+    signature = inspect.signature(FunctionType(code, {}, closure=function.__closure__))  # without defaults and annotations
+    args, kwargs = "", ""
+    for p in signature.parameters.values():
+        if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD):
+            kwargs += f"{p.name!r}: {p}, " if p.kind is p.KEYWORD_ONLY else f"{p}, "
+        else:
+            args += f"{p}, "
     free = [f"_free{i}" for i in range(len(code.co_freevars))]
     use_free = f"0 and ({', '.join(free)}); " if free else ""
     text = (
         f"def make({', '.join(free)}):\n"
-        f" def jump({', '.join(signature)}): {use_free}return {_PLACEHOLDER!r} @ (({args}), {{{kwargs}}})\n"
+        f" def jump{signature}: {use_free}return {_PLACEHOLDER!r} @ (({args}), {{{kwargs}}})\n"
         " return jump\n"
     )
     scope: Namespace = {}
     exec(compile(text, __file__, "exec"), scope)
     template: FunctionType = scope["make"](*free)
     # The jump has the user's file and line, so that `inspect` finds the source, but a name of its own: in torch's stacks it
-    # stands between the function and its caller, where the report looks a caller up by name.
+    # is between the function and its caller, where the report looks a caller up by name.
     return map_constants(template.__code__, lambda c: switch if isinstance(c, str) and c == _PLACEHOLDER else c).replace(
         co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_name=JUMP.format(code.co_name)
     )

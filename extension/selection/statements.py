@@ -2,12 +2,12 @@
 
     def __cell__(_in): global y, z; ...; return _in, <the last expression>
 
-Every name that the cell binds is global, so callees, lambdas that run later and an exception half-way see what they see in a
-plain cell.  Two details make that work under Dynamo:
+Every name that the cell binds is global, so callees, lambdas that run later and exception handlers see what they see in a plain
+cell.  Two details make that work under Dynamo:
 
 * Dynamo gives up on a frame that reads a global which did not exist when the frame began.  So names that are not bound yet are
   bound to a `_Missing` before.  The cell must never see it: a statement that reads such a name, where it may not have been
-  assigned, gets a check in front, `if _in_y: _in_y = False; if y is <stand-in>: del y`.  The check is always right, since it
+  assigned, gets a check in front, `if _in_y: _in_y = False; if y is <placeholder>: del y`.  The check is always right, since it
   restores the true state once, and costs nothing in a trace.  What is still missing at the end is deleted.  Dynamo cannot trace
   the deletion itself; where it is certain to happen, the statements are split in two before.
 * Dynamo skips frames that hold no tensor, and a resume function knows the cell's data only as globals.  `_in` holds an empty
@@ -23,17 +23,15 @@ Statements that mean something else inside a function run between these function
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.cell.ast_tools import block_fields, blocks, bound_names, dotted_name, generated, is_text, located, own_nodes
-from dynascope.cell.code_objects import map_constants
+from dynascope.cell.ast_tools import blocks, bound_names, copy_compound, dotted_name, generated, is_text, located, own_nodes
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, run_statement
-from dynascope.compiler.source.code import STATEMENTS
+from dynascope.compiler.source.code import STATEMENTS, map_constants
 from dynascope.selection.global_reads import GlobalReads, names_read
 
 #: the function's one local name, and the prefix of the flags
@@ -53,7 +51,7 @@ _OPERATIONS = (
 
 
 class _Missing:
-    """Stands for a name that is not bound yet; using it raises the NameError of the plain cell."""
+    """The placeholder of a name that is not bound yet; using it raises the NameError of the plain cell."""
 
     def __init__(self, name: str) -> None:
         object.__setattr__(self, "_name", name)
@@ -83,7 +81,7 @@ def divide(cell: Cell, namespace: Namespace) -> list[Part]:
     parts: list[Part] = []
     checks = _Checks(set(bound_names(cell.statements)) - set(namespace), GlobalReads(namespace), _IN)
     bound: set[str] = set()
-    read_before_bound: set[str] = set()  # in the present part
+    read_before_bound: set[str] = set()  # in the current part
     for statement in cell.statements:
         compiled = why_outside(statement) is None
         binds = set(bound_names([statement])) - bound
@@ -133,7 +131,7 @@ def notes(cell: Cell) -> list[str]:
     """What the report says about statements that were not compiled; imports and the like are not worth a note."""
     reasons = [(statement.lineno, why_outside(statement)) for statement in cell.statements]
     return [
-        f"line {line} ran as it stands, outside the compiled statements ({reason})."
+        f"line {line} ran unchanged, outside the compiled statements ({reason})."
         for line, reason in reasons
         if reason not in (None, "import", "text", "del")
     ]
@@ -163,18 +161,18 @@ def _run_compiled(shell: Any, cell: Cell, statements: list[ast.stmt], make_entry
     local = _IN
     while local in used or local in bound:
         local += "_"
-    stand_ins = {name: _Missing(name) for name in bound if name not in namespace}
-    tree = _as_function(statements, bound, local, _Checks(stand_ins, GlobalReads(namespace), local), cell)
+    placeholders = {name: _Missing(name) for name in bound if name not in namespace}
+    tree = _as_function(statements, bound, local, _Checks(placeholders, GlobalReads(namespace), local), cell)
     module = compile_tree(shell, cell, tree, "exec")
     code = next(c for c in module.co_consts if isinstance(c, CodeType))
     function = FunctionType(map_constants(code, _at_module_level), namespace, STATEMENTS)
     function.__module__ = namespace.get("__name__", "__main__")
-    namespace.update(stand_ins)
+    namespace.update(placeholders)
     try:
-        return interruptible(make_entry(function), (stand_ins, torch.empty(0, device="cpu")))[1]
+        return interruptible(make_entry(function), (placeholders, torch.empty(0, device="cpu")))[1]
     finally:
-        for name, stand_in in stand_ins.items():
-            if namespace.get(name) is stand_in:
+        for name, placeholder in placeholders.items():
+            if namespace.get(name) is placeholder:
                 del namespace[name]
 
 
@@ -208,7 +206,7 @@ def _at_module_level(constant: Any) -> Any:
 
 
 class _Checks:
-    """Puts `if y is <stand-in>: del y` before statements that may read a name that is still missing."""
+    """Puts `if y is <placeholder>: del y` before statements that may read a name that is still missing."""
 
     def __init__(self, missing: Iterable[str], reads: GlobalReads, local: str) -> None:
         self.missing = set(missing)
@@ -218,12 +216,13 @@ class _Checks:
         self.checked: set[str] = set()
 
     def block(self, statements: list[ast.stmt], bound: set[str]) -> list[ast.stmt]:
-        """The statements with their checks; names that are certainly no stand-ins afterwards are added to `bound`."""
+        """The statements with their checks; names that are certainly no placeholders afterwards are added to `bound`."""
         out: list[ast.stmt] = []
         for statement in statements:
             if isinstance(statement, ast.Global):
                 continue  # every name of the function is
-            doubtful = sorted((self.missing - bound) & self._reads(statement))
+            names = names_read(statement)
+            doubtful = sorted((self.missing - bound) & (names | self.reads.through(names)))
             out.extend(self._check(name, statement) for name in doubtful)
             self.checked.update(doubtful)
             bound.update(doubtful)
@@ -238,12 +237,9 @@ class _Checks:
 
     def _compound(self, statement: ast.stmt, bound: set[str]) -> ast.stmt:
         """A copy of a compound statement with the checks in its blocks; the cell's own tree stays unchanged."""
-        statement = copy.copy(statement)
-        for field in ("handlers", "cases"):
-            if hasattr(statement, field):
-                setattr(statement, field, [copy.copy(part) for part in getattr(statement, field)])
+        statement, fields = copy_compound(statement)
         bound_after = []
-        for node, field in block_fields(statement):
+        for node, field in fields:
             block = getattr(node, field)
             inside = set(bound)
             checked = self.block(block, inside)
@@ -255,18 +251,13 @@ class _Checks:
             bound.update(set.intersection(*bound_after))
         return statement
 
-    def _reads(self, statement: ast.stmt) -> set[str]:
-        """Names that the statement may read before a check in one of its blocks: in its header, for a compound statement."""
-        names = names_read(statement, skip=blocks(statement))
-        return names | self.reads.through(names)
-
     def flags(self, at: ast.stmt) -> list[ast.stmt]:
         """The function's first statements: a flag for each name that is checked anywhere."""
         return [generated(f"{self._flag(name)} = True", at) for name in sorted(self.checked)]
 
     def _check(self, name: str, at: ast.stmt) -> ast.stmt:
-        flag, stand_in = self._flag(name), f"{self.local}[0][{name!r}]"
-        return generated(f"if {flag}:\n {flag} = False\n if {name} is {stand_in}:\n  del {name}", at)
+        flag, placeholder = self._flag(name), f"{self.local}[0][{name!r}]"
+        return generated(f"if {flag}:\n {flag} = False\n if {name} is {placeholder}:\n  del {name}", at)
 
     def _disable(self, name: str, at: ast.stmt) -> ast.stmt:
         """Comes before the user's own deletion of the name: a later check could not read it."""

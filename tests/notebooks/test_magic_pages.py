@@ -34,11 +34,11 @@ FAULTS = {
     "a lost break": (1, BREAK.replace("torch._dynamo.graph_break()", "pass"), "code cell 2: a lost graph break"),
     "another place": (
         1, BREAK.replace("    x = x + 1\n", "    x = x + 1\n    x = x * 2\n"),
-        "code cell 2, line 5: a graph break in another place: line 5 (stored: line 4)",
+        "code cell 2, line 5: a new graph break",
     ),
     "an error gone": (3, REFUSED.replace(" --error-on-graph-break", ""), "code cell 4: an error is gone"),
     "an error new": (4, FINE.replace("x + 2", "x @ x @ x"), "code cell 5"),
-    "a time-out": (4, "%%compile\nimport time\ntime.sleep(60)", "code cell 5: timed out after 20 s"),
+    "a time-out": (4, "%%compile\nimport time\ntime.sleep(60)", "code cell 5, line 3: timed out after 20 s"),
 }  # fmt: skip
 
 

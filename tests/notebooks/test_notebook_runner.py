@@ -104,8 +104,31 @@ def _lives(pid: int) -> bool:
 def test_a_kernel_that_dies_is_named_with_its_last_words(make: Maker) -> None:
     source = "import os, sys\nos.write(2, b'last words')\nos._exit(3)"
     text = only(make(source))
-    assert "code cell 1: the kernel died" in text
+    assert "code cell 1: the kernel died (exit status 3)" in text
     assert "last words" in text
+    assert "the kernel died (SIGKILL)" in only(make("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"))
+
+
+def test_a_cell_that_hangs_is_interrupted_first_and_its_line_named(make: Maker, tmp_path: Path) -> None:
+    source = "import pathlib, time\ndef hang():\n    try: time.sleep(60)\n    finally: pathlib.Path('cleaned').touch()"
+    text = only(make(source, cell("x = 1\nhang()\nx = 2", execution_timeout=1)))
+    assert "code cell 2, line 2: timed out after 1 s" in text
+    assert "  >   2  hang()" in text
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_a_long_line_of_output_does_not_hang_the_run(make: Maker) -> None:
+    path = make(
+        "import sys\nprint('x' * 20_000_000)\nsys.stderr.write('10 %\\r20 %\\r'); print('end'); _ = sys.stderr.write('30 %')"
+    )
+    start = time.monotonic()
+    result = run_page(path)
+    assert result.ok
+    assert time.monotonic() - start < 60
+    texts = {o.name: o.text for o in result.notebook.cells[0].outputs}
+    assert list(texts) == ["stdout", "stderr"]
+    assert texts["stdout"] == "x" * 20_000_000 + "\nend\n"
+    assert texts["stderr"] == "30 %"
 
 
 def test_a_myst_page_runs_unchanged(tmp_path: Path) -> None:
@@ -152,11 +175,11 @@ FAULTS = {
     "a lost break": (1, "report([])", "code cell 2: a lost graph break", "graph_break() (resumed) at line 4"),
     "another place": (
         1, "report([('graph_break()', 1, 'resumed')])",
-        "code cell 2, line 1: a graph break in another place: line 1 (stored: line 4)", "graph_break()",
+        "code cell 2, line 1: a new graph break", "graph_break() (resumed) at line 1",
     ),
     "an error gone": (3, "x = 0", "code cell 4: an error is gone", "stored: ValueError"),
     "an error new": (4, "x = 1\nraise KeyError('k')", "code cell 5: a new error", "now the cell raises KeyError"),
-    "a time-out": (5, "import time; time.sleep(60)", "code cell 6: timed out after 2 s", "time.sleep(60)"),
+    "a time-out": (5, "import time; time.sleep(60)", "code cell 6, line 1: timed out after 2 s", "time.sleep(60)"),
 }  # fmt: skip
 
 
@@ -187,6 +210,18 @@ def test_update_stores_the_new_structure_and_no_times_addresses_or_widgets(store
     assert notebook.cells[1].outputs[0].data[MIME]["breaks"][0]["type"] == "print"
     assert run_page(stored).ok
     assert not run_page(stored, update=True).updated
+
+
+def test_a_page_may_run_in_a_temporary_folder(make: Maker, tmp_path: Path) -> None:
+    assert run_page(make("open('made', 'w').close()", mystnb={"execution_in_temp": True})).ok
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_cell_of_several_problems_is_shown_once(stored: Path) -> None:
+    edit(stored, 1, "report([('print', 1, 'resumed'), ('print', 2, 'resumed')])")
+    texts = [str(p) for p in run_page(stored).problems]
+    assert len(texts) > 1
+    assert sum("report([('print'" in text for text in texts) == 1
 
 
 def test_update_refuses_a_page_that_fails(stored: Path) -> None:

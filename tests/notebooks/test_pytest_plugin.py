@@ -8,7 +8,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from notebook_making import MYST, REPORT, Maker, cell
+from notebook_making import MYST, Maker, cell
 
 
 def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,12 +40,9 @@ def test_without_the_flag_pages_are_left_alone(make: Maker, tmp_path: Path) -> N
     assert pytest_in(tmp_path).returncode == 5  # nothing collected
 
 
-def test_update_and_time_limit(make: Maker, tmp_path: Path) -> None:
-    path = make(REPORT, "report([('print', 1, 'resumed')])")
-    assert pytest_in(tmp_path, "--dynascope", "--dynascope-update").returncode == 0
-    assert "vnd.dynascope.report+json" in path.read_text()
-    make(cell("import time; time.sleep(60)"))
-    done = pytest_in(tmp_path, "--dynascope", "--dynascope-timeout=1")
+def test_time_limit(make: Maker, tmp_path: Path) -> None:
+    make(cell("import time; time.sleep(60)", execution_timeout=1))
+    done = pytest_in(tmp_path, "--dynascope")
     assert done.returncode == 1
     assert "timed out after 1 s" in done.stdout
 

@@ -12,12 +12,14 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
+from dynascope.compiler.assembly.break_text import stack_of
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.events.schema import Code, GraphEnd, Location
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Frame, Report
+from dynascope.compiler.source.lines import caret_columns
 
 
 @pytest.fixture(autouse=True)
@@ -219,3 +221,24 @@ def test_a_break_whose_line_torch_keeps_to_itself_is_said_in_words(tmp_path: Pat
     assert table.ended(record, frame) == table.breaks[0].id
     assert (table.breaks[0].line, table.breaks[0].outcome, table.breaks[0].type) == (2, "skipped", "Graph break in a block")
     assert "does not say at which line" in (table.breaks[0].explanation or "")
+
+
+@pytest.mark.parametrize(
+    ("code", "marks", "columns"),
+    [
+        ("    y = print(x); return y", "    ^^^^^^^^", (8, 16)),
+        ("    y = print(x); return y", "    ~~~~~^^^", (8, 16)),  # from Python 3.13 on
+        ("    print(x)", None, (4, None)),  # nothing is marked: the whole line
+        ("    return helper(x)", None, (None, None)),  # Python 3.13 marks nothing for the call, either
+        ("    y = print(x)", None, (None, None)),
+        ("    y = print(", "", (None, None)),  # the marks of several lines are lost in Python 3.13
+    ],
+)
+def test_columns_are_read_from_the_marks_of_a_traceback(
+    code: str, marks: str | None, columns: tuple[int | None, int | None]
+) -> None:
+    caller = '  File "m.py", line 1, in g\n    g(1); f(x)\n          ^^^^\n'
+    text = f'User code traceback:\n{caller}  File "m.py", line 2, in f\n{code}\n'
+    entries = stack_of(text + (f"    {marks}\n" if marks is not None else ""))
+    assert entries[-1].carets is not None
+    assert caret_columns(code, entries[-1].carets) == columns

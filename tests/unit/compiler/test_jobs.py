@@ -103,7 +103,10 @@ def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
     texts[4] = ""
     texts[6] = "\x00\x01 not a log\n" * 20
     del texts[5]
-    report = load(write_logs(tmp_path / "job", texts))
+    folder = write_logs(tmp_path / "job", texts)
+    with pytest.raises(ValueError, match=r"^[^\n]*rank 1: 1 × record that is no JSON[^\n]*$"):
+        dynascope.load(folder, strict=True)
+    report = load(folder)
     assert report.groups[0].ranks == [0, 1, 3]
     assert [r.rank for r in report.ranks if r.unread] == [1, 2, 7]  # rank 3's stray line shapes nothing
     assert sum("left out" in note for note in report.notes) == 2

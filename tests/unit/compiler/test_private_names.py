@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.regions import region
-from dynascope.compiler.torch_private import availability, exceptions, marks
+from dynascope.compiler.torch_private import availability, config, marks
 
 FOLDERS = ("compiler", "widgets", "extension")
 ALLOWED = "compiler/torch_private/"
@@ -66,7 +66,7 @@ def test_what_this_torch_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(RuntimeError, match="regions need torch 2"):
         region(error_on_graph_break=True)
     monkeypatch.delattr(torch._dynamo.exc, "UserError")
-    assert torch._dynamo.exc.Unsupported in exceptions.refusals()
+    assert torch._dynamo.exc.Unsupported in config.refusals()
     monkeypatch.setattr(marks, "_COMPILED_CALL", "_no_such_name")
     marks.compiled_call(torch.nn.Linear(1, 1))
     assert availability.missing == {

@@ -1,4 +1,4 @@
-"""Every program with a known truth, under `observe()` as it stands."""
+"""Every program with a known truth, under `observe()`."""
 
 from __future__ import annotations
 

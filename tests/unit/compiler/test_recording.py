@@ -141,7 +141,7 @@ def test_an_error_in_an_observer_is_swallowed(monkeypatch: pytest.MonkeyPatch) -
     def wrong(*_: Any) -> Any:
         raise RuntimeError("our own fault")
 
-    monkeypatch.setattr(hook_points, "summaries", wrong)
+    monkeypatch.setattr(hook_points.translators, "summaries", wrong)
     with observe(on_progress=wrong) as recording:
         result = torch.compile(broken, backend="eager")(torch.ones(2))
     assert torch.equal(result, torch.full((2,), 4.0))

@@ -96,16 +96,16 @@ def test_reports_of_programs_are_valid(program: Any, schema: jsonschema.Draft202
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"frames": "xy"}, "frames: expected a list, got a string"),
-        ({"summary": None}, "summary: expected an object, got null"),
-        ({"frames": [{"id": "f0"}]}, "frames[0]: object missing required field 'compile_id'"),
-        ({"breaks": [{"id": "b0", "file": "a", "line": "7"}]}, "breaks[0].line: expected an integer, got a string"),
+        ({"frames": "xy"}, "Expected `array`, got `str` - at `$.frames`"),
+        ({"summary": None}, "Expected `object`, got `null` - at `$.summary`"),
+        ({"frames": [{"id": "f0"}]}, "Object missing required field `compile_id` - at `$.frames[0]`"),
+        ({"breaks": [{"id": "b0", "file": "a", "line": "7"}]}, "Expected `int`, got `str` - at `$.breaks[0].line`"),
         (
             {"graphs": [{"id": "g0", "frame": "f0", "ops": 1, "break": 3}]},
-            "graphs[0].break: expected a string or null",
+            "Expected `str | null`, got `int` - at `$.graphs[0].break`",
         ),
-        ({"origin": "nowhere"}, "origin: invalid enum value 'nowhere'"),
-        ({"hooks": {"frames": []}}, "hooks[...]: expected true or false or a string, got a list"),
+        ({"origin": "nowhere"}, "Invalid enum value 'nowhere' - at `$.origin`"),
+        ({"hooks": {"frames": []}}, "Expected `bool | str`, got `array` - at `$.hooks[...]`"),
     ],
 )
 @pytest.mark.parametrize("number", [1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import json
 import os
@@ -103,9 +104,17 @@ def callers(report: Report) -> list[Any]:
     torch.__version__.startswith(("2.9", "2.11")),
     reason="files of torch 2.9 and 2.11 have no columns, so two breaks on one line are one; see torch_versions.md",
 )
+def forget_unknown_columns(live: Report, file: Report) -> None:
+    """From Python 3.13 on, a traceback does not mark every call: a column may be unknown in a file, but never wrong."""
+    for mine, its in zip(live.breaks, file.breaks, strict=True):
+        if sys.version_info >= (3, 13) and its.column is None:
+            mine.column = mine.end_line = mine.end_column = None
+
+
 def test_live_and_file_agree(traced: tuple[Report, Path]) -> None:
     live, trace = traced
-    file = load(trace)
+    live, file = copy.deepcopy(live), load(trace)
+    forget_unknown_columns(live, file)
     expected, told = shape(live), shape(file)
     for part in expected:
         assert told[part] == expected[part], part
@@ -163,6 +172,7 @@ def test_a_file_written_without_us_tells_the_same(tmp_path: Path, monkeypatch: p
     with observe() as recording:
         program.run()
     file = load(trace)
+    forget_unknown_columns(recording.report, file)
     expected, told = shape(recording.report), shape(file)
     for part in expected:
         assert told[part] == expected[part], part
@@ -292,7 +302,7 @@ def _retyped(line: bytes, chance: random.Random) -> bytes:
         ("report.json", "{", "no saved report"),
         ("old.json", '{"schema": 99}', "schema 99"),
         ("list.json", "[]", "not a dynascope report"),
-        ("frames.json", '{"schema": 1, "frames": "xy"}', "frames: expected a list, got a string"),
+        ("frames.json", '{"schema": 1, "frames": "xy"}', r"Expected `array`, got `str` - at `\$\.frames`"),
         ("deep.json", "[" * 100_000, "no saved report"),
     ],
 )

@@ -24,26 +24,24 @@ def kernel(shell: Any) -> Iterator[Clicks]:
         yield made
 
 
-def test_third_party_code_by_patching(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
+def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "third_party.py").write_text(
         "import torch\n\n\ndef helper(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\n\n"
         "class Block(torch.nn.Module):\n    def forward(self, x):\n        torch._dynamo.graph_break()\n"
-        "        return x + 2\n\n\n"
-        "short = lambda x: helper(x)\n"
+        "        return x + 2\n"
     )
     shell("import third_party", "from third_party import helper, Block", "block = Block()",
-          "def f(x): return helper(x) * 2", "def g(x): return block(x) * 2",
-          "def h(x): return third_party.short(x) * 2")  # fmt: skip
+          "def f(x): return helper(x) * 2", "def g(x): return block(x) * 2")  # fmt: skip
     library = shell.ns["third_party"]
 
     def objects() -> list[Any]:
         own = vars(library.Block)["forward"]
-        return [library.helper, library.helper.__code__, own, own.__code__, library.short, *vars(shell.ns["block"]).values()]
+        return [library.helper, library.helper.__code__, own, own.__code__, *vars(shell.ns["block"]).values()]
 
     before, keys = objects(), list(vars(shell.ns["block"]))
     for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("g(x)", "third_party.Block.forward"),
-                         ("g(x)", "Block"), ("g(x)", "block"), ("h(x)", "third_party.short")):  # fmt: skip
+                         ("g(x)", "Block"), ("g(x)", "block")):  # fmt: skip
         assert shell(f"%compile --error-on-graph-break {call}").error is not None
         report = shell.report(f"%compile --error-on-graph-break --region {target}=allow {call}")
         assert report.summary.unexpected == 0, target
@@ -58,6 +56,7 @@ def test_third_party_code_by_patching(shell: Any, tmp_path: Any, monkeypatch: An
     [
         (["nowhere=allow"], "no 'nowhere' in the notebook"),
         (["x=allow"], "it is a Tensor"),
+        (["without_source=allow"], "its source was not found"),
         (["torch.nn.nothing=error"], "torch.nn has no 'nothing'"),
         (["inner=maybe"], "TARGET=error or TARGET=allow"),
         (["=allow"], "TARGET=error or TARGET=allow"),
@@ -71,7 +70,7 @@ def test_third_party_code_by_patching(shell: Any, tmp_path: Any, monkeypatch: An
     ],
 )
 def test_bad_targets_are_one_line_before_anything_runs(shell: Any, regions: list[str], words: str) -> None:
-    shell("ran = []")
+    shell("ran = []", "without_source = lambda x: x")
     done = shell("%%compile " + " ".join(f"--region '{r}'" for r in regions), *CELL, "fn(ran.append(1) or x)")
     assert type(done.error).__name__ == "UsageError"
     assert words in str(done.error)
@@ -262,9 +261,9 @@ def test_a_region_for_a_break_in_another_cell_or_a_library(shell: Any, kernel: A
 
 
 def test_without_a_kernel_nothing_can_be_run_again(shell: Any) -> None:
-    from dynascope.runs.rerun import can_run_again
+    from dynascope.shell import event_loop
 
-    assert not can_run_again(shell.ip)
+    assert event_loop(shell.ip) is None
 
 
 def test_unload_takes_the_hooks_away(shell: Any) -> None:

@@ -57,7 +57,7 @@ def test_module_class_of_the_cell(shell):
 )
 def test_other_definitions_stay_as_they_are_and_the_report_says_so(shell, lines, why):
     report = shell.report("%%compile", *lines, "r = f(x)")
-    assert report.notes[0] == f"f ran as it stands: it is {why}."
+    assert report.notes[0] == f"f was left unchanged: it is {why}."
     if "async" not in why:
         assert not report.frames or all(f.name != "f" for f in report.frames)
     else:
@@ -135,8 +135,11 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
     ("lines", "said"),
     [
         (["async def f(x): return x", "y = x * 2"], "put the definitions into a cell of their own"),
-        ([*M, "m = torch.nn.Sequential(M(), M())", "m(x)"], "statements calls M, so nothing was compiled: use -f m."),
-        ([*M, "m = M()"], "so nothing was compiled: use -f m."),
+        (
+            [*M, "m = torch.nn.Sequential(M(), M())", "m(x)"],
+            "statements calls M, so nothing was compiled: use -f with the name",
+        ),
+        ([*M, "m = M()"], "so nothing was compiled: use -f with the name of the module."),
         (M, "add a call, M(...)(x), to the cell."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "statements calls f, so nothing was compiled: use -f f."),
         (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "put the definitions into a cell of their own"),
@@ -179,7 +182,7 @@ HELPER = ["def helper(x):", "    return x.cos()"]
 OWN = ["@torch.compile(backend='eager')", "def fn(x):", "    torch._dynamo.graph_break()", "    return helper(x)"]
 NET = ["class Net(torch.nn.Module):", "    def forward(self, x): return x + 1", "    def go(self, x): return x + 2"]
 ALLOW = "@torch._dynamo.error_on_graph_break(False)"
-KEPT = "{}: your own torch.compile was left as it is; the options of %%compile do not apply to {}."
+KEPT = "{}: your own torch.compile was left unchanged; the options of %%compile do not apply to {}."
 
 
 @pytest.mark.parametrize(
@@ -233,7 +236,7 @@ def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
     assert shell.report("%%compile -f helper", *HELPER, *OWN, "helper(x)", "fn(x)").compiled == ["helper", "fn"]
     inlined = shell.report("%%compile", "@torch.compile", *HELPER, "def outer(x): return helper(x)", "outer(x)")
     assert inlined.compiled == ["outer"]
-    assert inlined.notes == ["helper was left as it is: it is decorated with @torch.compile."]
+    assert inlined.notes == ["helper was left unchanged: it is decorated with @torch.compile."]
 
 
 def test_statements_beside_own_compiled_functions(shell):
@@ -253,7 +256,7 @@ def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")
     assert report.notes == [
-        "fn was left as it is: it is decorated with @torch.compile.",
+        "fn was left unchanged: it is decorated with @torch.compile.",
         "the cell calls none of its compiled functions, so nothing was compiled: add a call, fn(...), to the cell.",
     ]
 

@@ -33,7 +33,7 @@ def test_compiled_by_the_magic(program: Program, shell: Any) -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_observed(program: Program, shell: Any) -> None:
     skip_where_unlike(program)
-    torch._dynamo.reset()  # %%observe runs code as it stands: torch's own wrappers, too, may have been compiled before
+    torch._dynamo.reset()  # %%observe runs code unchanged: torch's own wrappers, too, may have been compiled before
     shell.ns["torch"] = torch
     shell.ns["compiled"] = dynascope.compile(backend="eager", **program.options)
     report = shell.report("%%observe --view none", program.text("@compiled"))

@@ -84,14 +84,14 @@ def test_statements_that_mean_something_else_in_a_function(shell, lines, name, v
 
 def test_the_users_own_compiled_module_is_compiled_where_the_cell_calls_it(shell):
     report = shell.report("%%compile", "import re", "m = torch.compile(torch.nn.ReLU())", "a = re.compile('a+')", "y = m(x)")
-    told = "line {} ran as it stands, outside the compiled statements ({}())."
+    told = "line {} ran unchanged, outside the compiled statements ({}())."
     assert report.notes == [told.format(3, "torch.compile"), told.format(4, "re.compile")]
     assert (report.summary.graphs, report.summary.skipped) == (1, 0)
 
 
 def test_what_ran_outside_is_told(shell):
     report = shell.report("%%compile", "y = x + 1", "number: int = 3")
-    assert report.notes == ["line 3 ran as it stands, outside the compiled statements (annotation)."]
+    assert report.notes == ["line 3 ran unchanged, outside the compiled statements (annotation)."]
 
 
 def test_return_fails_as_in_a_plain_cell(shell):

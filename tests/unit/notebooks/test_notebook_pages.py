@@ -50,7 +50,7 @@ def test_find_takes_pages_and_leaves_the_rest(tmp_path: Path, make: Maker, myst:
     assert find([myst, myst]) == [myst]
 
 
-@pytest.mark.parametrize("name", ["nowhere.ipynb", "notes.md", "text.txt"])
+@pytest.mark.parametrize("name", ["nowhere.ipynb", "text.txt"])
 def test_find_names_what_holds_no_page(tmp_path: Path, name: str) -> None:
     if name != "nowhere.ipynb":
         (tmp_path / name).write_text("# words\n")
@@ -75,6 +75,44 @@ def test_a_broken_front_matter_is_one_line(tmp_path: Path) -> None:
         read(path)
     assert "\n" not in str(caught.value)
     assert "front matter" in str(caught.value)
+
+
+FRONT = "---\nfile_format: mystnb\n{}\n---\n\n"
+CELL = "```{code-cell}\n1\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# words\n", "no code cells"),
+        (FRONT.format("kernelspec: python3") + CELL, "kernelspec is not a mapping"),
+        ("---\n- file_format: mystnb\n---\n\n" + CELL, "it is not a mapping"),
+        (FRONT.format("") + "```{code-cell}\n:load: nowhere.py\n```\n", "load: nowhere.py cannot be read"),
+        (FRONT.format("language_info: 3") + CELL, "cannot be read"),
+    ],
+)
+def test_a_page_that_cannot_run_is_one_line_and_the_others_run(tmp_path: Path, text: str, words: str) -> None:
+    from dynascope.docs_tests.runner import run_page
+
+    path = tmp_path / "bad.md"
+    path.write_text(text)
+    assert find([path, tmp_path])[0] == path
+    (problem,) = run_page(path).problems
+    assert str(problem).startswith(f"{path}: ")
+    assert words in str(problem)
+    assert "\n" not in str(problem)
+
+
+def test_options_as_myst_nb_has_them(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("x = 1\ny = 2\n")
+    path = tmp_path / "page.md"
+    old = FRONT.format("execution:\n  timeout: 7\n  allow_errors: true")
+    path.write_text("\ufeff" + old + CELL + "\n```{code-cell}\n:load: code.py\n```\n", encoding="utf-8")
+    page = read(path)
+    first, second = [c for _, c in page.code_cells()]
+    assert page.timeout(first) == 7
+    assert page.option("execution_allow_errors") is True
+    assert second.source == "x = 1\ny = 2"
 
 
 @pytest.mark.parametrize(
