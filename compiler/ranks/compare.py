@@ -29,6 +29,7 @@ from dynascope.compiler.report.schema import ReportData
 _GUARDS = 6
 #: a rank's paths are of its own machine, so where torch is here says nothing
 _IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")
+_NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?\b")
 _COMPARISON = re.compile(r"^(?P<left>.+?) (?P<sign>==|!=|is|is not|in|<=|>=|<|>) (?P<right>.+)$")
 
 
@@ -276,9 +277,10 @@ def _nodes(one: Node | None, other: Node | None, sides: tuple[Side, Side], norma
     if mine == its:
         return None
     integers: tuple[list[int], list[int]] = ([], [])
-    same = without_integers(mine, integers[0]) == without_integers(its, integers[1])
-    if same and _own_numbers(*integers, *sides):
+    alike = without_integers(mine, integers[0]) == without_integers(its, integers[1])
+    if alike and _own_numbers(*integers, *sides):
         return None
+    same = _NUMBER.sub("#", mine) == _NUMBER.sub("#", its)
     return Difference(kind="constant" if same else "graph", subject=subject, here=a.code, there=b.code)
 
 

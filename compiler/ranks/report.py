@@ -129,8 +129,8 @@ class RanksReport:
     def __str__(self) -> str:
         return str(lower("ranks txt", self))
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        bundle: dict[str, str] = lower("ranks mimebundle", self)
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = lower("ranks mimebundle", self)
         return bundle
 
 

@@ -48,6 +48,12 @@ def make_job(source: Path, folder: Path, ranks: int, size: float) -> None:
         (folder / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_text(own)
 
 
+def cpu() -> float:
+    """Processor seconds of this process and its children."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in usages)
+
+
 def memory() -> float:
     """Peak of this process and of its largest child, in MB."""
     return sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
@@ -66,20 +72,22 @@ def main() -> None:
         print(f"{ranks} logs, {total / 1e6:.0f} MB")
         import dynascope
 
-        start = time.perf_counter()
+        start, used = time.perf_counter(), cpu()
         report = dynascope.load(folder)
-        read = time.perf_counter() - start
+        read, used = time.perf_counter() - start, cpu() - used
         print(report.headline())
         start = time.perf_counter()
         text = str(report)
         page = report.to_html() if "ranks html" in _lowerings() else ""
         shown = time.perf_counter() - start
-        print(f"dynascope: read in {read:.1f} s, shown in {shown:.2f} s, {memory():.0f} MB, page {len(page) / 1e6:.2f} MB")
+        print(
+            f"dynascope: read in {read:.1f} s ({used:.1f} s of processor), shown in {shown:.2f} s, {memory():.0f} MB, page {len(page) / 1e6:.2f} MB"
+        )
         print(text)
         tlparse = shutil.which("tlparse", path=str(Path(sys.executable).parent)) or shutil.which("tlparse")
         if tlparse is None:
             return
-        start = time.perf_counter()
+        start, used = time.perf_counter(), cpu()
         out = Path(made) / "out"
         done = subprocess.run(
             [tlparse, "--all-ranks-html", "--no-browser", "-o", str(out), str(folder)], capture_output=True, text=True
@@ -87,7 +95,7 @@ def main() -> None:
         files = [f for f in out.rglob("*") if f.is_file()]
         written = sum(f.stat().st_size for f in files)
         print(
-            f"tlparse: {time.perf_counter() - start:.1f} s, {len(files)} files, {written / 1e6:.0f} MB, "
+            f"tlparse: {time.perf_counter() - start:.1f} s ({cpu() - used:.1f} s of processor), {len(files)} files, {written / 1e6:.0f} MB, "
             f"exit status {done.returncode}"
         )
 

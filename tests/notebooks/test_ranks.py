@@ -62,10 +62,50 @@ dist.destroy_process_group()
 """
 
 
+SHARDED = """\
+import sys
+import torch, torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+mode, odd = sys.argv[1:]
+dist.init_process_group("gloo")
+mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("shard",))
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = torch.nn.LayerNorm(8), torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+    def forward(self, x):
+        heads = self.norm(x).unflatten(-1, (2, 4)).transpose(1, 2)
+        x = x + torch.nn.functional.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).flatten(2)
+        return x + self.down(torch.relu(self.up(self.norm(x))))
+
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(Block(), Block())
+for block in model:
+    if mode == "tensor parallel":
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        parallelize_module(block, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    else:
+        from torch.distributed.fsdp import fully_shard
+
+        fully_shard(block, mesh=mesh)
+if dist.get_rank() == 1 and odd == "odd":
+    model[1].norm.eps = 1e-3
+torch.compile(model, backend="aot_eager")(torch.ones(2, 4, 8)).sum().backward()
+dist.destroy_process_group()
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("job")
     (folder / "job.py").write_text(JOB)
+    (folder / "sharded.py").write_text(SHARDED)
     return folder
 
 
@@ -160,3 +200,23 @@ def test_the_rank_that_fails_first_reports(folder: Path) -> None:
     assert done.returncode == 1
     assert done.stdout.count("rank 1 failed") >= 1, done.stdout + done.stderr
     assert "ValueError: no such batch" in done.stdout
+
+
+def test_tensor_parallel_graphs_have_their_collectives(folder: Path) -> None:
+    """All-reduces of the mesh, in the forward and the backward; the constant of one rank's norm is the first difference."""
+    done = run(folder, "dynascope", "run", "--nproc-per-node", "2", "-o", "tp.json", "sharded.py", "tensor parallel", "odd")
+    assert done.returncode == 0, done.stderr
+    report = dynascope.load(folder / "tp.json")
+    collectives = [c for step in report.groups[0].steps for c in step.collectives]
+    assert {c.kind for c in collectives} == {"all_reduce"}
+    assert {c.backward for c in collectives} == {False, True}
+    assert all(c.ranks == [0, 1] and c.waited is not None for c in collectives)
+    assert [d.kind for d in report.differences] == ["constant"]
+    assert "1e-05" in (report.differences[0].there or "")
+
+
+def test_sharded_ranks_are_alike(folder: Path) -> None:
+    done = run(folder, "dynascope", "run", "--nproc-per-node", "2", "-o", "fsdp.json", "sharded.py", "fsdp", "even")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 ranks alike: ")
+    assert dynascope.load(folder / "fsdp.json").alike

@@ -47,10 +47,10 @@ def headline(report: RanksReport) -> str:
         return f"{total}: nothing was recorded" + "".join(f"; {words}" for words in unwell)
     reference = report.groups[0]
     if len(report.groups) == 1:
-        alike = "alike" if len(reference.ranks) == len(report.ranks) else f"{ranges(reference.ranks)} alike"
         counts = f": {_counts(report)}" if reference.report is not None else ""
-        same = f"{total} {alike}{counts}" if alike == "alike" else f"{total}: {alike}{counts}"
-        return same + "".join(f"; {words}" for words in unwell)
+        some = f"{ranges(reference.ranks)} alike" if len(reference.ranks) < len(report.ranks) else ""
+        same = f"{total}: {some}" if some else f"{total} alike so far" if unwell else f"{total} alike"
+        return same + counts + "".join(f"; {words}" for words in unwell)
     others = report.groups[1:]
     if len(reference.ranks) == 1:
         names = ranges([*reference.ranks, *(n for g in others for n in g.ranks)]).replace(", ", " and ")

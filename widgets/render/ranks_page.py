@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import math
 from html import escape
+from typing import Any
 
-from dynascope.compiler.ranks import RanksReport
+from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
+from dynascope.compiler.report.outline import MIME
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT, graph_tone
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model.ranks import RankModel, RanksModel, safe_ranks_model
@@ -35,11 +37,20 @@ def _page(report: RanksReport) -> str:
     return document(model["headline"], model, guarded("The static picture", lambda: _body(model), escape), "ranks")
 
 
-def to_mimebundle(report: RanksReport) -> dict[str, str]:
-    """`text/html` without script, and `text/plain`."""
+def to_mimebundle(report: RanksReport) -> dict[str, Any]:
+    """`text/html` without script, `text/plain`, and the outline that docs tests compare."""
     body = guarded("This report", lambda: _body(safe_ranks_model(report)), escape)
     html = f'<style>{HIDE_CSS}</style><div class="dyn-static">{body}</div>'
-    return {"text/html": html, "text/plain": to_text(report, width=100)}
+    return {"text/html": html, "text/plain": to_text(report, width=100), MIME: outline(report)}
+
+
+def outline(report: RanksReport) -> dict[str, Any]:
+    """How many ranks and groups there are, and the breaks in which they differ, as `report.outline` has them."""
+    hard = [d for d in report.differences if d.kind not in SOFT_KINDS]
+    counts = {"ranks": len(report.ranks), "groups": len(report.groups), "differences": len(hard)}
+    breaks = [{"type": d.reason, "line": d.line, "outcome": d.kind} for d in hard if d.kind == "break"]
+    torch = str(report.versions.get("torch") or "").partition("+")[0]
+    return {"summary": counts, "breaks": breaks, **({"torch": torch} if torch else {})}
 
 
 def _body(model: RanksModel) -> str:
