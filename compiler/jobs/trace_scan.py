@@ -6,9 +6,10 @@ with equal hashes have equal structures.  The hash of a damaged log is its own, 
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dynascope.compiler.events.records import KNOWN
 from dynascope.compiler.jobs import rank_file
 from dynascope.compiler.jobs.recorder import settings_of
 from dynascope.compiler.ranks import RankRecord, Structure
+from dynascope.compiler.ranks.collectives import scheduled
 from dynascope.compiler.ranks.schema import Rank
 from dynascope.compiler.ranks.structure import steps_of
 from dynascope.compiler.recording.trace_files import load_traces
@@ -47,6 +49,8 @@ class Scan:
     #: compile id -> seconds of each of its compiles, and the answers of caches
     seconds: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
     caches: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    #: compile id -> its collectives in the order of Inductor's code
+    schedules: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     settings: dict[str, Any] = field(default_factory=dict)
     torch: str | None = None
 
@@ -89,6 +93,8 @@ def scan(path: Path) -> Scan | None:
             stage, _, answer = kind.partition(b"_cache_")
             if answer and stage in (b"fx_graph", b"aotautograd"):
                 found.caches[key].append(answer.decode())
+            if kind == b"inductor_collective_schedule":
+                found.schedules[key] += _scheduled(record["payload"])
             if kind not in _SHAPING:
                 continue
         digest.update(devices.normal(_OWN.sub(b"", head)))
@@ -108,6 +114,15 @@ class _Devices:
 
     def _replace(self, match: re.Match[bytes]) -> bytes:
         return match[1] + b":#" + self.seen.setdefault(match[2], str(len(self.seen)).encode())
+
+
+def _scheduled(payload: bytes) -> list[str]:
+    """Kinds of the collectives in a schedule; none if it is damaged."""
+    try:
+        names = json.loads(payload.replace(b"\t", b""))
+    except ValueError:
+        return []
+    return scheduled(str(name) for name in names) if isinstance(names, list) else []
 
 
 def _metrics(metrics: dict[str, Any], key: str, found: Scan) -> bytes:
@@ -136,6 +151,7 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
         record.report = lambda: load_traces([path])
         if found is not None:
             record.settings = found.settings
+            record.structure.schedules = _schedules(_compiles(report), found)
             known[found.digest] = Known(record.structure, _compiles(report), record.rank, report.versions)
     else:
         record = _like(seen, found, path)
@@ -162,11 +178,16 @@ def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
     rank.caches = [rank_file.cache_answer(found.caches.get(key, ())) for key, _ in seen.steps]
     return RankRecord(
         rank=rank,
-        structure=seen.structure,
+        structure=replace(seen.structure, schedules=_schedules(seen.steps, found)),
         report=lambda: load_traces([path]),
         settings=found.settings,
         versions={**seen.versions, "torch": found.torch},
     )
+
+
+def _schedules(steps: list[tuple[str, int]], found: Scan) -> list[str]:
+    """Of each step: its collectives in the order of Inductor's code."""
+    return [" ".join(found.schedules.get(key, ())) for key, _ in steps]
 
 
 def _at(values: list[float | None] | None, number: int) -> float | None:

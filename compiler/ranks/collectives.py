@@ -7,7 +7,7 @@ in Inductor's code, which may differ from the graph's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dynascope.compiler.ranks.schema import Collective
 from dynascope.compiler.report import Graph
@@ -35,10 +35,19 @@ def schedule(code: str | None) -> list[str]:
     for line in code.splitlines():
         if "_c10d_functional." not in line or line.lstrip().startswith("#"):
             continue
-        match = _CALL.search(line)
-        if match and match["kind"] not in _HELPERS:
-            kinds.append(match["kind"].rstrip("_"))
+        kinds += kinds_of(_CALL.findall(line))
     return kinds
+
+
+def kinds_of(calls: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Kinds of the operations that start a collective, among matches of a call."""
+    return [kind.rstrip("_") for _, kind, _ in calls if kind not in _HELPERS]
+
+
+def scheduled(names: Iterable[str]) -> list[str]:
+    """Kinds of the operations in a collective schedule that Inductor recorded."""
+    parts = [name.split("_c10d_functional.")[-1].split(".")[0] for name in names]
+    return [kind.rstrip("_") for kind in parts if kind not in _HELPERS]
 
 
 def _read(text: str, names: dict[str, tuple[str | None, list[int] | None]], *, backward: bool) -> Iterator[Collective]:

@@ -21,6 +21,8 @@ from dynascope.compiler.report import Report
 
 #: groups whose Report is kept and compared; more would say little and cost much
 MOST_GROUPS = 32
+#: steps of a group whose caches and schedules are compared
+_MOST_STEPS = 1000
 #: seconds by which a rank must be slower than the median of its group, and how many times, to be called slow
 _SLOW_SECONDS, _SLOW_TIMES = 0.5, 1.5
 
@@ -77,7 +79,8 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
     result.ranks.sort(key=lambda r: r.rank)
     if groups:
         result.versions = groups[0].first.versions
-    result.differences = [*_divergences(groups), *_surroundings(known), *_caches(groups, result.groups)]
+    schedules = _inside(groups, result.groups, "collective")
+    result.differences = [*_divergences(groups), *schedules, *_surroundings(known), *_inside(groups, result.groups, "cache")]
     result.slow = _times(groups)
     return result
 
@@ -232,22 +235,24 @@ def _surroundings(records: list[RankRecord]) -> list[Difference]:
     return found
 
 
-def _caches(groups: list[_Group], shown: list[RankGroup]) -> list[Difference]:
-    """Steps that some ranks of a group took from the compiler's caches and the others compiled."""
+def _inside(groups: list[_Group], shown: list[RankGroup], kind: DifferenceKind) -> list[Difference]:
+    """Steps that are not the same in all ranks of a group: taken from the compiler's caches by some ("cache"), or with another
+    order of collectives in Inductor's code ("collective").
+    """
     found = []
     for index, (group, own) in enumerate(zip(groups, shown, strict=True)):
-        for step in range(min(len(own.steps), 1000)):
+        for step, summary in enumerate(own.steps[:_MOST_STEPS]):
             answers: dict[str, list[int]] = defaultdict(list)
             for record in group.records:
-                if step < len(record.rank.caches) and record.rank.caches[step]:
-                    answers[record.rank.caches[step]].append(record.rank.rank)
+                values = record.rank.caches if kind == "cache" else record.structure.schedules
+                if step < len(values) and values[step]:
+                    answers[values[step]].append(record.rank.rank)
             if len(answers) < 2:
                 continue
             usual = max(answers, key=lambda a: (len(answers[a]), -min(answers[a])))
-            summary = own.steps[step]
             found += [
                 Difference(
-                    kind="cache", group=index, reference=index, step=step, frame=summary.frame, ranks=ranks, here=answer,
+                    kind=kind, group=index, reference=index, step=step, frame=summary.frame, ranks=ranks, here=answer,
                     there=usual, subject=summary.name, file=summary.file, line=summary.line, cell=summary.cell,
                     function=summary.name,
                 )

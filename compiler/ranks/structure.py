@@ -36,6 +36,8 @@ class Structure:
     #: collectives of each step, hashed: those of the forward, those of the backward ("": not compiled)
     forward: list[str] = field(default_factory=list)
     backward: list[str] = field(default_factory=list)
+    #: collectives of each step in the order of Inductor's code ("": unknown); not in the key, as caches leave the code out
+    schedules: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> str:
@@ -102,6 +104,7 @@ def structure(report: ReportData, names: GroupNames | None = None, *, finished: 
         made.loose.append(hash_of(facts))
         made.constants.append(constants)
         found = collectives.collectives(step.graph) if step.graph else []
+        made.schedules.append(" ".join(collectives.schedule(step.graph.backend_code)) if step.graph else "")
         for backward, into in ((False, made.forward), (True, made.backward)):
             own = [collective_facts(c, normal) for c in found if c.backward == backward]
             into.append(hash_of(own) if own else "")

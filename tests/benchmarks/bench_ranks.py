@@ -80,9 +80,8 @@ def main() -> None:
         text = str(report)
         page = report.to_html() if "ranks html" in _lowerings() else ""
         shown = time.perf_counter() - start
-        print(
-            f"dynascope: read in {read:.1f} s ({used:.1f} s of processor), shown in {shown:.2f} s, {memory():.0f} MB, page {len(page) / 1e6:.2f} MB"
-        )
+        times = f"read in {read:.1f} s ({used:.1f} s of processor), shown in {shown:.2f} s"
+        print(f"dynascope: {times}, {memory():.0f} MB, page {len(page) / 1e6:.2f} MB")
         print(text)
         tlparse = shutil.which("tlparse", path=str(Path(sys.executable).parent)) or shutil.which("tlparse")
         if tlparse is None:
@@ -94,10 +93,8 @@ def main() -> None:
         )
         files = [f for f in out.rglob("*") if f.is_file()]
         written = sum(f.stat().st_size for f in files)
-        print(
-            f"tlparse: {time.perf_counter() - start:.1f} s ({cpu() - used:.1f} s of processor), {len(files)} files, {written / 1e6:.0f} MB, "
-            f"exit status {done.returncode}"
-        )
+        took = f"{time.perf_counter() - start:.1f} s ({cpu() - used:.1f} s of processor)"
+        print(f"tlparse: {took}, {len(files)} files, {written / 1e6:.0f} MB, exit status {done.returncode}")
 
 
 def _lowerings() -> dict[str, str]:

@@ -16,6 +16,7 @@ _OUTCOMES = {
     "cached": "had it compiled before", "unfinished": "did not finish it", "ignored": "ignored it",
 }  # fmt: skip
 _CACHES = {"hit": "took it from the compiler's cache", "miss": "compiled it", "bypass": "could not use the compiler's cache"}
+_HANG = "ranks that wait for different collectives hang"
 _STATUSES = {"failed": "failed", "no end": "did not end (killed, or still running)", "missing": "wrote nothing"}
 
 
@@ -84,7 +85,7 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
         return f"{who}: another {what}{d.subject}"
     if d.kind == "cache":
         return f"{who}: {d.subject} {_CACHES.get(d.here or '', d.here)}; the other ranks {_CACHES.get(d.there or '', d.there)}"
-    from_whom = _reference(report, d)
+    from_whom = _reference(report, d) if d.group != d.reference else "the other ranks"
     if d.step is None:
         return f"{who} differs from {from_whom}" if who.startswith("rank ") else f"{who} differ from {from_whom}"
     verb = "differs" if who.startswith("rank ") else "differ"
@@ -112,7 +113,7 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
     if d.kind == "cache":
         return []
     who = ranks_name(who_differs(report, d))
-    others = _reference(report, d)
+    others = _reference(report, d) if d.group != d.reference else "the other ranks"
     details = _what(d, who, others)
     for guard in d.guards:
         sides = [f"{guard.here} on {who}" if guard.here else "", f"{guard.there} on {others}" if guard.there else ""]
@@ -149,10 +150,12 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
             return [f"{who} compiled nothing more; {others} compiled {d.there}"]
         return [f"{who} compiled {d.here}; {others} compiled nothing more"]
     if d.kind == "collective":
+        if d.group == d.reference:
+            return [f"order in Inductor's code: {d.here} on {who}; {d.there} on {others}", _HANG]
         number = f"collective {d.position + 1}" if d.position is not None else "a collective"
         return [
             f"{number}: {d.here or 'none'} on {who}; {d.there or 'none'} on {others}",
-            "ranks that wait for different collectives hang",
+            _HANG,
         ]
     names = {"size": "size of ", "dtype": "dtype of ", "device": "device of ", "constant": "", "graph": ""}
     subject = f"{names[d.kind]}{d.subject}: " if d.kind != "graph" and d.subject else ""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -16,6 +19,7 @@ import dynascope
 from dynascope.compiler.jobs import folder as job_folder
 from dynascope.compiler.jobs import identity, rank_file, recorder, trace_scan
 from dynascope.compiler.ranks import Rank, RanksReport
+from dynascope.compiler.ranks.collectives import scheduled
 from dynascope.compiler.report import Report
 
 GRAPH = """\
@@ -36,7 +40,12 @@ def record(rank: int, metadata: dict[str, object], payload: str | None = None) -
     return head + json.dumps({**metadata, "rank": rank}) + "\n" + lines
 
 
-def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0) -> str:
+ALL_REDUCE, GATHER, WAIT = (
+    f"torch.ops._c10d_functional.{name}.default" for name in ("all_reduce_", "all_gather_into_tensor", "wait_tensor")
+)
+
+
+def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0, schedule: tuple[str, ...] = ()) -> str:
     """A TORCH_TRACE log of a rank that compiles a few functions."""
     folder = f"/scratch/node{rank // 8}/job{rank}"
     text = record(rank, {"str": [f"{folder}/train.py", 0]})
@@ -47,6 +56,9 @@ def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0) ->
         text += record(rank, {"dynamo_start": {"stack": stack}, **ids})
         graph = GRAPH.format(size=size if n == 1 else 4, device=rank % 8, folder=folder, line=line).rstrip()
         text += record(rank, {"dynamo_output_graph": {"sizes": {}}, **ids}, graph)
+        if schedule and n == 1:
+            artifact = {"name": "inductor_collective_schedule", "encoding": "json"}
+            text += record(rank, {"artifact": artifact, **ids}, json.dumps(schedule, indent=2))
         text += record(rank, {"chromium_event": {}, **ids}, json.dumps({"ts": rank * 1.5, "pid": rank}))
         metrics = {
             "co_name": "f", "co_filename": f"{folder}/train.py", "co_firstlineno": line, "guard_count": 3,
@@ -125,6 +137,25 @@ def test_two_jobs_in_one_folder(tmp_path: Path) -> None:
     assert report.alike
     assert report.report_of(0).graphs[1].nodes[0].shape == [6, 8]
     assert "several logs of the same rank" in report.notes[0]
+
+
+def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: Path) -> None:
+    usual, odd = (ALL_REDUCE, WAIT, GATHER, WAIT), (GATHER, WAIT, ALL_REDUCE, WAIT)
+    texts = {rank: log(rank, schedule=odd if rank == 2 else usual) for rank in range(4)}
+    folder = write_logs(tmp_path / "job", texts)
+    report = load(folder)
+    assert [(d.kind, d.ranks, d.step) for d in report.differences] == [("collective", [2], 1)]
+    assert "order in Inductor's code: all_gather_into_tensor all_reduce on rank 2" in " ".join(str(report).split())
+    tlparse = shutil.which("tlparse", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if tlparse is None:
+        pytest.skip("tlparse is not installed")
+    command = [tlparse, "--all-ranks-html", "--no-browser", "-o", str(tmp_path / "out"), str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    theirs = {entry["rank"]: entry["ops"] for entry in json.loads((tmp_path / "out" / "collective_schedules.json").read_text())}
+    known: dict[str, trace_scan.Known] = {}
+    for file in job_folder.logs(folder):
+        own = trace_scan.read(file, known)
+        assert own.structure.schedules[1].split() == scheduled(theirs[own.rank.rank])
 
 
 def test_a_folder_of_one_rank_is_an_ordinary_report(tmp_path: Path) -> None:

@@ -307,3 +307,31 @@ def test_expectations_hold_for_each_group() -> None:
         report.expect("")
     with pytest.raises(ValueError, match="cannot expect 'ranks=3'"):
         report.expect("ranks=3")
+
+
+def test_another_order_of_collectives_in_inductors_code_is_found_in_ranks_that_are_alike_otherwise() -> None:
+    code = """
+        buf0 = torch.ops._c10d_functional.all_reduce_.default(arg, 'sum', '0')
+        torch.ops._c10d_functional.wait_tensor.default(buf0)
+        # torch.ops._c10d_functional.reduce_scatter_tensor.default(arg, 'sum', 4, '0')
+        buf1 = torch.ops._c10d_functional.all_gather_into_tensor.default(buf0, 4, '0')
+    """
+    records = []
+    for rank in range(4):
+        report = made(rank)
+        report.graphs[1].backend_code = code
+        if rank == 3:
+            report.graphs[1].backend_code = "\n".join(reversed(code.splitlines()))
+        if rank == 2:
+            report.graphs[1].backend_code = None  # from a cache: unknown, and no difference
+        records.append(record(report, rank))
+    report = merge(records)
+    assert [group.ranks for group in report.groups] == [[0, 1, 2, 3]]
+    (difference,) = report.differences
+    assert (difference.kind, difference.ranks, difference.step) == ("collective", [3], 1)
+    assert (difference.here, difference.there) == (
+        "all_gather_into_tensor all_reduce",
+        "all_reduce all_gather_into_tensor",
+    )
+    assert not report.alike
+    assert "rank 3 differs from the other ranks in compile 2 of 4: block" in str(report)
