@@ -60,7 +60,7 @@ def rank_files(folder: Path) -> list[Path]:
 
 def logs(folder: Path) -> list[Path]:
     """The TORCH_TRACE logs that name their rank."""
-    return sorted(f for f in folder.rglob("*rank_*") if f.is_file() and f.suffix in (".log", ".txt", ""))
+    return sorted(f for f in folder.rglob("*rank_*") if f.is_file() and f.suffix in (".log", ".txt", "", ".gz"))
 
 
 def read_job(folder: str | Path, *, world_size: int | None = None) -> RanksReport:

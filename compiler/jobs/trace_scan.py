@@ -6,8 +6,10 @@ with equal hashes have equal structures.  The hash of a damaged log is its own, 
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import zlib
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -72,7 +74,7 @@ def scan(path: Path) -> Scan | None:
 
     digest, devices = blake2b(digest_size=16), _Devices()
     found = Scan("")
-    for record in _RECORD.finditer(path.read_bytes()):
+    for record in _RECORD.finditer(_content(path)):
         head = record["head"]
         first = _NAME.match(head)
         name = first[1] if first else b""
@@ -95,12 +97,26 @@ def scan(path: Path) -> Scan | None:
                 found.caches[key].append(answer.decode())
             if kind == b"inductor_collective_schedule":
                 found.schedules[key] += _scheduled(record["payload"])
+            if kind == b"torch_version":
+                version = re.search(rb'"pytorch_version": ?"([^"]+)"', record["payload"])
+                found.torch = version[1].decode(errors="replace") if version else found.torch
             if kind not in _SHAPING:
                 continue
         digest.update(devices.normal(_OWN.sub(b"", head)))
         digest.update(devices.normal(_OWN.sub(b"", record["payload"])))
     found.digest = digest.hexdigest()
     return found
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a log, unpacked, with the line ends that torch writes."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            return b""  # its damage is named where it is parsed in full
+    return data.replace(b"\r\n", b"\n")
 
 
 class _Devices:
@@ -151,8 +167,9 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
         record.report = lambda: load_traces([path])
         if found is not None:
             record.settings = found.settings
+            record.versions = {**report.versions, "torch": found.torch}
             record.structure.schedules = _schedules(_compiles(report), found)
-            known[found.digest] = Known(record.structure, _compiles(report), record.rank, report.versions)
+            known[found.digest] = Known(record.structure, _compiles(report), record.rank, record.versions)
     else:
         record = _like(seen, found, path)
     stat = path.stat()
@@ -162,10 +179,8 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
 
 def _is_cut_off(path: Path, report: Report) -> bool:
     """Whether a log ends in the middle of a line or of a compile; one that ends elsewhere may be whole."""
-    with path.open("rb") as file:
-        file.seek(-1, 2)
-        if file.read() != b"\n":
-            return True
+    if not _content(path).endswith(b"\n"):
+        return True
     frames = [f for f in report.frames if f.status != "ignored"]
     return bool(frames) and frames[-1].status == "unfinished"
 

@@ -170,6 +170,7 @@ def _shown(group: _Group) -> RankGroup:
             StepSummary(
                 frame=frame.id, name=frame.name, file=frame.file, line=frame.line, cell=frame.cell, kind=frame.kind,
                 status=frame.status, recompile=frame.recompile_of is not None, hash=hashed,
+                splits=len(step.graph.splits) if step.graph else 0,
                 collectives=collectives.collectives(step.graph, group.first.names) if step.graph else [],
             )
         )  # fmt: skip

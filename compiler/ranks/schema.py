@@ -91,6 +91,8 @@ class StepSummary:
     recompile: bool = False
     #: equal for steps that compiled the same
     hash: str = ""
+    #: into how many graphs DDP's optimizer split its graph, one for each bucket of gradients; 0: not split
+    splits: int = 0
     collectives: list[Collective] = field(default_factory=list)
 
 

@@ -289,7 +289,10 @@ function matrixView(model, choose) {
     { cls: "dyn-rk-names", "aria-hidden": "true" },
     Array.from({ length: steps }, (_, n) => h("span", { text: model.groups[0]?.steps[n]?.name || "" })),
   );
-  const words = h("p", { cls: "dyn-rk-hover", text: "Compiles by rank: dark is slower than on the other ranks." });
+  const words = h("p", {
+    cls: "dyn-rk-hover",
+    text: "Compiles by rank: the stronger the color, the slower than on the other ranks.",
+  });
   const scroll = h("div", { cls: "dyn-rk-scroll" }, names, canvas);
   const node = h("section", { cls: "dyn-rk-matrix", "aria-label": "compiles by rank" }, scroll, words);
   node.hidden = steps === 0 || model.ranks.length < 2;

@@ -178,6 +178,8 @@ def _steps(group: RankGroup) -> list[StepModel]:
         broken = places.get(breaks.get(step.frame, "") or "")
         if broken is not None:
             notes.append(f"✂ {label(broken.file, broken.cell)}:{broken.line}")
+        if step.splits:
+            notes.append(f"split by DDP into {step.splits}")
         notes += _collective_words([c.kind for c in step.collectives])
         steps.append(
             {

@@ -499,22 +499,23 @@ length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));fun
 max(0,...model.ranks.map(rank=>rank.times.length)),usual=Array.from({length:steps},(_,n)=>median(model.ranks.map(rank=>rank.
 times[n]??-1))),canvas=h("canvas",{cls:"dyn-rk-canvas"}),names=h("div",{cls:"dyn-rk-names","aria-hidden":"true"},Array.from(
 {length:steps},(_,n)=>h("span",{text:model.groups[0]?.steps[n]?.name||""}))),words=h("p",{cls:"dyn-rk-hover",text:"Compi\
-les by rank: dark is slower than on the other ranks."}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),node=h("secti\
-on",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=steps===0||model.ranks.length<2;function at(event){
-let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-box.left)/box.width*model.ranks.length);return{column:Math.
-min(column,model.ranks.length-1),step:Math.floor((event.clientY-box.top)/ROW2)}}return canvas.addEventListener("mousemov\
-e",event=>{let{column,step:step2}=at(event),rank=model.ranks[column],made=model.groups[rank?.group]?.steps[step2];rank&&
-made&&(words.textContent=`rank ${rank.rank}: ${made.name} at ${made.place}, ${made.status}, ${duration(rank.times[step2]??
--1)}`)}),canvas.addEventListener("click",event=>{let{column,step:step2}=at(event);choose(column,step2)}),{node,draw(chosen,chosenStep){
-let pen=canvas.getContext("2d");if(!pen||node.hidden)return;let width=Math.max(120,scroll.clientWidth-names.offsetWidth),
-ratio=globalThis.devicePixelRatio||1;canvas.width=width*ratio,canvas.height=steps*ROW2*ratio,canvas.style.width=`${width}\
-px`,canvas.style.height=`${steps*ROW2}px`,pen.scale(ratio,ratio);let style=getComputedStyle(node),color=name=>style.getPropertyValue(
-`--dyn-${name}`).trim(),tones=Array.from({length:TONES2},(_,n)=>color(`g${n}`)),column=width/model.ranks.length,gap=column>
-6?1:0,broken={skipped:color("skip"),failed:color("error"),unfinished:color("error")};model.ranks.forEach((rank,x)=>{rank.
-times.forEach((time,y)=>{let status=model.groups[rank.group]?.steps[y]?.status||"";pen.fillStyle=broken[status]||tones[Math.
-max(0,rank.group)%TONES2],pen.globalAlpha=.22+.78*slowness(time,usual[y]),pen.fillRect(x*column,y*ROW2+1,Math.max(column-
-gap,.6),ROW2-2)})}),pen.globalAlpha=1,pen.strokeStyle=color("accent"),pen.lineWidth=2,chosen>=0&&pen.strokeRect(chosen*column,
-1,Math.max(column,2),steps*ROW2-2),chosenStep>=0&&pen.strokeRect(1,chosenStep*ROW2,width-2,ROW2)}}}var mountJob=(root,content)=>mountRanks(root,content,(body,view,selected)=>{let host={...pageHost(view),hash:void 0,link:()=>{}};
+les by rank: the stronger the color, the slower than on the other ranks."}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),
+node=h("section",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=steps===0||model.ranks.
+length<2;function at(event){let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-box.left)/box.width*
+model.ranks.length);return{column:Math.min(column,model.ranks.length-1),step:Math.floor((event.clientY-box.top)/ROW2)}}return canvas.
+addEventListener("mousemove",event=>{let{column,step:step2}=at(event),rank=model.ranks[column],made=model.groups[rank?.group]?.
+steps[step2];rank&&made&&(words.textContent=`rank ${rank.rank}: ${made.name} at ${made.place}, ${made.status}, ${duration(
+rank.times[step2]??-1)}`)}),canvas.addEventListener("click",event=>{let{column,step:step2}=at(event);choose(column,step2)}),
+{node,draw(chosen,chosenStep){let pen=canvas.getContext("2d");if(!pen||node.hidden)return;let width=Math.max(120,scroll.
+clientWidth-names.offsetWidth),ratio=globalThis.devicePixelRatio||1;canvas.width=width*ratio,canvas.height=steps*ROW2*ratio,
+canvas.style.width=`${width}px`,canvas.style.height=`${steps*ROW2}px`,pen.scale(ratio,ratio);let style=getComputedStyle(
+node),color=name=>style.getPropertyValue(`--dyn-${name}`).trim(),tones=Array.from({length:TONES2},(_,n)=>color(`g${n}`)),
+column=width/model.ranks.length,gap=column>6?1:0,broken={skipped:color("skip"),failed:color("error"),unfinished:color("e\
+rror")};model.ranks.forEach((rank,x)=>{rank.times.forEach((time,y)=>{let status=model.groups[rank.group]?.steps[y]?.status||
+"";pen.fillStyle=broken[status]||tones[Math.max(0,rank.group)%TONES2],pen.globalAlpha=.22+.78*slowness(time,usual[y]),pen.
+fillRect(x*column,y*ROW2+1,Math.max(column-gap,.6),ROW2-2)})}),pen.globalAlpha=1,pen.strokeStyle=color("accent"),pen.lineWidth=
+2,chosen>=0&&pen.strokeRect(chosen*column,1,Math.max(column,2),steps*ROW2-2),chosenStep>=0&&pen.strokeRect(1,chosenStep*
+ROW2,width-2,ROW2)}}}var mountJob=(root,content)=>mountRanks(root,content,(body,view,selected)=>{let host={...pageHost(view),hash:void 0,link:()=>{}};
 return host.set("selected",selected),mount(body,host)}),whole=async given=>given?.gzip?await unzipped(given.gzip):given;
 function render({model,el}){el.classList.add("dyn-widget");let stop=whole(model.get("job")).then(content=>mountJob(el,content));
 return()=>{stop.then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dy\

@@ -56,6 +56,7 @@ def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0, sc
         text += record(rank, {"dynamo_start": {"stack": stack}, **ids})
         graph = GRAPH.format(size=size if n == 1 else 4, device=rank % 8, folder=folder, line=line).rstrip()
         text += record(rank, {"dynamo_output_graph": {"sizes": {}}, **ids}, graph)
+        text += record(rank, {"dynamo_cpp_guards_str": {}, **ids}, f"| +- GuardManager: source=L['x'] # {rank}")
         if schedule and n == 1:
             artifact = {"name": "inductor_collective_schedule", "encoding": "json"}
             text += record(rank, {"artifact": artifact, **ids}, json.dumps(schedule, indent=2))
