@@ -67,6 +67,8 @@ class ExplainSettings(TypedDict, total=False):
     profile: int | None
     inputs: Sequence[Any] | None
     check: bool
+    fix: bool
+    fix_seconds: float
     expect: str | None
     save: str | None
 
@@ -121,6 +123,11 @@ class Settings:
         False, "Compare with eager: the last compiled call is repeated, compiled and eagerly, and values, gradients and "
         "in-place effects must agree.", SWITCH, group="run",
     )  # fmt: skip
+    fix: bool = _option(
+        False, "Try fixes for each graph break on copies of the recorded calls, and show those that are proved to do the same "
+        "as eager code.", SWITCH, group="run",
+    )  # fmt: skip
+    fix_seconds: float = _option(60, "Time limit of --fix.", NUMBER, group="run", metavar="SECONDS")
     expect: str | None = _option(
         None, "Fail the cell unless these counts hold: graphs=2,breaks<=1,unexpected=0 (=, <= or >=).",
         group="run", metavar="COUNTS", config=False,

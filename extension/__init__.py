@@ -25,6 +25,7 @@ LOWERINGS.update(
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
     headline="dynascope.widgets.labels.sentences:headline",
     unmet="dynascope.widgets.labels.comparisons:unmet",
+    fixed="dynascope.compiler.fixes.session:fixed",
     run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
     **{
         "ranks html": "dynascope.widgets.render.ranks_page:to_html",

@@ -1,4 +1,4 @@
-"""The command line: `dynascope run`, `dynascope report`, `dynascope test`.
+"""The command line: `dynascope run`, `dynascope fix`, `dynascope report`, `dynascope test`.
 
 Exit status: 0 for success, 1 if a page or the script failed, 2 for bad usage (reported in one line), 130 if interrupted.
 `run` exits with the script's own status.
@@ -7,6 +7,7 @@ Exit status: 0 for success, 1 if a page or the script failed, 2 for bad usage (r
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -50,6 +51,18 @@ def build_parser() -> argparse.ArgumentParser:
     run.set_defaults(execute=_run)
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
+
+    summary = "Run a script, look for fixes for its graph breaks, and print those that are proved as a patch."
+    fix = commands.add_parser("fix", help=summary, description=f"{summary} What the script prints goes to the error stream.")
+    fix.add_argument("--apply", action="store_true", help="Write the fixes into the files instead of printing the patch.")
+    fix.add_argument("-o", "--output", metavar="PATH", help="Save the report: .html, .json, .svg, .dot or .txt.")
+    fix.add_argument(
+        "--fix-seconds", type=float, default=60, metavar="SECONDS", help="Time limit of the search (default: %(default)g)."
+    )
+    fix.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
+    fix.set_defaults(execute=_fix)
+    fix.add_argument("script", metavar="SCRIPT")
+    fix.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
 
     report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs or ranks, or a saved report.")
     report.set_defaults(execute=_report)
@@ -101,10 +114,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
 
-    _check_output(chosen.output)
+    _check_script(chosen)
     _check_expected(chosen.expect)
-    if not chosen.module and not Path(chosen.script).is_file():
-        raise UsageError(f"{chosen.script}: no such file")
     leave_to_others()
     if process_rank() is not None and (world_size() or 1) > 1:
         return _run_rank(chosen)
@@ -120,6 +131,13 @@ def _run_rank(chosen: argparse.Namespace) -> int:
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, started=rank.start)
     whole = rank.end(report, status, reports=not chosen.launched)
     return status if whole is None else _finish(whole, status, chosen)
+
+
+def _check_script(chosen: argparse.Namespace) -> None:
+    """Raise UsageError, before anything runs, if there is no such script or no report can be saved."""
+    _check_output(chosen.output)
+    if not chosen.module and not Path(chosen.script).is_file():
+        raise UsageError(f"{chosen.script}: no such file")
 
 
 def _launch(arguments: Sequence[str]) -> int:
@@ -162,10 +180,8 @@ def _expected(report: Any, expected: str | None) -> int:
     try:
         report.expect(expected)
     except AssertionError as error:
-        _print(f"dynascope: {error}", sys.stderr)
+        _print(f"--expect: {error}", sys.stderr)
         return FAILED
-    except ValueError as error:
-        raise UsageError(f"--expect {expected}: {error}") from None
     return 0
 
 
@@ -173,6 +189,35 @@ def _print(text: str, stream: TextIO) -> None:
     """Print in one write: ranks do not interleave."""
     stream.write(text.rstrip("\n") + "\n")
     stream.flush()
+
+
+# -- fix ------------------------------------------------------------------------------------------
+
+
+def _fix(chosen: argparse.Namespace) -> int:
+    from dynascope.compiler.fixes import patch
+    from dynascope.compiler.fixes.text_edits import NotApplicable
+    from dynascope.script import run_script
+    from dynascope.widgets.render.text import takes_colours, to_text
+
+    _check_script(chosen)
+    with contextlib.redirect_stdout(sys.stderr):  # a patch alone goes to the output
+        report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix_seconds=chosen.fix_seconds)
+    _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)
+    if chosen.output and (wrong := save(report, chosen.output)) is not None:
+        _print(f"-o {chosen.output}: {wrong}", sys.stderr)
+        status = status or FAILED
+    if not report.patch():
+        return status
+    if not chosen.apply:
+        sys.stdout.write(report.patch())
+        return status
+    try:
+        written = patch.apply(report.fix_set.edits)
+    except (NotApplicable, OSError, UnicodeError) as reason:
+        raise UsageError(f"--apply: {reason}") from None
+    _print("\n".join(f"fixed: {file}" for file in written), sys.stderr)
+    return status
 
 
 # -- report ---------------------------------------------------------------------------------------
@@ -225,7 +270,7 @@ def _check_expected(terms: str | None) -> None:
         try:
             read_terms(terms)
         except ValueError as error:
-            raise UsageError(f"--expect {terms}: {error}") from None
+            raise UsageError(f"--expect: {error}") from None
 
 
 if __name__ == "__main__":

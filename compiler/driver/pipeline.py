@@ -18,9 +18,11 @@ from typing import Any
 
 from dynascope.compiler.accuracy import check
 from dynascope.compiler.driver import compile as compiling
+from dynascope.compiler.driver.fixing import find_fixes
 from dynascope.compiler.driver.latest import remember
 from dynascope.compiler.driver.regions import RegionsInForce
 from dynascope.compiler.driver.retrace import retracing
+from dynascope.compiler.fixes.calls import KeptCalls
 from dynascope.compiler.profile import inputs, measure
 from dynascope.compiler.recording.recording import Progress, Recording
 from dynascope.compiler.replay.last_call import LastCall
@@ -47,6 +49,7 @@ class Run:
         warn: called before a call is repeated, with a sentence about what repeating it cannot undo.
         quiet: context manager entered while calls are repeated.
         user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
+        fix_own: look for fixes for what the program compiles itself, trying them with these settings.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Run:
         warn: Callable[[str], None] = lambda sentence: None,
         quiet: Quiet = contextlib.nullcontext,
         user_code: Callable[..., Any] = lambda function, *args: function(*args),
+        fix_own: Settings | None = None,
     ) -> None:
         self.settings = settings
         self.recording = Recording(settings, compiled, cells, on_progress)
@@ -72,6 +76,10 @@ class Run:
         self._checked: Check | None = None
         self._measured: measure.Measured | None = None
         self._tried: list[inputs.Tried] | None = None
+        self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
+        self._fixes_own = fix_own is not None
+        self._kept = KeptCalls() if self._fix is not None else None
+        self._cells, self._on_progress = cells, on_progress
         self._retrace: Callable[[Any], None] = lambda target: None
         self._stack = contextlib.ExitStack()
         self._report: Report | None = None
@@ -91,6 +99,8 @@ class Run:
     def __enter__(self) -> Run:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.recording)
+            if self._kept is not None and self._fixes_own:
+                stack.enter_context(self._kept.watching_compiled_code())
             if self.settings is not None:
                 stack.enter_context(compiling.environment(self.settings))
                 # the report says what is in force, also where torch's default decides
@@ -107,6 +117,8 @@ class Run:
             self._stack.__exit__(kind, error, trace)
         finally:
             self._report = self._annotated(self.recording.report)
+            if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
+                self._find_fixes(self._report)
             remember(self._report)
 
     def _annotated(self, report: Report) -> Report:
@@ -122,6 +134,14 @@ class Run:
             self.notes.append(check.words(self._checked))
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
+
+    def _find_fixes(self, report: Report) -> None:
+        """`--fix`."""
+        if self._kept is not None and self._fix is not None:
+            with self._quiet():
+                find_fixes(
+                    report, self._kept, self._fix, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code
+                )
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -144,7 +164,8 @@ class Run:
         if self._regions is not None:
             inheriting = self.settings.replace(error_on_graph_break=None)
             made = self._regions.inherited_by(made, lambda: compiling.entry_point(target, inheriting))
-        return made if self._last is None else self._last.watch(target, made, namespace)
+        made = made if self._last is None else self._last.watch(target, made, namespace)
+        return made if self._kept is None or self._fixes_own else self._kept.watch(target, made, namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
         """Run the last call again for `--check`, `--profile` and `--inputs`, undoing its changes.

@@ -47,10 +47,17 @@ class LastCall:
             self.call = call  # it may have made others
             return result
 
-        vars(watched)[_ENTRY] = entry
-        return watched
+        return watching(watched, entry)
+
+
+def watching(watched: Callable[..., Any], entry: Callable[..., Any]) -> Callable[..., Any]:
+    """`watched`, marked as what watches the calls of `entry`."""
+    vars(watched)[_ENTRY] = entry
+    return watched
 
 
 def unwatched(entry: Callable[..., Any]) -> Callable[..., Any]:
     """The entry point itself."""
-    return getattr(entry, "__dict__", {}).get(_ENTRY, entry)  # type: ignore[no-any-return]
+    while _ENTRY in getattr(entry, "__dict__", {}):
+        entry = vars(entry)[_ENTRY]
+    return entry

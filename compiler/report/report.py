@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +34,8 @@ class Report(ReportData):
     #: the report of the previous run of the same cell or function; not part of the data
     previous: Report | None = field(default=None, compare=False, repr=False)
     #: read from a file: its graphs cannot be run
+    #: what `fixed()` needs of the run: weak references, and the texts; not part of the data
+    live_fixes: Any = field(default=None, compare=False, repr=False)
     loaded: bool = field(default=False, compare=False, repr=False)
 
     # -- looking up ---------------------------------------------------------------------------
@@ -177,6 +180,35 @@ class Report(ReportData):
         """
         run: GraphRun = lower("run_graph", self, id, device=device, backend=backend, calls=calls)
         return run
+
+    # -- fixes ----------------------------------------------------------------------------------
+
+    def patch(self) -> str:
+        """The proved fixes as a unified diff that `git apply` takes; "" if there are none.
+
+        Settings of the compiler are statements after the imports of the file.
+
+        Example:
+            report = dynascope.explain(f, fix=True)(x)
+            Path("fixes.patch").write_text(report.patch())
+        """
+        return "" if self.fix_set is None else self.fix_set.patch
+
+    def fixed(self) -> AbstractContextManager[Any]:
+        """The fixed function, with all proved fixes in force in a `with` block; everything is restored after it.
+
+        Inside, the function that was explained has its fixed code, and so have functions of libraries; settings of the
+        compiler are set.  Compile it yourself.
+
+        Raises:
+            ValueError: there are no proved fixes, the report is from a file, or the functions have changed since.
+
+        Example:
+            with report.fixed() as g:
+                torch.compile(g, fullgraph=True)(x)
+        """
+        manager: AbstractContextManager[Any] = lower("fixed", self)
+        return manager
 
     # -- showing --------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dynascope.compiler.report.fixes import Fix, FixSet
 from dynascope.compiler.report.guards import FailedGuard
 from dynascope.compiler.report.measurements import Check, GraphRun, InputRun, Profile
 
@@ -358,6 +359,10 @@ class ReportData:
     inputs: list[InputRun] | None = None
     #: compiled against eager; only with `--check`
     check: Check | None = None
+    #: what was tried for each graph break; only with `--fix`
+    fixes: list[Fix] | None = None
+    #: the proved fixes that were chosen, together; only with `--fix`
+    fix_set: FixSet | None = None
     #: remarks for the user, one sentence each
     notes: list[str] = field(default_factory=list)
     late_backwards: list[LateBackward] = field(default_factory=list)

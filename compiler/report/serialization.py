@@ -15,7 +15,7 @@ from dynascope.compiler.report.upgrade import from_schema_1
 #: a keyword in Python, the plain word in the data
 _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have: left out of the data where they are None
-_OPTIONAL = ("profile", "inputs", "check")
+_OPTIONAL = ("profile", "inputs", "check", "fixes", "fix_set")
 
 
 def to_dict(report: ReportData) -> dict[str, Any]:

@@ -68,6 +68,23 @@ def interned_strings() -> dict[int, str]:
     return {number: text for text, number in table.items()}
 
 
+@contextlib.contextmanager
+def only_known_codes() -> Iterator[None]:
+    """Forget, afterwards, the compiled code of functions that Dynamo did not know before."""
+    before = {id(code): code for code in known_codes()}
+    try:
+        yield
+    finally:
+        new = [code for code in known_codes() if id(code) not in before]
+        forget_resumes(new)
+        convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+        if convert_frame is not None:
+            with guarded("codes Dynamo knows"):
+                seen, ids = convert_frame.input_codes.seen, {id(code) for code in new}
+                seen[:] = [reference for reference in seen if id(reference()) not in ids]
+                convert_frame.input_codes.seen_ids -= ids
+
+
 # -- sizes ---------------------------------------------------------------------------------------------
 
 #: how often `forgotten_shapes` was entered

@@ -76,6 +76,11 @@ def nested_graph_breaks() -> bool | None:
     return getattr(torch._dynamo.config, "nested_graph_breaks", None)
 
 
+def has_dynamo_setting(name: str) -> bool:
+    """Whether torch._dynamo.config has this name."""
+    return hasattr(importlib.import_module("torch._dynamo.config"), name)
+
+
 @contextlib.contextmanager
 def dynamo_config(**values: Any) -> Iterator[None]:
     """Set these values in torch._dynamo.config for the duration; restored exactly."""

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from dynascope.compiler.torch_private.availability import guarded
+
 #: operators' namespaces that come with torch
 _TORCHS_OWN = frozenset((
     "aten", "prim", "prims", "quantized", "higher_order", "inductor", "profiler", "export", "mkldnn", "mkl", "onednn", "c10d",
@@ -24,3 +26,12 @@ def python_function(value: Any) -> Any:
     kind = type(value)
     is_operator = (kind.__module__, kind.__name__) == ("torch._library.custom_ops", "CustomOpDef")
     return vars(value).get("_init_fn") if is_operator else None
+
+
+def unregister(value: Any) -> None:
+    """Remove an operator that `torch.library.custom_op` has made; everything else is left alone."""
+    if python_function(value) is None:
+        return
+    with guarded("removing a custom operator"):
+        vars(value)["_lib"]._destroy()
+        sys.modules["torch._library.custom_ops"].OPDEF_TO_LIB.pop(vars(value)["_qualname"], None)

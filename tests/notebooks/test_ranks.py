@@ -1,4 +1,4 @@
-"""Real jobs of two processes under torchrun (gloo, on the CPU): which rank differs, where and why; one that dies or hangs."""
+"""Real jobs of two and four processes under torchrun (gloo, CPU): which rank differs, where and why; one dies or hangs."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_print_on_one_rank_is_named_under_the_users_own_torchrun(folder: Path)
     assert Path(difference.file).name == "job.py"
     assert difference.line == line_of('print("first rank")')
     assert done.returncode == 1
-    assert "expected ranks=alike, but 2 ranks" in done.stderr
+    assert "--expect: expected ranks=alike, but 2 ranks" in done.stderr
 
 
 def test_a_size_that_differs_and_a_recompile_on_one_rank(folder: Path) -> None:
@@ -159,8 +159,10 @@ def test_a_size_that_differs_and_a_recompile_on_one_rank(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     difference = dynascope.load(folder / "size.json").differences[0]
     assert (difference.kind, difference.step, difference.here, difference.there) == ("size", 0, "[5, 8]", "[4, 8]")
-    done = launch(folder, "recompile", "-o", "recompile.json")
-    difference = dynascope.load(folder / "recompile.json").differences[0]
+    done = run(folder, "dynascope", "run", "--nproc-per-node", "4", "-o", "recompile.json", "job.py", "recompile")
+    report = dynascope.load(folder / "recompile.json")
+    assert [group.ranks for group in report.groups] == [[0, 2, 3], [1]]
+    difference = report.differences[0]
     assert difference.kind == "recompile"
     assert difference.here is not None
     assert "4 before, 6 now" in difference.here

@@ -27,6 +27,7 @@ from dynascope.widgets.labels.advice import (
     set_by,
 )
 from dynascope.widgets.labels.bands import region_name
+from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
 from dynascope.widgets.labels.sentences import (
     cost_words,
     graphs_alone,
@@ -95,7 +96,8 @@ class _Terminal:
     def lines(self) -> list[str]:
         parts = (
             ("The headline", self.headline), ("The error", self.error), ("The breaks", self.breaks),
-            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The run time", self.run_time),
+            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The fixes", self.fixes),
+            ("The run time", self.run_time),
             ("The inputs", self.inputs), ("The run of a graph alone", self.graphs_alone), ("The notes", self.notes),
         )  # fmt: skip
         return [line for what, make in parts for line in self.part(what, make)]
@@ -121,6 +123,31 @@ class _Terminal:
         notes = [*self.report.notes[:8], *record_notes(self.report)]
         lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
         return ["", *lines] if lines else []
+
+    def fixes(self) -> list[str]:
+        """The fixes that are proved, as diffs, and for the other breaks what was tried in vain."""
+        summary = fixes_summary(self.report)
+        if not summary or self.report.fix_set is None:
+            return []
+        out = ["", self.paint(summary, "bold")]
+        at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
+        for fix in self.report.fixes or ():
+            if fix.chosen:
+                place = at.get(fix.break_ or "", "a break that shows only then")
+                out += self.paint_all(self.wrap(f"✓ {place} {fix_words(fix)}", "    ", 3), "green")
+                out += [self.changed_line(line) for line in diff_lines(fix)]
+                out += self.wrap(f"takes for granted: {fix.assumption}", "      ", 3) if fix.assumption else []
+        for b in self.report.breaks[:MOST]:
+            for fix in refused(self.report, b.id)[:3]:
+                out += self.paint_all(self.wrap(f"✗ {at[b.id]} {fix_words(fix)}", "    "), "soft")
+        if self.report.fix_set.fixes:
+            out += self.paint_all(["  → report.patch() is the diff, report.fixed() the fixed function"], "green")
+        return [*out, *(line for note in self.report.fix_set.notes for line in self.wrap("note: " + note, "", 3))]
+
+    def changed_line(self, line: str) -> str:
+        """One line of a diff, in its colour."""
+        shown = printable(line, self.width - 6).expandtabs(4)
+        return " " * 6 + self.paint(shown, {"+": "green", "-": "red"}.get(line[:1], "soft"))
 
     def run_time(self) -> list[str]:
         """Where the time of a call goes, and what each break costs."""

@@ -1,0 +1,63 @@
+"""`--fix`: looks for fixes of the breaks of a finished run, with the driver's own way of compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from dynascope.compiler.driver import compile as compiling
+from dynascope.compiler.driver.retrace import retracing
+from dynascope.compiler.fixes.calls import KeptCalls
+from dynascope.compiler.fixes.cures import CURES, OF_CALLED
+from dynascope.compiler.fixes.proving.trial import Trials
+from dynascope.compiler.fixes.result import annotate_fixes
+from dynascope.compiler.fixes.search import Found, Search
+from dynascope.compiler.recording.recording import Progress
+from dynascope.compiler.report import Report
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.lines import CellResolver
+
+
+class _Driver:
+    """How this driver compiles."""
+
+    def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
+        return compiling.entry_point(target, settings)
+
+    def environment(self, settings: Settings) -> AbstractContextManager[None]:
+        return compiling.environment(settings)
+
+    def retracing(self) -> AbstractContextManager[Callable[[Any], None]]:
+        return retracing()
+
+
+def find_fixes(
+    report: Report,
+    kept: KeptCalls,
+    settings: Settings,
+    *,
+    cells: CellResolver | None = None,
+    on_progress: Progress | None = None,
+    user_code: Callable[..., Any] = lambda function, *args: function(*args),
+) -> None:
+    """Add the fixes of its breaks to a finished Report.
+
+    `on_progress` gets the counts of the run with what is tried as "now"; `user_code` calls what runs the user's code.
+    """
+    counts = report.summary
+    progress = {"frames": counts.frames, "graphs": counts.graphs, "breaks": counts.breaks}
+
+    def tell(sentence: str) -> None:
+        if on_progress is not None:
+            on_progress({**progress, "now": sentence, "seconds": counts.compile_seconds})
+
+    found = Found()
+    if kept.calls and report.breaks:
+        trials = Trials(kept.calls, settings, _Driver(), cells)
+        search = Search(trials, report, CURES, seconds=settings.fix_seconds, of_called=OF_CALLED, on_progress=tell)
+        found = search.found
+        user_code(search.run)
+    elif report.breaks and not kept.refusals:
+        found.notes.append("No change was tried: nothing that this run compiles was called")
+    annotate_fixes(report, found, kept, cells)

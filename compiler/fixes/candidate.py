@@ -1,0 +1,57 @@
+"""What a fix is made of: a candidate is one small change that may remove one graph break or recompile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Lines of one file that are replaced.
+
+    `first_line` and `last_line` count from 1, inclusive, in the text before any edit; `before` is their text.
+    """
+
+    file: str
+    first_line: int
+    last_line: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One change to try. `assumption` says in one sentence what the change takes for granted, or is empty."""
+
+    kind: Literal["setting", "wrap", "rewrite"]
+    title: str
+    edits: tuple[Edit, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
+    assumption: str = ""
+    tests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A graph break as the cures see it: where it is, and the source around it.
+
+    `source` is the whole text of `file` (a cell's text counts as a file), `line` to `end_line` the lines of the expression that
+    broke, counted from 1 (`column`, `end_column` in characters from 0, or None where unknown), `function` the qualified name of
+    the function that holds it, `kind` torch's graph-break type (`gb_type`, "" where unknown), `reason` the compiler's words,
+    and `in_loop`, `in_with` and `in_try` say whether it stands in such a statement.
+    """
+
+    file: str
+    source: str
+    line: int
+    end_line: int
+    column: int | None
+    end_column: int | None
+    function: str
+    kind: str
+    reason: str
+    in_loop: bool = False
+    in_with: bool = False
+    in_try: bool = False

@@ -1,0 +1,257 @@
+"""Edited source in force in the running process, and out of it again.
+
+The edited file is compiled under its own name, and each function of it that lives gets the code object that now stands at its
+place: identity, references, closures and decorators stay.  What an edit adds to the module (a helper, an import) is run in the
+namespace of its functions; a decorator that it adds is applied to the function under its name.  All of it is undone exactly,
+also after an interrupt, and the compiler forgets the code.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import gc
+import linecache
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType
+from typing import Any
+
+from dynascope.compiler.fixes.text_edits import NotApplicable
+from dynascope.compiler.patching import own, put
+from dynascope.compiler.source.code import STATEMENTS, nested_code
+from dynascope.compiler.torch_private import caches, custom_operators
+
+#: (qualified name, which of several with that name)
+Place = tuple[str, int]
+_FUTURE = 0
+for _name in __future__.all_feature_names:
+    _FUTURE |= getattr(__future__, _name).compiler_flag
+_IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
+
+
+@contextlib.contextmanager
+def in_force(before: Mapping[str, str], after: Mapping[str, str], helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Run the texts `after` instead of `before` (file -> text) for the duration.
+
+    `helpers`: names that are added to the namespaces of the changed files.  Raises NotApplicable if that is not possible.
+    """
+    changed = [_FileChange(file, before[file], after[file]) for file in after if after[file] != before[file]]
+    undo = _Undo()
+    try:
+        for change in changed:
+            change.apply(undo, helpers or {})
+        yield
+    finally:
+        undo.run()
+
+
+class _Undo:
+    """What was replaced, latest last."""
+
+    def __init__(self) -> None:
+        self.functions: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self.names: list[tuple[Any, str, Any]] = []
+        self.code: list[CodeType] = []
+        self.lines: list[tuple[str, Any]] = []
+        self.operators: list[Any] = []
+
+    def set_name(self, owner: Any, name: str, value: Any) -> None:
+        self.keep_name(owner, name)
+        put(owner, name, value)
+
+    def keep_name(self, owner: Any, name: str) -> None:
+        self.names.append((owner, name, own(owner, name)))
+
+    def run(self) -> None:
+        """Restore everything; each step may be repeated, so that an interrupt in it does no harm."""
+        interrupted: KeyboardInterrupt | None = None
+        for step in (self._restore_functions, self._restore_names, self._restore_lines, self._forget):
+            try:
+                step()
+            except KeyboardInterrupt as interrupt:
+                interrupted = interrupt
+                step()
+        if interrupted is not None:
+            raise interrupted
+
+    def _restore_functions(self) -> None:
+        for function, before, after in reversed(self.functions):
+            if function.__code__ is after:  # otherwise the user's code has replaced it
+                function.__code__ = before
+
+    def _restore_names(self) -> None:
+        for owner, name, value in reversed(self.names):
+            put(owner, name, value)
+
+    def _restore_lines(self) -> None:
+        for file, entry in reversed(self.lines):
+            put(linecache.cache, file, entry)
+
+    def _forget(self) -> None:
+        for operator in self.operators:
+            custom_operators.unregister(operator)
+        caches.forget_resumes([inner for code in self.code for inner in nested_code(code)])
+
+
+class _FileChange:
+    """One file with another text."""
+
+    def __init__(self, file: str, before: str, after: str) -> None:
+        self.file, self.after = file, after
+        self.functions = _live_functions(file)
+        if not self.functions:
+            raise NotApplicable("none of the functions of the file lives any more")
+        flags = self.functions[0].__code__.co_flags & _FUTURE
+        try:
+            self.old_tree, self.new_tree = ast.parse(before, file), ast.parse(after, file)
+            self.old = compile(self.old_tree, file, "exec", flags, dont_inherit=True)
+            self.new = compile(self.new_tree, file, "exec", flags, dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            raise NotApplicable(f"the edited text is not valid Python: {error}") from None
+        self.flags = flags
+
+    def apply(self, undo: _Undo, helpers: Mapping[str, Any]) -> None:
+        undo.code.append(self.new)
+        undo.lines.append((self.file, linecache.cache.get(self.file, own({}, ""))))
+        # without a time: linecache does not compare it with the file
+        linecache.cache[self.file] = (len(self.after), None, self.after.splitlines(keepends=True), self.file)
+        self._swap(undo)
+        namespaces = {id(f.__globals__): f.__globals__ for f in self.functions}
+        for namespace in namespaces.values():
+            for name, value in helpers.items():
+                undo.set_name(namespace, name, value)
+            self._run_added(self.old_tree.body, self.new_tree.body, namespace, namespace, undo)
+
+    def _swap(self, undo: _Undo) -> None:
+        """Give each living function the code object at its place in the new text."""
+        places = _by_position(self.old)
+        new = dict(_functions_in(self.new))
+        counts = [defaultdict(int), defaultdict(int)]  # type: ignore[var-annotated]
+        for number, module in enumerate((self.old, self.new)):
+            for (name, _), _ in _functions_in(module):
+                counts[number][name] += 1
+        is_found = False
+        for function in self.functions:
+            old = function.__code__
+            place = places.get((old.co_name, old.co_firstlineno))
+            if place is None or (code := new.get(place)) is None or counts[0][place[0]] != counts[1][place[0]]:
+                continue
+            is_found = True
+            if _is_same(old, code):
+                continue
+            if code.co_freevars != old.co_freevars:
+                raise NotApplicable(f"{place[0]} would need other variables of the functions around it")
+            undo.functions.append((function, old, code))
+            function.__code__ = code
+        if not is_found and any(function.__name__ == STATEMENTS for function in self.functions):
+            raise NotApplicable("statements of a cell cannot be changed while they live: put them into a function")
+        if not is_found:
+            raise NotApplicable("the file has changed since it was loaded")
+
+    def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
+        """Run the statements of a module or class that are new, and apply decorators that are new."""
+        known = {ast.dump(statement) for statement in old}
+        defined = {s.name: s for s in old if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+        for statement in new:
+            if ast.dump(statement) in known:
+                continue
+            before = defined.get(getattr(statement, "name", "")) if not isinstance(statement, ast.ExceptHandler) else None
+            if isinstance(statement, ast.ClassDef) and isinstance(before, ast.ClassDef):
+                inner = own(owner, statement.name)
+                if isinstance(inner, type):
+                    self._run_added(before.body, statement.body, namespace, inner, undo)
+            elif isinstance(statement, ast.FunctionDef) and isinstance(before, ast.FunctionDef):
+                self._decorate(before, statement, namespace, owner, undo)
+            elif owner is namespace:
+                self._execute(statement, namespace, undo)
+            elif isinstance(statement, ast.FunctionDef):
+                self._add_method(statement, namespace, owner, undo)
+            elif not isinstance(statement, ast.Expr):  # a docstring
+                raise NotApplicable(f"it changes the class {owner.__name__} itself")
+
+    def _decorate(self, old: ast.FunctionDef, new: ast.FunctionDef, namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
+        if list(map(ast.dump, [*old.args.defaults, *filter(None, old.args.kw_defaults)])) != list(
+            map(ast.dump, [*new.args.defaults, *filter(None, new.args.kw_defaults)])
+        ):
+            raise NotApplicable(f"it changes the defaults of {new.name}")
+        before, after = [list(map(ast.dump, node.decorator_list)) for node in (old, new)]
+        added = len(after) - len(before)
+        if added == 0 and before == after:
+            return
+        if added <= 0 or after[added:] != before:
+            raise NotApplicable(f"it changes the decorators of {new.name}")
+        value = own(owner, new.name)
+        for decorator in reversed(new.decorator_list[:added]):
+            value = eval(compile(ast.Expression(decorator), self.file, "eval", self.flags, dont_inherit=True), namespace)(value)
+            undo.operators.append(value)
+        undo.set_name(owner, new.name, value)
+
+    def _add_method(self, node: ast.FunctionDef, namespace: dict[str, Any], owner: type, undo: _Undo) -> None:
+        code = next((c for (name, _), c in _functions_in(self.new) if name == f"{owner.__qualname__}.{node.name}"), None)
+        if code is None or code.co_freevars or node.decorator_list:
+            raise NotApplicable(f"the method {node.name} cannot be added to the class while it lives")
+        undo.set_name(owner, node.name, FunctionType(code, namespace, node.name))
+
+    def _execute(self, statement: ast.stmt, namespace: dict[str, Any], undo: _Undo) -> None:
+        names = _names_bound(statement)
+        for name in names:
+            undo.keep_name(namespace, name)
+        code = compile(ast.Module([statement], []), self.file, "exec", self.flags, dont_inherit=True)
+        undo.code.append(code)
+        exec(code, namespace)
+        undo.operators += [namespace.get(name) for name in names]
+
+
+def _live_functions(file: str) -> list[FunctionType]:
+    """Functions whose code is from this file, in the order of their lines."""
+    # the type is asked first: attributes of other objects may run code
+    found = [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename == file]
+    return sorted(found, key=lambda f: f.__code__.co_firstlineno)
+
+
+def _functions_in(module: CodeType) -> Iterator[tuple[Place, CodeType]]:
+    """Every function in the code of a module, with its place."""
+    seen: dict[str, int] = defaultdict(int)
+
+    def visit(code: CodeType, prefix: str) -> Iterator[tuple[Place, CodeType]]:
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                name = prefix + inner.co_name
+                is_function = bool(inner.co_flags & _IS_FUNCTION)
+                if is_function:
+                    yield (name, seen[name]), inner
+                    seen[name] += 1
+                yield from visit(inner, f"{name}.<locals>." if is_function else f"{name}.")
+
+    return visit(module, "")
+
+
+def _by_position(module: CodeType) -> dict[tuple[str, int], Place | None]:
+    """Name and first line -> place; None where two have the same."""
+    places: dict[tuple[str, int], Place | None] = {}
+    for place, code in _functions_in(module):
+        key = (code.co_name, code.co_firstlineno)
+        places[key] = None if key in places else place
+    return places
+
+
+def _is_same(one: CodeType, other: CodeType) -> bool:
+    """Whether two code objects do the same on the same lines; constants are compared with their types, and inside."""
+    if one.co_code != other.co_code or one.co_names != other.co_names or one.co_firstlineno != other.co_firstlineno:
+        return False
+    if list(one.co_lines()) != list(other.co_lines()) or len(one.co_consts) != len(other.co_consts):
+        return False
+    pairs = zip(one.co_consts, other.co_consts, strict=True)
+    return all(_is_same(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else repr(a) == repr(b) for a, b in pairs)
+
+
+def _names_bound(statement: ast.stmt) -> list[str]:
+    names = [getattr(statement, "name", None)] if hasattr(statement, "name") else []
+    for node in ast.walk(statement) if not hasattr(statement, "name") else ():
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.append(node.id)
+        elif isinstance(node, ast.alias):
+            names.append(node.asname or node.name.partition(".")[0])
+    return [name for name in names if name]

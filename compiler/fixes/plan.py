@@ -1,0 +1,106 @@
+"""A plan: the candidates that are in force together, as texts of files and settings of the compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import linecache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dynascope.compiler.fixes import live_edit
+from dynascope.compiler.fixes.candidate import Candidate
+from dynascope.compiler.fixes.text_edits import NotApplicable, line_origins, with_edits
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.torch_private import config
+
+#: how a setting of Dynamo is named; all others are arguments of torch.compile
+DYNAMO = "torch._dynamo.config."
+#: arguments of torch.compile that a candidate may set
+COMPILE = ("dynamic",)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Files with their edited text, and settings."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    #: the texts before any edit, of the files in `texts`
+    originals: Mapping[str, str] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    #: conditions that the edits decide
+    tests: tuple[str, ...] = ()
+
+    def text(self, file: str) -> str:
+        """The current text of a file; "" if it cannot be read."""
+        return self.texts[file] if file in self.texts else "".join(linecache.getlines(file))
+
+    def with_candidate(self, candidate: Candidate) -> Plan:
+        """This plan and one more candidate; raises NotApplicable if its edits do not fit."""
+        texts, originals = dict(self.texts), dict(self.originals)
+        for file in dict.fromkeys(edit.file for edit in candidate.edits):
+            before = self.text(file)
+            originals.setdefault(file, before)
+            texts[file] = with_edits(before, [edit for edit in candidate.edits if edit.file == file])
+            if texts[file] == before:
+                raise NotApplicable("it changes nothing")
+        return replace(
+            self, texts=texts, originals=originals, settings=_merged(self.settings, full_names(candidate.settings)),
+            assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),
+        )  # fmt: skip
+
+    def with_texts(self, texts: Mapping[str, str]) -> Plan:
+        """This plan with other texts of its files."""
+        return replace(self, texts={**self.texts, **texts})
+
+    def origins(self, file: str, earlier: Plan | None = None) -> dict[int, int] | None:
+        """Line now -> line in the original text, or in that of an earlier plan; None: every line is where it was."""
+        now, before = self.text(file), self.originals.get(file, "") if earlier is None else earlier.text(file)
+        return None if file not in self.texts or now == before else line_origins(before, now)
+
+    @contextlib.contextmanager
+    def in_force(self, helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
+        """The edits and the settings of Dynamo in force for the duration; raises NotApplicable if that is not possible."""
+        values = {name.removeprefix(DYNAMO): v for name, v in self.settings.items() if name.startswith(DYNAMO)}
+        missing = [name for name in values if not config.has_dynamo_setting(name)]
+        if missing:
+            raise NotApplicable(f"this torch has no {DYNAMO}{missing[0]}")
+        live = {name: set(map(resolved, v)) if isinstance(v, list) else v for name, v in values.items()}
+        with live_edit.in_force(self.originals, self.texts, helpers):
+            if not live:
+                yield
+                return
+            with config.dynamo_config(**live):
+                yield
+
+    def compile_settings(self, settings: Settings) -> Settings:
+        """The settings of the run with those of the plan that are arguments of torch.compile."""
+        own = {name: value for name, value in self.settings.items() if not name.startswith(DYNAMO)}
+        return settings.replace(**own) if own else settings
+
+
+def full_names(settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings by their full names: what torch.compile takes keeps its own, all else is Dynamo's."""
+    return {n if n.startswith(DYNAMO) or n in COMPILE else DYNAMO + n: value for n, value in settings.items()}
+
+
+def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
+    merged = dict(settings)
+    for name, value in more.items():
+        before = merged.get(name)
+        both = isinstance(before, list) and isinstance(value, list)
+        merged[name] = list(dict.fromkeys([*before, *value])) if both else value  # type: ignore[misc]
+    return merged
+
+
+def resolved(name: str) -> Any:
+    """The object with this dotted name."""
+    parts = name.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        with contextlib.suppress(ImportError):
+            found = importlib.import_module(".".join(parts[:length]))
+            return functools.reduce(getattr, parts[length:], found)
+    raise NotApplicable(f"there is no {name}")

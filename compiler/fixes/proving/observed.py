@@ -1,0 +1,205 @@
+"""One run of a recorded call as data: result and effects, what it printed, logged and warned, and the exception it raised."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import random
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynascope.compiler.accuracy import outcome
+from dynascope.compiler.accuracy.compare import difference
+from dynascope.compiler.accuracy.outcome import Outcome
+from dynascope.compiler.fixes.proving.side_state import SideState, changed
+from dynascope.compiler.replay.replay import Prepare
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+#: other arguments for a call, made of its own ones, which it may change in place
+Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
+
+_NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
+#: how a tensor prints where its values come from: compiled code has its own word for it
+_HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
+
+
+@dataclass
+class Observed:
+    """What one run did."""
+
+    outcome: Outcome | None = None
+    error: BaseException | None = None
+    printed: str = ""
+    #: log records, and warnings, as text
+    logged: list[str] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
+    random: tuple[Any, ...] = ()
+    #: state beside the arguments and modules, after the run
+    state: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def error_type(self) -> str | None:
+        """Name of the exception's class; None if there was none."""
+        return None if self.error is None else type(self.error).__name__
+
+
+def observe_call(
+    target: Any,
+    entry: Callable[..., Any],
+    prepare: Prepare,
+    vary: Vary,
+    namespace: dict[str, Any] | None = None,
+    state: SideState | None = None,
+) -> Observed:
+    """Run `entry`, made of `target`, once, on arguments that `vary` has changed; an error of the user's code is data."""
+    import torch
+
+    observed = Observed()
+
+    def prepared(*, only_changed: bool = False) -> Arguments:
+        return vary(*prepare(only_changed=only_changed))
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
+        try:
+            observed.outcome = outcome.replay(target, entry, prepared, namespace)
+        except Exception as error:
+            observed.error = error.with_traceback(None)
+        if state is not None:
+            observed.state = state.read()
+        observed.random = (torch.get_rng_state().numpy().tobytes(), random.getstate())
+    observed.printed = _HISTORY.sub("", out.getvalue())
+    return observed
+
+
+@contextlib.contextmanager
+def _messages(observed: Observed) -> Iterator[None]:
+    """Collect log records and warnings; the program's own handlers get none of them."""
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if not record.name.startswith("torch."):
+                observed.logged.append(f"{record.name} {record.levelname}: {record.getMessage()}")
+
+    others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
+    kept = [
+        (log, log.handlers) for log in [logging.root, *others] if log is logging.root or (log.handlers and not _is_torchs(log))
+    ]
+    collect = Collect()
+    try:
+        for logger, _ in kept:
+            # one that passes its records on would have them collected twice
+            logger.handlers = [] if logger is not logging.root and logger.propagate else [collect]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_compilers(w)]
+    finally:
+        for logger, handlers in kept:
+            logger.handlers = handlers
+
+
+def _is_torchs(logger: logging.Logger) -> bool:
+    return logger.name.partition(".")[0] == "torch"
+
+
+def _is_compilers(warning: warnings.WarningMessage) -> bool:
+    """Whether torch warned about compiling, rather than the program."""
+    return any(part in warning.filename for part in ("_dynamo", "_inductor", "_functorch", "_subclasses")) or (
+        "torch.compile" in str(warning.message)
+    )
+
+
+def differences(actual: Observed, expected: Observed, assumption: str = "") -> str | None:
+    """How a run differs from eager's, in words; None if it does not.
+
+    `assumption`: what the change takes for granted; it may name an exception that is raised instead of another one.
+    """
+    if expected.error is not None or actual.error is not None:
+        return _other_error(actual, expected, assumption)
+    assert actual.outcome is not None
+    assert expected.outcome is not None
+    return (
+        _other_outcome(actual.outcome, expected.outcome)
+        or changed(actual.state, expected.state)
+        or _other_output(actual, expected)
+    )
+
+
+def order_changed(actual: Observed, expected: Observed) -> bool:
+    """Whether the same lines come in another order."""
+    if actual.error is not None or expected.error is not None:
+        return False
+    return not _same_lines(actual.printed.splitlines(), expected.printed.splitlines())
+
+
+def _other_error(actual: Observed, expected: Observed, assumption: str) -> str | None:
+    if expected.error is None:
+        return f"raises {actual.error_type}: {_first_line(actual.error)}"
+    if actual.error is None:
+        return f"raises nothing where eager raises {expected.error_type}"
+    names = (str(actual.error_type), str(expected.error_type))
+    if actual.error_type != expected.error_type and not all(name in assumption for name in names):
+        return f"raises {names[0]} where eager raises {names[1]}"
+    return None
+
+
+def _first_line(error: BaseException | None) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:160]
+
+
+def _other_outcome(actual: Outcome, expected: Outcome) -> str | None:
+    for what, parts in expected.parts.items():
+        found = actual.parts[what]
+        names, wanted = [name for name, _ in found], [name for name, _ in parts]
+        if names != wanted:
+            missing = [name for name in wanted if name not in names]
+            added = [name for name in names if name not in wanted]
+            which = f"no {missing[0]}" if missing else f"{added[0]} only with it" if added else f"{len(names)} parts"
+            return f"{what} differ: {which}"
+        for (name, one), (_, other) in zip(found, parts, strict=True):
+            text = difference(one, other)
+            if text is not None:
+                return f"{what} differ: {name}: {text}"
+    return None
+
+
+def _other_output(actual: Observed, expected: Observed) -> str | None:
+    one, other = sorted(actual.printed.splitlines()), sorted(expected.printed.splitlines())
+    if not _same_lines(one, other):
+        return f"prints {_summary(one, other)}"
+    if not _same_lines(sorted(actual.logged), sorted(expected.logged)):
+        return f"logs {_summary(actual.logged, expected.logged)}"
+    # compiling may add warnings of its own
+    warned = [text for text in actual.warned if text in expected.warned]
+    if sorted(warned) != sorted(expected.warned):
+        return f"warns {_summary(warned, expected.warned)}"
+    if actual.random != expected.random:
+        return "draws other random numbers"
+    return None
+
+
+def _summary(actual: list[str], expected: list[str]) -> str:
+    if len(actual) != len(expected):
+        shown = next((line for line in [*actual, *expected] if (line in actual) != (line in expected)), "")
+        return f"{len(actual)} lines where eager has {len(expected)} ({shown!r:.80})"
+    one, other = next((a, b) for a, b in zip(actual, expected, strict=True) if not _same_lines([a], [b]))
+    return f"{one!r:.60} where eager has {other!r:.60}"
+
+
+def _same_lines(actual: list[str], expected: list[str]) -> bool:
+    """Whether the texts are the same, but for the last digits of numbers."""
+    return len(actual) == len(expected) and all(map(_same_line, actual, expected))
+
+
+def _same_line(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return all(abs(float(a) - float(b)) <= 1e-4 * max(1.0, abs(float(b))) for a, b in pairs)

@@ -1,0 +1,105 @@
+"""Runs the kept calls of a program, compiled under a plan and in eager mode without it: what the compiler did, and the results.
+
+Nothing of a trial stays: the calls run on copies, the edits are taken out, and Dynamo forgets the code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dynascope.compiler.fixes.calls import KeptCall
+from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.proving.observed import Observed, observe_call
+from dynascope.compiler.fixes.proving.side_state import SideState
+from dynascope.compiler.fixes.proving.variations import Variation, recorded
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.report import Report
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.torch_private import caches, config
+
+
+class Compiling(Protocol):
+    """What a trial needs of the driver."""
+
+    def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
+        """The compiled target."""
+
+    def environment(self, settings: Settings) -> AbstractContextManager[None]:
+        """The settings that are not arguments of torch.compile."""
+
+    def retracing(self) -> AbstractContextManager[Callable[[Any], None]]:
+        """Has what Dynamo knows traced again."""
+
+
+@dataclass
+class Ran:
+    """The compiled runs of all calls with their recorded inputs."""
+
+    report: Report
+    observed: list[Observed] = field(default_factory=list)
+
+
+class Trials:
+    """The recorded world: the calls of a run and how they are compiled."""
+
+    def __init__(self, calls: list[KeptCall], settings: Settings, compiling: Compiling, cells: CellResolver | None) -> None:
+        self.calls = calls
+        self._states = {id(call): SideState(call.target) for call in calls}
+        #: as the run, but nothing else is measured, and a break is never an error
+        self.settings = settings.replace(
+            fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False, mode=None, options={}
+        )
+        self._compiling, self._cells = compiling, cells
+
+    @contextlib.contextmanager
+    def compiled(
+        self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None = None, *, strict: bool = True
+    ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+        """Yields what runs a call under the plan; what a call has compiled is used by the next ones.
+
+        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the user's program.
+        """
+        settings = plan.compile_settings(self.settings).replace(backend=backend)
+        entries: dict[int, Callable[..., Any]] = {}
+        with (
+            caches.only_known_codes(),
+            plan.in_force(helpers),
+            self._compiling.environment(settings),
+            config.dynamo_config(suppress_errors=False) if strict else contextlib.nullcontext(),
+            self._compiling.retracing() as trace_anew,
+        ):
+
+            def run(call: KeptCall, variation: Variation) -> Observed:
+                if id(call.target) not in entries:
+                    trace_anew(call.target)
+                    entries[id(call.target)] = self._compiling.entry_point(call.target, settings)
+                with call.recorded.replaying() as prepare:
+                    entry = entries[id(call.target)]
+                    return observe_call(call.target, entry, prepare, variation.vary, call.namespace, self._states[id(call)])
+
+            yield run
+            entries.clear()
+
+    def run(self, plan: Plan, backend: Any) -> Ran:
+        """Run all calls with their recorded inputs under the plan, and report; raises NotApplicable."""
+        observed = []
+        with self.compiled(plan, backend, strict=False) as run, observe(self.settings, cells=self._cells) as recording:
+            for call in self.calls:
+                observed.append(run(call, recorded()))
+        return Ran(recording.report, observed)
+
+    def eager(
+        self, call: KeptCall, variation: Variation, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None
+    ) -> Observed:
+        """Run one call in eager mode, without any plan or (for forced conditions) with the edits of one."""
+        import torch
+
+        edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
+        eager = torch.compiler.set_stance("force_eager")
+        with caches.only_known_codes(), edits, call.recorded.replaying() as prepare, eager:
+            return observe_call(call.target, call.target, prepare, variation.vary, call.namespace, self._states[id(call)])

@@ -1,0 +1,221 @@
+"""Other inputs for a recorded call: the same arguments with other values, other sizes, other numbers, or asked for gradients.
+
+The values are drawn from a generator of their own, so every run of a variation gets the same ones.  Arguments are changed in
+place, on the copies that a replay gets; tensors that share memory are changed once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from dynascope.compiler.accuracy.compare import parts_of
+from dynascope.compiler.fixes.proving.observed import Arguments, Vary
+from dynascope.compiler.replay.reachable import names_used
+from dynascope.compiler.replay.state import value_or_absent
+
+_LARGE = 1e4
+#: sizes that are changed, each by itself
+_MOST_SIZES = 3
+#: Python numbers that are changed, each by itself
+_MOST_NUMBERS = 4
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One kind of other input."""
+
+    name: str
+    vary: Vary
+    #: whether it is left out where the eager program raises with it
+    may_fail: bool = False
+    #: whether the compiler may work again because of it
+    recompiles: bool = False
+    #: whether it differs only in what gradients are asked for
+    gradients: bool = False
+
+
+def recorded() -> Variation:
+    """The inputs as they were."""
+    return Variation("the recorded inputs", lambda args, kwargs: (args, kwargs))
+
+
+def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
+    """The variations that make a difference for such arguments, most telling first."""
+    held = tensors_held(target)
+    tensors = _tensors(args, kwargs, held)
+    found: list[Variation] = []
+    if tensors:
+        for name, change in _VALUES:
+            found.append(Variation(name, functools.partial(_vary_values, held, change)))
+    if any(t.is_floating_point() and not t.requires_grad and t.is_leaf for t in _tensors(args, kwargs, [])):
+        for other in [recorded(), *found]:
+            vary = functools.partial(_require_gradients, other.vary)
+            found.append(Variation(f"{other.name} that require gradients", vary, True, True, True))
+    own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
+    sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
+    for size in sizes[:_MOST_SIZES]:
+        for more in (1, 3):
+            vary = functools.partial(_resize, size, size + more)
+            found.append(Variation(f"size {size + more} instead of {size}", vary, may_fail=True, recompiles=True))
+    return [*found, *itertools.islice(_number_variations(args, kwargs), _MOST_NUMBERS)]
+
+
+def _number_variations(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
+    """The same arguments with one Python number changed."""
+    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+    for place, value in given:
+        for other in _other_numbers(value):
+            name = f"argument {place} = {other!r}" if isinstance(place, int) else f"{place}={other!r}"
+            yield Variation(name, functools.partial(_with_argument, place, other), may_fail=True, recompiles=True)
+
+
+def _with_argument(place: int | str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    if isinstance(place, str):
+        return args, {**kwargs, place: value}
+    return (*args[:place], value, *args[place + 1 :]), kwargs
+
+
+def _other_numbers(value: Any) -> list[Any]:
+    if isinstance(value, bool):
+        return [not value]
+    if type(value) is int:
+        return [value + 1, 0] if value else [1]
+    if type(value) is float:
+        return [-value, value + 0.5] if value else [0.5]
+    return []
+
+
+def tensors_held(target: Any) -> list[Any]:
+    """Tensors that a function's globals and closure name themselves, but parameters."""
+    import torch
+
+    function = getattr(target, "__func__", target)
+    if not isinstance(function, FunctionType):
+        return []
+    code = function.__code__
+    values = [function.__globals__.get(name) for name in sorted(names_used(code))]
+    values += [value_or_absent(functools.partial(getattr, cell, "cell_contents")) for cell in function.__closure__ or ()]
+    return [v for v in values if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
+
+
+def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any], held: list[Any]) -> list[Any]:
+    import torch
+
+    parts = [value for _, value in parts_of("", [*args, kwargs, *held])]
+    found = {id(t): t for t in parts if isinstance(t, torch.Tensor) and not isinstance(t, torch.nn.Parameter)}
+    return [t for t in found.values() if t.layout is torch.strided and t.device.type != "meta"]
+
+
+# -- values ---------------------------------------------------------------------------------------------------------
+
+_Change = Callable[[Any, Any], Any]
+
+
+def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    import torch
+
+    generator = torch.Generator().manual_seed(20)
+    done: set[int] = set()
+    for tensor in _tensors(args, kwargs, held):
+        storage = tensor.untyped_storage().data_ptr()
+        if storage not in done or not storage:
+            done.add(storage)
+            with torch.no_grad(), contextlib.suppress(RuntimeError):  # one whose elements share memory
+                tensor.data.copy_(change(tensor.data, generator))
+    return args, kwargs
+
+
+def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any:
+    """Numbers of the tensor's own range: a whole one of the range that it has, because it may be an index."""
+    import torch
+
+    if t.numel() == 0:
+        return t
+    if t.dtype is torch.bool:
+        return (torch.rand(t.shape, generator=generator) > 0.5).to(t.device)
+    if not (t.is_floating_point() or t.is_complex()):
+        first, last = int(t.min()), int(t.max())
+        return torch.randint(first, last + 1, t.shape, generator=generator).to(t)
+    finite = t[torch.isfinite(t)].abs()
+    scale = float(finite.max()) if finite.numel() else 1.0
+    drawn = low + (high - low) * torch.rand(t.shape, generator=generator, dtype=torch.float64)
+    return (drawn * (scale or 1.0)).to(t)
+
+
+def _only_floats(change: Callable[[Any], Any], other: _Change) -> _Change:
+    """`change` for floating numbers, `other` for whole ones and truth values."""
+    return lambda t, generator: change(t) if t.is_floating_point() or t.is_complex() else other(t, generator)
+
+
+def _reordered(t: Any, generator: Any) -> Any:
+    import torch
+
+    if t.dtype is torch.bool:
+        return ~t
+    return t.flip(list(range(t.dim())))
+
+
+def _extreme(t: Any, generator: Any, lowest: bool) -> Any:
+    """All numbers the lowest, or the highest, of those that there are."""
+    import torch
+
+    if t.numel() == 0:
+        return t
+    if t.dtype is torch.bool:
+        return torch.full_like(t, not lowest)
+    return torch.full_like(t, int(t.min() if lowest else t.max()))
+
+
+def _first_nan(t: Any) -> Any:
+    import torch
+
+    made = t.clone(memory_format=torch.contiguous_format)
+    if made.numel():
+        made.view(-1)[0] = math.nan
+    return made
+
+
+_VALUES: tuple[tuple[str, _Change], ...] = (
+    ("other random values", _random),
+    ("negated inputs", _only_floats(lambda t: -t, _reordered)),
+    ("inputs of zeros", _only_floats(lambda t: t * 0, functools.partial(_extreme, lowest=True))),
+    ("positive inputs", functools.partial(_random, low=0.0)),
+    ("negative inputs", functools.partial(_random, high=0.0)),
+    ("large inputs", _only_floats(lambda t: (t.sign() + t) * _LARGE, functools.partial(_extreme, lowest=False))),
+    ("large negative inputs", _only_floats(lambda t: -(t.sign() + t) * _LARGE, _reordered)),
+    ("inputs with a NaN", _only_floats(_first_nan, _reordered)),
+    ("inputs of NaNs", _only_floats(lambda t: t * math.nan, _random)),
+)
+
+
+# -- gradients, sizes ------------------------------------------------------------------------------------------------
+
+
+def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    args, kwargs = first(args, kwargs)
+    for tensor in _tensors(args, kwargs, []):
+        if tensor.is_floating_point() and tensor.is_leaf:
+            tensor.requires_grad_(True)
+    return args, kwargs
+
+
+def _resize(size: int, other: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """Give every dimension of this size another one; values are repeated."""
+    import torch
+
+    for tensor in _tensors(args, kwargs, []):
+        if not tensor.is_leaf or size not in tensor.shape:
+            continue
+        made = tensor.data
+        for dim, extent in enumerate(tensor.shape):
+            if extent == size:
+                made = made.index_select(dim, torch.arange(other, device=made.device) % size)
+        tensor.data = made.contiguous()
+    return args, kwargs

@@ -1,0 +1,76 @@
+"""From a search to the Report: its fixes, the set of those that were chosen, and the patch."""
+
+from __future__ import annotations
+
+import inspect
+from types import FunctionType, ModuleType
+from typing import Any
+
+from dynascope.compiler.fixes import patch
+from dynascope.compiler.fixes.calls import KeptCalls
+from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.search import Found
+from dynascope.compiler.fixes.session import live_fixes
+from dynascope.compiler.fixes.text_edits import edits_between
+from dynascope.compiler.report import FixEdit, FixSet, Report
+from dynascope.compiler.source.code import STATEMENTS
+from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import is_users
+from dynascope.compiler.torch_private import marks
+
+
+def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellResolver | None) -> None:
+    """Set `report.fixes` and `report.fix_set`."""
+    plan, before, after = found.plan, found.before, found.after
+    chosen = [fix.id for fix in found.fixes if fix.chosen]
+    target = kept.calls[0].target if kept.calls else None
+    function = _function_of(target)
+    settings_file = _file_of(function, plan)
+    is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
+    texts = patch.final_texts(plan, settings_file, _packages(function) if is_cell else {})
+    originals = {file: plan.originals.get(file) or Plan().text(file) for file in texts}
+    report.fixes = found.fixes
+    report.fix_set = FixSet(
+        fixes=chosen,
+        edits=[
+            FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
+            for file, text in texts.items()
+            for e in edits_between(file, originals[file], text)
+        ],
+        settings=dict(plan.settings),  # type: ignore[arg-type]
+        patch=patch.unified(plan, texts, settings_file, cells),
+        cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},
+        search_seconds=round(found.seconds, 3), is_complete=found.is_complete,
+        notes=[*found.notes, *(f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals))],
+    )  # fmt: skip
+    if before is not None and after is not None:
+        report.fix_set.breaks_before, report.fix_set.breaks_after = len(before.breaks), len(after.breaks)
+        report.fix_set.graphs_before, report.fix_set.graphs_after = before.summary.graphs, after.summary.graphs
+    if target is not None:
+        report.live_fixes = live_fixes(plan, target)
+
+
+def _function_of(target: Any) -> FunctionType | None:
+    """The Python function of what was compiled; a module's is its `forward`."""
+    target = inspect.unwrap(marks.undecorated(marks.inner_function(target)))
+    function = getattr(target, "__func__", target)
+    if not isinstance(function, FunctionType):
+        function = inspect.unwrap(getattr(type(target), "forward", function))
+    return function if isinstance(function, FunctionType) else None
+
+
+def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
+    """The user's file that the settings go into: that of what was compiled, or one that is edited.
+
+    None if there is none, and for the statements of a cell: there they would be compiled, too.
+    """
+    if function is not None and function.__name__ == STATEMENTS:
+        return None
+    files = [*([function.__code__.co_filename] if function is not None else []), *plan.texts]
+    return next((file for file in files if is_users(file) and plan.text(file)), None)
+
+
+def _packages(function: FunctionType | None) -> dict[str, str]:
+    """Packages that the names around a function stand for, with their names there."""
+    names = {} if function is None else function.__globals__
+    return {value.__name__: name for name, value in names.items() if isinstance(value, ModuleType) and not name.startswith("_")}

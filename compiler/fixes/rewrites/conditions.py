@@ -1,0 +1,257 @@
+"""Conditions on values: what is a tensor's, what is Python's, and how a condition is written as one boolean tensor."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from dynascope.compiler.fixes.rewrites.names import Torch, dotted
+from dynascope.compiler.fixes.rewrites.source_text import Source
+
+#: attributes and methods of a tensor that are Python's, not values
+_PYTHON_ATTRIBUTES = frozenset(
+    [
+        "shape",
+        "ndim",
+        "dtype",
+        "device",
+        "training",
+        "requires_grad",
+        "is_cuda",
+        "size",
+        "dim",
+        "numel",
+        "element_size",
+        "stride",
+        "is_contiguous",
+        "is_floating_point",
+        "is_complex",
+        "get",
+        "keys",
+        "startswith",
+        "endswith",
+        "is_sparse",
+        "grad_fn",
+        "layout",
+    ]
+)
+_PYTHON_FUNCTIONS = {"len", "isinstance", "hasattr", "callable", "type", "issubclass", "id"}
+_NUMBER_FUNCTIONS = {"bool", "float", "int"}
+_BOOLEAN_METHODS = frozenset(
+    [
+        "any",
+        "all",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_not",
+        "logical_and",
+        "logical_or",
+        "equal",
+        "allclose",
+        "is_nonzero",
+        "bool",
+        "isclose",
+    ]
+)
+
+
+def is_python(test: cst.BaseExpression) -> bool:
+    """Whether a condition surely does not depend on a tensor's values."""
+    if isinstance(test, cst.UnaryOperation):
+        return is_python(test.expression)
+    if isinstance(test, cst.BooleanOperation | cst.BinaryOperation):
+        return is_python(test.left) and is_python(test.right)
+    if isinstance(test, cst.Comparison):
+        operators = [c.operator for c in test.comparisons]
+        if any(isinstance(o, cst.Is | cst.IsNot | cst.In | cst.NotIn) for o in operators):
+            return True
+        sides = [test.left, *(c.comparator for c in test.comparisons)]
+        return all(is_python(s) for s in sides) or any(isinstance(s, cst.SimpleString) for s in sides)
+    if isinstance(test, cst.Subscript):
+        return is_python(test.value)
+    if isinstance(test, cst.Call):
+        if isinstance(test.func, cst.Name):
+            return test.func.value in _PYTHON_FUNCTIONS
+        return isinstance(test.func, cst.Attribute) and test.func.attr.value in _PYTHON_ATTRIBUTES
+    if isinstance(test, cst.Attribute):
+        return test.attr.value in _PYTHON_ATTRIBUTES or dotted(test).startswith("self.config.")
+    return isinstance(test, cst.Integer | cst.Float | cst.SimpleString) or (
+        isinstance(test, cst.Name) and test.value in ("True", "False", "None")
+    )
+
+
+def number_of(expression: cst.BaseExpression) -> tuple[cst.BaseExpression, str] | None:
+    """`x` and the conversion of `x.item()`, `float(x)`, `int(x)`, `bool(x)`; None for anything else."""
+    if not isinstance(expression, cst.Call):
+        return None
+    function = expression.func
+    if isinstance(function, cst.Attribute) and function.attr.value == "item" and not expression.args:
+        return function.value, "item"
+    if isinstance(function, cst.Name) and function.value in _NUMBER_FUNCTIONS and len(expression.args) == 1:
+        argument = expression.args[0]
+        if (
+            argument.keyword is None
+            and not argument.star
+            and not isinstance(argument.value, cst.BaseString | cst.Integer | cst.Float)
+        ):
+            inner = number_of(argument.value)
+            if inner is not None and (function.value, inner[1]) in (("float", "item"), ("int", "item"), ("bool", "item")):
+                return inner[0], function.value
+            return argument.value, function.value
+    return None
+
+
+def is_boolean(test: cst.BaseExpression) -> bool:
+    """Whether a tensor's condition is of boolean type as it stands."""
+    if isinstance(test, cst.Comparison):
+        return True
+    if isinstance(test, cst.UnaryOperation):
+        return isinstance(test.operator, cst.BitInvert) and is_boolean(test.expression)
+    if isinstance(test, cst.BinaryOperation):
+        return isinstance(test.operator, cst.BitAnd | cst.BitOr) and is_boolean(test.left) and is_boolean(test.right)
+    if isinstance(test, cst.Call) and isinstance(test.func, cst.Attribute | cst.Name):
+        name = test.func.attr.value if isinstance(test.func, cst.Attribute) else test.func.value
+        return name in _BOOLEAN_METHODS
+    return False
+
+
+def as_tensor(source: Source, torch: Torch, test: cst.BaseExpression) -> str | None:
+    """A condition on values as one boolean tensor; None where it has no such form."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return negated(source, torch, test.expression)
+    if isinstance(test, cst.BooleanOperation):
+        if is_python(test.left) or is_python(test.right):
+            return None
+        left, right = as_tensor(source, torch, test.left), as_tensor(source, torch, test.right)
+        if left is None or right is None:
+            return None
+        both = "logical_and" if isinstance(test.operator, cst.And) else "logical_or"
+        return f"{torch(both)}({left}, {right})"
+    if isinstance(test, cst.Comparison):
+        return _comparison(source, torch, test)
+    number = number_of(test)
+    if number is not None:
+        return as_tensor(source, torch, number[0])
+    if isinstance(test, cst.NamedExpr | cst.IfExp | cst.Lambda | cst.Tuple | cst.List | cst.Dict | cst.BaseString):
+        return None
+    text = source.text_of(test)
+    if is_boolean(test):
+        return text
+    return f"{grouped(test, text)} != 0"
+
+
+def _comparison(source: Source, torch: Torch, test: cst.Comparison) -> str | None:
+    links = [c.operator for c in test.comparisons]
+    if any(isinstance(o, cst.Is | cst.IsNot | cst.In | cst.NotIn) for o in links):
+        return None
+    text = without_numbers(source, test)
+    if len(links) == 1:
+        return text
+    parts, left = [], test.left
+    for link in test.comparisons:
+        operator = source.text_of(link.operator).strip()
+        parts.append(f"{without_numbers(source, left)} {operator} {without_numbers(source, link.comparator)}")
+        left = link.comparator
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = f"{torch('logical_and')}({joined}, {part})"
+    return joined
+
+
+def without_numbers(source: Source, expression: cst.BaseExpression) -> str:
+    """The text of an expression, in which `x.item()` and `float(x)` are `x`, and `int(x)` is `x` rounded towards zero."""
+    start, text = source.start(expression), source.text[source.start(expression) : source.end(expression)]
+    for low, high, new in sorted(number_changes(source, expression), reverse=True):
+        text = text[: low - start] + new + text[high - start :]
+    return text.replace("\r\n", "\n")
+
+
+def number_changes(source: Source, expression: cst.CSTNode, ending: str = "") -> list[tuple[int, int, str]]:
+    """The changes that turn each number made of a tensor, inside an expression, into the tensor."""
+    found: list[tuple[int, int, str]] = []
+    pending: list[cst.CSTNode] = [expression]
+    while pending:
+        node = pending.pop()
+        number = number_of(node) if isinstance(node, cst.BaseExpression) else None
+        if number is not None:
+            inner = grouped(number[0], source.text_of(number[0]))
+            whole = ".long()" if number[1] == "int" else ""
+            found.append((source.start(node), source.end(node), f"{inner}{ending}{whole}"))
+        else:
+            pending.extend(node.children)
+    return found
+
+
+def parts(source: Source, test: cst.BaseExpression) -> tuple[str, ...]:
+    """The conditions that one is made of, as far as they stand in its tensor's form as they are."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return parts(source, test.expression)
+    if isinstance(test, cst.BooleanOperation):
+        return (*parts(source, test.left), *parts(source, test.right))
+    number = number_of(test)
+    if number is not None:
+        return parts(source, number[0])
+    chained = isinstance(test, cst.Comparison) and len(test.comparisons) > 1
+    return () if is_python(test) or chained or number_changes(source, test) else (_one_line(source.text_of(test)),)
+
+
+def _one_line(text: str) -> str:
+    return ast.unparse(ast.parse(f"({text}\n)", mode="eval")) if "\n" in text else text
+
+
+def not_in_place(source: Source, *nodes: cst.CSTNode) -> list[tuple[int, int, str]]:
+    """The changes that turn `x += 1` into `x = x + 1`: torch.cond and while_loop do not let their functions change operands."""
+    found: list[tuple[int, int, str]] = []
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
+            name, operator = node.target.value, source.text_of(node.operator).strip().removesuffix("=")
+            value = (
+                grouped(node.value, source.text_of(node.value)) if not _is_simple(node.value) else source.text_of(node.value)
+            )
+            found.append((source.start(node), source.end(node), f"{name} = {name} {operator} {value}"))
+        pending.extend(node.children)
+    return found
+
+
+def _is_simple(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Integer | cst.Float | cst.Name | cst.Call | cst.Attribute)
+
+
+def grouped(expression: cst.BaseExpression, text: str) -> str:
+    """Text that can be followed by `.method()`: in parentheses unless it is a name, a call or the like."""
+    if isinstance(expression, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or text.startswith("("):
+        return text if not text.startswith("(") or _closes_at_end(text) else f"({text})"
+    return f"({text})"
+
+
+def _closes_at_end(text: str) -> bool:
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth == 0:
+            return at == len(text) - 1 or text[at + 1] in ".[("
+    return False
+
+
+def negated(source: Source, torch: Torch, test: cst.BaseExpression) -> str | None:
+    """The opposite of a condition on values, as one boolean tensor."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return as_tensor(source, torch, test.expression)
+    condition = as_tensor(source, torch, test)
+    if condition is None:
+        return None
+    if isinstance(test, cst.Call) and is_boolean(test):
+        return f"~{condition}"
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        return f"~({condition})"
+    return f"{torch('logical_not')}({condition})"

@@ -1,0 +1,170 @@
+"""Code that breaks in a loop, a `with` or a `try` gets a function of its own, so that the code around is not skipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.rewrites.names import (
+    bound_before,
+    certainly_bound,
+    leaves,
+    names_in_order,
+    read_later,
+    shared_names,
+    small,
+    statements,
+    unused_name,
+    uses,
+)
+from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, indented, parse
+
+_Block = cst.For | cst.While | cst.With | cst.Try
+#: these look at the function that they are called in
+_LOOK_AROUND = {"super", "locals", "__class__", "eval", "exec", "vars", "dir"}
+_TITLES = {"For": "loop", "While": "loop", "With": "with block", "Try": "try block"}
+
+
+def candidates(problem: Problem) -> list[Candidate]:
+    """The whole block with its body in functions of their own; then the block alone, then the body alone."""
+    source = parse(problem.source)
+    if source is None:
+        return []
+    statement = source.statement_of(source.innermost(problem, cst.SimpleStatementLine) or source.module)
+    branch = source.branch_at(problem)
+    inside: cst.CSTNode | None = statement or branch
+    if inside is None:
+        return []
+    scope = source.scope_of(inside)
+    around = [a for a in source.ancestors(inside) if isinstance(a, _Block) and source.scope_of(a) is scope]
+    if not around or not isinstance(scope, cst.FunctionDef):
+        return []
+    block = around[0]
+    kind = _TITLES[type(block).__name__]
+    body, whole = _body(source, block), _whole(source, around[-1])
+    start, end = source.whole_lines(block)
+    made: list[Candidate] = []
+    if whole is not None:
+        start, end = source.whole_lines(around[-1])
+        changes: list[Change] = [(start, end, whole)]
+        made += candidate(problem, source, f"Give the {_TITLES[type(around[-1]).__name__]} a function of its own", changes)
+    if body is not None:
+        made += candidate(problem, source, f"Give the body of the {kind} a function of its own", body.changes(source, block))
+    return made
+
+
+@dataclass
+class _Part:
+    """A function made of some statements, and the call in their place."""
+
+    name: str
+    given: list[str]
+    results: list[str]
+
+    def header(self) -> str:
+        return f"def {self.name}({', '.join(self.given)}):"
+
+    def returned(self) -> str:
+        return f"return {', '.join(self.results)}"
+
+    def call(self) -> str:
+        call = f"{self.name}({', '.join(self.given)})"
+        return f"{', '.join(self.results)} = {call}" if self.results else call
+
+
+def _part(source: Source, run: list[cst.CSTNode], name: str, turns: set[str] | None = None) -> _Part | None:
+    """What a function of these statements takes and returns (`turns`: what changes with each turn of a loop around them)."""
+    used = uses(*run)
+    if used.reads & _LOOK_AROUND or any(isinstance(s, cst.Del | cst.Global | cst.Nonlocal) for s in used.stores):
+        return None
+    if any(isinstance(j, cst.Return | cst.Yield | cst.Await) for j in used.jumps) or _jumps_out(run):
+        return None
+    if used.writes & shared_names(source):
+        return None
+    before, after, sure = bound_before(source, run[0]), read_later(source, *run), certainly_bound(run)
+    results = [n for n in names_in_order(source, *run) if n in used.writes & after]
+    given = [n for n in names_in_order(source, *run) if n in used.writes & before and (n in used.reads or n not in sure)]
+    given += [n for n in names_in_order(source, *run) if n in used.reads & (turns or set()) and n not in given]
+    if any(n not in sure and n not in before for n in results):
+        return None
+    nested = [n for r in run for n in (*source.inside(r, cst.Lambda), *source.inside(r, cst.FunctionDef))]
+    if any(uses(n).reads & used.writes for n in nested):
+        return None
+    return _Part(name, given, results)
+
+
+def _jumps_out(run: list[cst.CSTNode]) -> bool:
+    """Whether a break or continue belongs to a loop around the statements."""
+    for one in run:
+        if isinstance(one, cst.Break | cst.Continue):
+            return True
+        if isinstance(one, cst.For | cst.While):
+            if one.orelse is not None and _jumps_out(list(one.orelse.children)):
+                return True
+        elif not isinstance(one, cst.FunctionDef | cst.ClassDef) and _jumps_out(list(one.children)):
+            return True
+    return False
+
+
+def _whole(source: Source, block: _Block) -> str | None:
+    """The block as a function, and the call of it."""
+    if not source.stands_alone(block) or not _computed_around(source, block):
+        return None
+    part = _part(source, [block], unused_name(source, "run_" + _TITLES[type(block).__name__].split(" ")[0]))
+    lines = indented(source.lines_text(block), source.indent_unit)
+    if part is None or lines is None:
+        return None
+    indent, inner = source.indent(block), source.indent(block) + source.indent_unit
+    end = f"{inner}{part.returned()}\n" if part.results else ""
+    return f"{indent}{part.header()}\n{lines}{end}{indent}{part.call()}\n"
+
+
+def _computed_around(source: Source, block: _Block) -> bool:
+    """Whether the function does more than the block: else the whole of it would be skipped under another name."""
+    scope = source.scope_of(block)
+    outside = [
+        s
+        for s in source.inside(scope, cst.SimpleStatementLine)
+        if source.scope_of(s) is scope and not source.is_inside(s, block)
+    ]
+    return any(_computes(s) for s in outside)
+
+
+def _computes(node: cst.CSTNode) -> bool:
+    works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript)
+    return works or any(_computes(child) for child in node.children)
+
+
+@dataclass
+class _Body:
+    """The body of a block as a function before the block."""
+
+    part: _Part
+    run: list[cst.CSTNode]
+
+    def changes(self, source: Source, block: _Block) -> list[Change]:
+        indent, inner = source.indent(block), source.indent(self.run[0])
+        start, end = source.whole_lines(*self.run)
+        result = f"{inner}{self.part.returned()}\n" if self.part.results else ""
+        function = f"{indent}{self.part.header()}\n{source.lines_text(*self.run)}{result}"
+        at = source.whole_lines(block)[0]
+        return [(at, at, function), (start, end, f"{inner}{self.part.call()}\n")]
+
+
+def _body(source: Source, block: _Block) -> _Body | None:
+    run = statements(block.body)
+    if not run or not isinstance(block.body, cst.IndentedBlock) or not source.stands_alone(block):
+        return None
+    turns = uses(cst.Assign([cst.AssignTarget(block.target)], cst.Integer("0"))).writes if isinstance(block, cst.For) else set()
+    part = _part(source, run, unused_name(source, "step"), turns)
+    if part is None:
+        return None
+    if isinstance(block, cst.Try):
+        written = uses(*run).writes
+        seen = uses(*block.handlers, block.finalbody).reads
+        handled = [h for h in block.handlers if not leaves(statements(h.body))]
+        if written & seen or (handled and part.results and len(small(run)) > 1):
+            return None  # what was assigned before an exception is read after it
+    return _Body(part, run)

@@ -1,0 +1,356 @@
+"""Printing and logging are moved behind the last tensor operation of a function, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.rewrites.conditions import is_python, number_of
+from dynascope.compiler.fixes.rewrites.names import changed_in_place, dotted, small, statements, unused_name, uses
+from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, parse
+
+_LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
+_LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
+
+
+def candidates(problem: Problem) -> list[Candidate]:
+    """First the form that the compiler can move by itself, then the statements moved to the end."""
+    source = parse(problem.source)
+    if source is None:
+        return []
+    statement = observer_at(source, problem)
+    if statement is None:
+        return []
+    return [*_reorderable(problem, source, statement), *_moved(problem, source, statement)]
+
+
+def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:
+    """The statement around a problem that only prints or logs, with the branch that chooses whether to."""
+    found: cst.CSTNode | None = source.branch_at(problem) or source.innermost(problem, cst.SimpleStatementLine)
+    if found is None or not is_observer(source, found):
+        return None
+    while isinstance(above := source.parent(source.parent(found) or found), cst.If) and is_observer(source, above):
+        found = above
+    return found
+
+
+def is_observer(source: Source, node: cst.CSTNode) -> bool:
+    """Whether a statement only prints or logs."""
+    if isinstance(node, cst.If):
+        sides = [*statements(node.body), *([node.orelse] if isinstance(node.orelse, cst.If) else statements(node.orelse))]
+        return bool(sides) and all(is_observer(source, s) for s in sides) and not uses(node.test).stores
+    if isinstance(node, cst.SimpleStatementLine):
+        return bool(node.body) and all(is_observer(source, s) for s in node.body)
+    return isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) and _writes(source, node.value)
+
+
+def _writes(source: Source, call: cst.Call) -> bool:
+    name = dotted(call.func)
+    if name == "print" or name in ("warnings.warn", "warn", "sys.stdout.write", "sys.stderr.write", "sys.stdout.flush"):
+        return True
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _LEVELS:
+        return False
+    base = call.func.value
+    base = base.func if isinstance(base, cst.Call) else base
+    words = dotted(base).lower().split(".")
+    return bool(words[-1]) and any(w.strip("_") in ("logging", "logger", "log", "getlogger") for w in words)
+
+
+# the compiler moves it
+
+
+def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Candidate]:
+    """`print(x.item())` as `print(f"{x}")`, which the compiler moves behind the graph, together with the setting for it."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return []
+    expression = statement.body[0]
+    call = expression.value if isinstance(expression, cst.Expr) else None
+    if not isinstance(call, cst.Call) or dotted(call.func) != "print":
+        return []
+    changes: list[Change] = []
+    for argument in call.args:
+        if number_of(argument.value) is not None:
+            inner, kind = number_of(argument.value) or (argument.value, "")
+            if (
+                kind == "item"
+                and argument.keyword is None
+                and '"' not in source.text_of(inner)
+                and "\n" not in source.text_of(inner)
+            ):
+                changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + source.text_of(inner) + '}"'))
+        elif isinstance(argument.value, cst.FormattedString):
+            for part in argument.value.parts:
+                if isinstance(part, cst.FormattedStringExpression) and number_of(part.expression) is not None:
+                    inner, kind = number_of(part.expression) or (part.expression, "")
+                    if kind == "item" and part.conversion is None:
+                        changes.append((source.start(part.expression), source.end(part.expression), source.text_of(inner)))
+    if not changes:
+        return []
+    title = "Print the tensor's value without .item(), behind the graph"
+    settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
+    return candidate(problem, source, title, changes, "Messages are written after the graph that they stand in.", (), settings)
+
+
+# moved by hand
+
+
+@dataclass
+class Moved:
+    """Statements at the end of a function, and what is left in their place."""
+
+    changes: list[Change] = field(default_factory=list)
+    #: lines, without the indentation, of what runs at the end
+    lines: list[str] = field(default_factory=list)
+
+
+def _moved(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Candidate]:
+    scope = source.scope_of(statement)
+    if not isinstance(scope, cst.FunctionDef) or not isinstance(scope.body, cst.IndentedBlock):
+        return []
+    outermost = at_top(source, scope, statement)
+    if outermost is None:
+        return []
+    block: list[cst.CSTNode] = list(scope.body.body)
+    rest = block[block.index(outermost) :]
+    later = [s for s in source.inside(scope, cst.SimpleStatementLine) if is_observer(source, s) and source.scope_of(s) is scope]
+    later = [s for s in later if source.start(s) >= source.start(rest[0])]
+    tops = _tops(source, later)
+    tops.sort(key=source.start)
+    if not tops or any(at_top(source, scope, t) is None for t in tops) or not _something_follows(source, rest, tops):
+        return []
+    looped = any(_loop_of(source, scope, t) is not None for t in tops)
+    moved = _in_functions(source, scope, tops) if looped else _one_by_one(source, scope, tops)
+    if moved is None:
+        return []
+    end = at_the_end(source, scope, moved.lines)
+    if end is None:
+        return []
+    changes = [*moved.changes, *end]
+    return candidate(problem, source, "Write messages after the last tensor operation", changes, _LATER)
+
+
+def _tops(source: Source, observers: list[cst.SimpleStatementLine]) -> list[cst.CSTNode]:
+    """Observers with the branches that hold nothing else, each once."""
+    tops: list[cst.CSTNode] = []
+    for one in observers:
+        found: cst.CSTNode = one
+        while True:
+            above = source.parent(found)
+            above = source.parent(above) if isinstance(above, cst.IndentedBlock | cst.SimpleStatementSuite) else above
+            above = source.parent(above) if isinstance(above, cst.Else) else above
+            if not isinstance(above, cst.If) or not is_observer(source, above):
+                break
+            found = above
+        if found not in tops:
+            tops.append(found)
+    return tops
+
+
+def at_top(source: Source, scope: cst.FunctionDef, statement: cst.CSTNode) -> cst.CSTNode | None:
+    """The statement of the function's own block around another one that runs whenever it does, or in a loop; else None."""
+    found = statement
+    while source.parent(found) is not scope.body:
+        above = source.parent(found)
+        outer = source.parent(above) if isinstance(above, cst.IndentedBlock) else None
+        if not isinstance(outer, cst.With | cst.For | cst.While):
+            return None
+        found = outer
+    return found
+
+
+def _loop_of(source: Source, scope: cst.FunctionDef, statement: cst.CSTNode) -> cst.For | cst.While | None:
+    loops = [a for a in source.ancestors(statement) if isinstance(a, cst.For | cst.While) and source.scope_of(a) is scope]
+    return loops[-1] if loops else None
+
+
+def _something_follows(source: Source, rest: list[cst.CSTNode], tops: list[cst.CSTNode]) -> bool:
+    """Whether anything but messages runs after the first of them, and no way out of the function lies between."""
+    last = small(rest)[-1:]
+    middle = [s for s in rest if s not in tops]
+    if last and isinstance(last[0], cst.Return):
+        middle = middle[:-1]
+        computed = last[0].value is not None and uses(last[0].value).calls + _arithmetic(last[0].value) != []
+    else:
+        computed = False
+    if any(isinstance(j, cst.Return | cst.Yield) for s in middle for j in uses(s).jumps):
+        return False
+    if any(is_python(s.test) for s in tops if isinstance(s, cst.If)) and any(uses(s).stores for s in middle):
+        return False
+    return computed or bool(middle) or len(tops) > 1
+
+
+def _arithmetic(node: cst.BaseExpression) -> list[cst.Call]:
+    text = isinstance(node, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.Subscript | cst.IfExp)
+    return [cst.Call(func=cst.Name("operator"))] if text else []
+
+
+def leaves_of(source: Source, node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """The values that a message is made of: arguments, the fields of f-strings, and the tensors of `.item()`."""
+    if isinstance(node, cst.If):
+        sides = [*statements(node.body), *([node.orelse] if isinstance(node.orelse, cst.If) else statements(node.orelse))]
+        return [*_numbers(node.test), *(leaf for s in sides for leaf in leaves_of(source, s))]
+    if isinstance(node, cst.SimpleStatementLine):
+        return [leaf for s in node.body for leaf in leaves_of(source, s)]
+    if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+        return [leaf for a in node.value.args for leaf in _leaves(a.value)]
+    return []
+
+
+def _leaves(value: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(value, cst.FormattedString):
+        fields = [p.expression for p in value.parts if isinstance(p, cst.FormattedStringExpression)]
+        return [leaf for f in fields for leaf in _leaves(f)]
+    if isinstance(value, cst.ConcatenatedString):
+        return [*_leaves(value.left), *_leaves(value.right)]
+    if isinstance(value, cst.SimpleString | cst.Integer | cst.Float | cst.Lambda) or dotted(value) in ("True", "False", "None"):
+        return []
+    if isinstance(value, cst.Attribute) and dotted(value).startswith(("sys.", "warnings.")):
+        return []
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.left, cst.BaseString):
+        right = value.right
+        parts = [e.value for e in right.elements] if isinstance(right, cst.Tuple) else [right]
+        return [leaf for p in parts for leaf in _leaves(p)]
+    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and isinstance(value.func.value, cst.BaseString):
+        return [leaf for a in value.args for leaf in _leaves(a.value)]
+    if isinstance(value, cst.Name) and value.value[:1].isupper():  # a class: the category of a warning
+        return []
+    numbers = _numbers(value)
+    return numbers or [value]
+
+
+def _numbers(value: cst.CSTNode) -> list[cst.BaseExpression]:
+    number = number_of(value) if isinstance(value, cst.BaseExpression) else None
+    if number is not None:
+        return [number[0]]
+    return [n for child in value.children for n in _numbers(child)]
+
+
+def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode]) -> Moved | None:
+    """Each message once, in order; values that are computed for it are computed where they were."""
+    moved = Moved()
+    taken: list[str] = []
+    for top in tops:
+        if not source.stands_alone(top) and not isinstance(top, cst.If):
+            return None
+        after = _after(source, scope, top, tops)
+        rewritten = uses(*after).writes
+        reads = uses(top).reads
+        if changed_in_place(reads, *after):
+            return None
+        lines, names = [], []
+        for leaf in leaves_of(source, top):
+            text = source.text_of(leaf)
+            if isinstance(leaf, cst.Name) and leaf.value not in rewritten:
+                continue
+            if isinstance(top, cst.If) and not isinstance(leaf, cst.Name) and not is_python(top.test):
+                if uses(leaf).reads & rewritten:
+                    return None
+                continue
+            name = unused_name(source, "logged", *taken)
+            taken.append(name)
+            lines.append(f"{name} = {text}")
+            names.append((source.start(leaf), source.end(leaf), name))
+        kept = _edited(source, top, names)
+        if uses(cst.parse_statement(kept + "\n")).reads & rewritten:
+            return None
+        indent = source.indent(top)
+        start, end = source.whole_lines(top)
+        moved.changes.append((start, end, "".join(f"{indent}{line}\n" for line in lines)))
+        moved.lines += [line.removeprefix(indent) for line in kept.split("\n")]
+    return moved
+
+
+def _after(source: Source, scope: cst.FunctionDef, top: cst.CSTNode, tops: list[cst.CSTNode]) -> list[cst.CSTNode]:
+    """The statements of the function that run after one, without the other messages."""
+    end = source.end(top)
+    return [
+        s
+        for s in source.inside(scope, cst.SimpleStatementLine)
+        if source.scope_of(s) is scope and source.start(s) > end and not any(source.is_inside(s, t) for t in tops)
+    ]
+
+
+def _edited(source: Source, node: cst.CSTNode, names: list[Change]) -> str:
+    """The text of a statement with these changes inside."""
+    start = source.start(node)
+    text = source.text[start : source.end(node)]
+    for low, high, new in sorted(names, reverse=True):
+        text = text[: low - start] + new + text[high - start :]
+    comment = source.text[source.end(node) : source.line_start(source.lines(node)[1] + 1)].strip()
+    return text.replace("\r\n", "\n") + (f"  {comment}" if comment.startswith("#") else "")
+
+
+def _in_functions(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode]) -> Moved | None:
+    """Messages of a loop: each is kept as a function that writes it, with the values of its turn."""
+    moved = Moved()
+    kept = unused_name(source, "messages")
+    first = _loop_of(source, scope, tops[0]) or tops[0]
+    loops = [loop for t in tops if (loop := _loop_of(source, scope, t)) is not None]
+    start = source.whole_lines(first)[0]
+    moved.changes.append((start, start, f"{source.indent(first)}{kept} = []\n"))
+    for top in tops:
+        statement = small([top])
+        if len(statement) != 1 or not isinstance(statement[0], cst.Expr) or not source.stands_alone(top):
+            return None
+        around = _loop_of(source, scope, top)
+        after = [*_after(source, scope, top, tops), *([around] if around is not None else [])]
+        reads = uses(top).reads
+        if changed_in_place(reads, *after):
+            return None
+        names: list[Change] = []
+        given: list[str] = []
+        for leaf in leaves_of(source, top):
+            text = source.text_of(leaf)
+            name = text if isinstance(leaf, cst.Name) else unused_name(source, "logged", *(g.split("=")[0] for g in given))
+            if not isinstance(leaf, cst.Name):
+                names.append((source.start(leaf), source.end(leaf), name))
+            if f"{name}={text}" not in given:
+                given.append(f"{name}={text}")
+        body = _edited(source, statement[0], names).split("  #")[0]
+        left = uses(cst.parse_expression(body)).reads - {g.split("=")[0] for g in given}
+        if left & uses(*after, *loops).writes or "\n" in body:
+            return None
+        place = (source.start(statement[0]), source.end(statement[0]))
+        head = f"lambda {', '.join(given)}: " if given else "lambda: "
+        moved.changes.append((*place, f"{kept}.append({head}{body})"))
+    write, one = unused_name(source, "write_messages"), unused_name(source, "message")
+    unit = source.indent_unit
+    moved.lines += [f"def {write}():", f"{unit}for {one} in {kept}:", f"{unit}{unit}{one}()", f"{write}()"]
+    return moved
+
+
+def at_the_end(source: Source, scope: cst.FunctionDef, lines: list[str]) -> list[Change] | None:
+    """Lines that run after everything else in a function, just before it returns."""
+    last = scope.body.body[-1]
+    indent = source.indent(last)
+    inside = small([last])
+    inner = inside[0] if len(inside) == 1 else None
+    if isinstance(inner, cst.Return) and source.stands_alone(last):
+        value = inner.value
+        start, end = source.whole_lines(last)
+        text = "".join(f"{indent}{line}\n" for line in lines)
+        if value is None or _is_plain(value):
+            return [(start, start, text)]
+        name = unused_name(source, "result")
+        word = source.start(inner), source.start(value)
+        opened = source.text[word[0] : word[1]]
+        head = f"{name} = " + opened.removeprefix("return").lstrip(" ")
+        return [(*word, head), (end, end, _line_end(source, end) + text + f"{indent}return {name}\n")]
+    if isinstance(inner, cst.Raise) or not isinstance(last, cst.SimpleStatementLine | cst.With | cst.For | cst.While):
+        return None
+    if any(isinstance(j, cst.Return) for j in uses(last).jumps):
+        return None
+    end = source.whole_lines(last)[1]
+    return [(end, end, _line_end(source, end) + "".join(f"{indent}{line}\n" for line in lines))]
+
+
+def _line_end(source: Source, end: int) -> str:
+    return "\n" if end and source.text[end - 1] not in "\r\n" else ""
+
+
+def _is_plain(value: cst.BaseExpression) -> bool:
+    if isinstance(value, cst.Tuple):
+        return all(_is_plain(e.value) for e in value.elements)
+    return isinstance(value, cst.Name | cst.Integer | cst.Float | cst.SimpleString) or bool(dotted(value))

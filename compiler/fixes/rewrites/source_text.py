@@ -1,0 +1,335 @@
+"""A parsed source text: where its nodes are, which of them a problem names, and edits of whole lines.
+
+libcst parses; the text itself is edited, so whatever an edit does not touch stays byte for byte the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+#: start offset, end offset, and the text that replaces what is between
+Change = tuple[int, int, str]
+Place = tuple[int, int]
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
+
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+class Source:
+    """A file's text and its syntax tree. Offsets count characters of the text; places are (line from 1, column from 0)."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self.module = wrapper.module
+        self._ranges = wrapper.resolve(PositionProvider)
+        self._line_starts = [0, *(m.end() for m in _LINE_END.finditer(text))]
+        self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        #: nodes of each type in the order of the text, and for each node the numbers of itself and of the last node inside it
+        self._by_type: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
+        self._numbers: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._types: dict[tuple[type[cst.CSTNode], ...], list[list[cst.CSTNode]]] = {}
+        self._scopes: dict[cst.CSTNode, cst.FunctionDef | cst.Module] = {}
+        self._number_nodes()
+        ends = _LINE_END.search(text)
+        self.newline = ends.group() if ends else "\n"
+        self.indent_unit = self.module.default_indent
+
+    def _number_nodes(self) -> None:
+        count = 0
+        pending: list[tuple[cst.CSTNode, int | None]] = [(self.module, None)]
+        while pending:
+            node, entered = pending.pop()
+            if entered is not None:
+                self._numbers[node] = (entered, count - 1)
+                continue
+            self._by_type.setdefault(type(node), []).append(node)
+            self._numbers[node] = (count, count)
+            pending.append((node, count))
+            count += 1
+            for child in reversed(node.children):
+                self._parents[child] = node
+                pending.append((child, None))
+
+    # where nodes are
+
+    def range(self, node: cst.CSTNode) -> CodeRange:
+        """The node's place; the parentheses around an expression do not belong to it."""
+        return self._ranges[node]
+
+    def start(self, node: cst.CSTNode) -> int:
+        """Offset of the node's first character."""
+        at = self.range(node).start
+        return self._line_starts[at.line - 1] + at.column
+
+    def end(self, node: cst.CSTNode) -> int:
+        """Offset after the node's last character; a block ends with its last statement."""
+        at = self.range(_last_part(node)).end
+        return self._line_starts[at.line - 1] + at.column
+
+    def text_of(self, node: cst.CSTNode) -> str:
+        """The node's own text, with line ends as in an edit."""
+        return _LINE_END.sub("\n", self.text[self.start(node) : self.end(node)])
+
+    def line_of(self, offset: int) -> int:
+        return bisect.bisect_right(self._line_starts, offset)
+
+    def line_start(self, line: int) -> int:
+        """Offset of the first character of a line; of the line after the last one: the end of the text."""
+        return self._line_starts[line - 1] if line <= len(self._line_starts) else len(self.text)
+
+    def lines(self, node: cst.CSTNode) -> tuple[int, int]:
+        """The first and the last line of a node."""
+        return self.line_of(self.start(node)), self.line_of(max(self.start(node), self.end(node) - 1))
+
+    def whole_lines(self, *nodes: cst.CSTNode) -> tuple[int, int]:
+        """Offsets of the lines that the nodes take, from the first one's start to the line end after the last one."""
+        return self.line_start(self.lines(nodes[0])[0]), self.line_start(self.lines(nodes[-1])[1] + 1)
+
+    def indent(self, node: cst.CSTNode) -> str:
+        """The blanks before the first line of a node."""
+        start = self.line_start(self.lines(node)[0])
+        text = self.text[start:]
+        return text[: len(text) - len(text.lstrip(" \t"))]
+
+    def lines_text(self, *nodes: cst.CSTNode, changes: Iterable[Change] = ()) -> str:
+        """The whole lines of the nodes, with these changes inside, and with `\\n` at each end, also the last one."""
+        start, end = self.whole_lines(*nodes)
+        text = self.text[start:end]
+        for low, high, new in sorted(changes, reverse=True):
+            text = text[: low - start] + new + text[high - start :]
+        text = _LINE_END.sub("\n", text)
+        return text if text.endswith("\n") else text + "\n"
+
+    def stands_alone(self, node: cst.CSTNode) -> bool:
+        """Whether a statement has its lines for itself: no `;`, no `if x: statement`."""
+        if isinstance(node, cst.SimpleStatementLine) and len(node.body) != 1:
+            return False
+        before = self.text[self.line_start(self.lines(node)[0]) : self.start(node)]
+        after = self.text[self.end(node) : self.line_start(self.lines(node)[1] + 1)].strip()
+        return not before.strip() and (not after or after.startswith("#") or set(after.split("#")[0].strip()) <= {")"})
+
+    # what is around a node
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return self._parents.get(node)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        above = self._parents.get(node)
+        while above is not None:
+            yield above
+            above = self._parents.get(above)
+
+    def statement_of(self, node: cst.CSTNode) -> Statement | None:
+        """The innermost statement that holds a node (or is it), with lines of its own."""
+        for one in (node, *self.ancestors(node)):
+            if isinstance(one, STATEMENTS):
+                return one
+        return None
+
+    def block_of(self, statement: cst.CSTNode) -> Sequence[cst.CSTNode]:
+        """The statements among which one stands."""
+        above = self.parent(statement)
+        return above.body if isinstance(above, cst.IndentedBlock | cst.Module) else ()
+
+    def following(self, statement: cst.CSTNode) -> list[cst.CSTNode]:
+        """The statements after one, in the same block."""
+        block = list(self.block_of(statement))
+        return block[block.index(statement) + 1 :] if statement in block else []
+
+    def scope_of(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Module:
+        """The function (or the module) whose local names a node sees."""
+        if node not in self._scopes:
+            above = self._parents.get(node, self.module)
+            self._scopes[node] = above if isinstance(above, cst.FunctionDef | cst.Module) else self.scope_of(above)
+        return self._scopes[node]
+
+    def comments(self, first: int, last: int) -> list[str]:
+        """All comments from one line to another, in order."""
+        found = [(self.start(n), n.value) for n in self.all_of(cst.Comment) if first <= self.range(n).start.line <= last]
+        return [text for _, text in sorted(found)]
+
+    def all_of(self, *kinds: type[Node]) -> Iterator[Node]:
+        """All nodes of these types, those of one type in the order of the text."""
+        return self.inside(self.module, *kinds)
+
+    def inside(self, outer: cst.CSTNode, *kinds: type[Node]) -> Iterator[Node]:
+        """All nodes of these types inside another one, those of one type in the order of the text."""
+        first, last = self._numbers[outer]
+        if kinds not in self._types:
+            self._types[kinds] = [nodes for one, nodes in self._by_type.items() if issubclass(one, kinds)]
+        for nodes in self._types[kinds]:
+            low = bisect.bisect_right(nodes, first, key=self._number)
+            high = bisect.bisect_right(nodes, last, key=self._number)
+            yield from nodes[low:high]  # type: ignore[misc]
+
+    def _number(self, node: cst.CSTNode) -> int:
+        return self._numbers[node][0]
+
+    def is_inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+        """Whether a node is another one, or a part of it."""
+        first, last = self._numbers[outer]
+        return first <= self._numbers[node][0] <= last
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """All names in the text."""
+        return frozenset(n.value for n in self.all_of(cst.Name))
+
+    # what a problem names
+
+    def holds(self, node: cst.CSTNode, problem: Problem) -> bool:
+        """Whether a problem's expression begins in the node; without a column, whether they have a line in common."""
+        first, last = self.lines(node)
+        if problem.column is None:
+            return first <= problem.line <= last
+        place = self.line_start(problem.line) + problem.column
+        return self.start(node) <= place < self.end(node)
+
+    def branch_at(self, problem: Problem) -> cst.If | None:
+        """The `if` whose condition the problem names: Python gives the place of the condition, or of the whole statement."""
+        found = self.innermost(problem, cst.If, lambda n: n.test)
+        if found is not None or problem.column is None:
+            return found
+        place = self.line_start(problem.line) + problem.column
+        return next((n for n in self.all_of(cst.If) if self.start(n) == place), None)
+
+    def innermost(
+        self, problem: Problem, kind: type[Node], part: Callable[[Node], cst.CSTNode | None] | None = None
+    ) -> Node | None:
+        """The smallest node of a type that holds the problem, or of which a part does; None for the part leaves a node out."""
+        if problem.line > len(self._line_starts):
+            return None
+        near = (n for n in self.all_of(kind) if self.range(n).start.line <= problem.line <= self.range(n).end.line)
+        parts = ((n, part(n) if part else n) for n in near)
+        found = [n for n, held in parts if held is not None and self.holds(held, problem)]
+        return min(found, key=lambda n: self.end(n) - self.start(n), default=None)
+
+
+def _last_part(node: cst.CSTNode) -> cst.CSTNode:
+    """The node whose end is the end of a statement: libcst counts line ends and comments to a block."""
+    if isinstance(node, cst.If | cst.For | cst.While | cst.Try | cst.TryStar):
+        tail = [getattr(node, "finalbody", None), node.orelse, *reversed(getattr(node, "handlers", ()))]
+        return _last_part(next((t for t in tail if t is not None), node.body))
+    if isinstance(
+        node, cst.Else | cst.Finally | cst.ExceptHandler | cst.ExceptStarHandler | cst.With | cst.FunctionDef | cst.ClassDef
+    ):
+        return _last_part(node.body)
+    if isinstance(node, cst.IndentedBlock | cst.SimpleStatementSuite | cst.SimpleStatementLine) and node.body:
+        return _last_part(node.body[-1])
+    return node
+
+
+@functools.lru_cache(maxsize=16)
+def parse(text: str) -> Source | None:
+    """The parsed text; None if it is not Python by itself."""
+    try:
+        return Source(text)
+    except Exception:  # a syntax error, or anything else that libcst cannot read
+        return None
+
+
+def candidate(
+    problem: Problem,
+    source: Source,
+    title: str,
+    changes: Iterable[Change],
+    assumption: str = "",
+    tests: tuple[str, ...] = (),
+    settings: Mapping[str, object] | None = None,
+) -> list[Candidate]:
+    """A candidate made of these changes; none if the result is not Python, or is what was there."""
+    edits, text = line_edits(problem.file, source, changes)
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    if not edits:
+        return []
+    return [Candidate("rewrite", title, edits, settings or {}, assumption, tests)]
+
+
+def line_edits(file: str, source: Source, changes: Iterable[Change]) -> tuple[tuple[Edit, ...], str]:
+    """Changes as replacements of as few whole lines as possible, and the text that results."""
+    edits: list[Edit] = []
+    result, done = [], 0
+    for group in _by_lines(source, sorted(changes)):
+        first, last = source.line_of(group[0][0]), max(_last_line(source, c) for c in group)
+        start, end = source.line_start(first), source.line_start(last + 1)
+        before, after, at = source.text[start:end], [], start
+        for low, high, new in group:
+            after += [source.text[at:low], _LINE_END.sub("\n", new).replace("\n", source.newline)]
+            at = high
+        after.append(source.text[at:end])
+        result += [source.text[done:start], *after]
+        done = end
+        edits += _smallest(file, source, first, before, "".join(after))
+    return tuple(edits), "".join([*result, source.text[done:]])
+
+
+def _last_line(source: Source, change: Change) -> int:
+    low, high, _ = change
+    return source.line_of(max(low, high - 1))
+
+
+def _by_lines(source: Source, changes: list[Change]) -> Iterator[list[Change]]:
+    """Groups of changes of the same lines, or of lines that follow each other."""
+    group: list[Change] = []
+    for change in changes:
+        if group and source.line_of(change[0]) > max(_last_line(source, c) for c in group) + 1:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
+
+
+def _smallest(file: str, source: Source, first: int, before: str, after: str) -> list[Edit]:
+    """One edit without the lines that are the same at its start and its end; none if nothing changes."""
+    if before == after:
+        return []
+    old, new = _split(before), _split(after)
+    while old and new and old[0] == new[0]:
+        old, new, first = old[1:], new[1:], first + 1
+    while len(old) > 1 and new and old[-1] == new[-1]:
+        old, new = old[:-1], new[:-1]
+    if not old:  # only new lines: the line that they follow is part of the edit, for an edit replaces lines
+        line = _split(source.text)[first - 2]
+        old, new, first = [line], [line, *new], first - 1
+    return [Edit(file, first, first + len(old) - 1, "".join(old), "".join(new))]
+
+
+def _split(text: str) -> list[str]:
+    starts = [0, *(m.end() for m in _LINE_END.finditer(text)), len(text)]
+    return [text[a:b] for a, b in itertools.pairwise(starts) if a < b]
+
+
+def indented(text: str, by: str) -> str | None:
+    """Lines moved to the right; None if one of them lies inside a string of several lines."""
+    return _each_line(text, lambda line: by + line if line.strip() else line)
+
+
+def dedented(text: str, by: int) -> str | None:
+    """Lines moved to the left by so many characters; None where they cannot be."""
+    if any(line[:by].strip() for line in text.split("\n")):
+        return None
+    return _each_line(text, lambda line: line[by:])
+
+
+def _each_line(text: str, move: Callable[[str], str]) -> str | None:
+    if '"""' in text or "'''" in text or "\\\n" in text:
+        return None
+    return "\n".join(move(line) for line in text.split("\n"))

@@ -1,0 +1,382 @@
+"""Finds the fixes of a run: for each graph break the first candidate that holds, all of them together one plan.
+
+One fix uncovers the next break, so the program is looked at again after each.  A candidate holds if its break is gone, if what
+the compiler does is no worse otherwise, and if the proof finds no difference from eager.  A fix that only uncovers another
+break is kept as long as the end is better than the beginning.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dynascope.compiler.fixes.calls import KeptCall
+from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.plan import Plan, full_names
+from dynascope.compiler.fixes.problem import problems_of
+from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, OtherGradients, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.trial import Ran, Trials
+from dynascope.compiler.fixes.text_edits import NotApplicable
+from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
+from dynascope.compiler.torch_private import marks
+
+Cure = Callable[[Problem], list[Candidate]]
+#: file, line in the original text, type of a break
+Key = tuple[str, int, str]
+TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
+_INSTEAD = "another change was proved before it"
+_NO_GRADIENTS = "No gradients are asked for: they would not be those of eager"
+
+
+class OutOfTime(Exception):
+    """The time limit was reached."""
+
+
+@dataclass
+class Found:
+    """The outcome of a search."""
+
+    fixes: list[Fix] = field(default_factory=list)
+    plan: Plan = field(default_factory=Plan)
+    before: Report | None = None
+    after: Report | None = None
+    notes: list[str] = field(default_factory=list)
+    is_complete: bool = True
+    seconds: float = 0.0
+
+
+@dataclass
+class _Step:
+    """The program as it is with the candidates chosen so far."""
+
+    plan: Plan
+    ran: Ran
+    #: what was added to the step before it
+    candidate: Candidate | None = None
+    fix: Fix | None = None
+
+    @property
+    def badness(self) -> tuple[int, int]:
+        report = self.ran.report
+        return len(report.breaks) + _eager_frames(report), -report.summary.ops
+
+
+class Search:
+    """One search for fixes."""
+
+    def __init__(
+        self,
+        trials: Trials,
+        report: Report,
+        cures: Sequence[Cure],
+        *,
+        seconds: float,
+        of_called: Sequence[Cure] = (),
+        on_progress: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        self._trials, self._report, self._cures = trials, report, cures
+        self._of_called, self._entries = of_called, set(map(_entry_name, trials.calls))
+        self._seconds, self._on_progress = seconds, on_progress
+        self._started = time.perf_counter()
+        self._prover = Prover(trials, self._tick)
+        self._given_up: set[Key] = set()
+        self._steps: list[_Step] = []
+        self._banned: list[Candidate | None] = []
+        self._refused: list[tuple[Candidate, Plan]] = []
+        self._lost_to_gradients: list[Candidate | None] = []
+        self._gradients = True
+        self._ids = itertools.count()
+        self._tried = 0
+        self.found = Found()
+
+    def run(self) -> Found:
+        """Search until nothing more can be fixed, or the time is over; an interrupt ends it, too."""
+        try:
+            self._run()
+        except OutOfTime:
+            self._stopped(TIME_LIMIT)
+        except KeyboardInterrupt:
+            self._stopped(INTERRUPTED)
+        self.found.seconds = time.perf_counter() - self._started
+        return self.found
+
+    def _stopped(self, reason: str) -> None:
+        self.found.is_complete = False
+        self.found.notes.append(f"{reason[0].upper()}{reason[1:]}: not every change was tried")
+
+    def _tick(self) -> None:
+        if time.perf_counter() - self._started > self._seconds:
+            raise OutOfTime
+
+    # -- the search ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._on_progress("running the calls again")
+        try:
+            start = _Step(Plan(), self._trials.run(Plan(), QUICK))
+            self._prover.compare(Plan(), start.ran.observed)
+        except (NotApplicable, Refused) as reason:
+            self.found.notes.append(f"No change was tried: run again, unchanged, the program differs from itself: {reason}")
+            return
+        self.found.before = self.found.after = start.ran.report
+        self._steps = [start]
+        self._work()
+        if self._lost_to_gradients and not self._prover.asks_for_gradients():
+            self._gradients = False
+            self._banned = [c for c in self._banned if c not in self._lost_to_gradients]
+            self._given_up.clear()
+            self._work()
+        self._confirm()
+        self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
+
+    def _work(self) -> None:
+        """Fix what can be fixed, and prove it."""
+        while True:
+            self._extend()
+            self._cut_back()
+            if self._settle():
+                break
+
+    def _extend(self) -> None:
+        """Add steps until no break that remains can be fixed."""
+        while (better := self._improved(self._steps[-1])) is not None:
+            self._steps.append(better)
+
+    def _cut_back(self) -> None:
+        """Drop the last steps where they only uncover another break."""
+        best = min(range(len(self._steps)), key=lambda number: self._steps[number].badness)
+        self._drop_from(best + 1, "with it another graph break remains, so nothing is gained")
+
+    def _settle(self) -> bool:
+        """Prove all steps together; if that fails, drop the first that does not hold, and those after it."""
+        if len(self._steps) == 1:
+            return True
+        self._on_progress("proving all changes together")
+        try:
+            self._proved(self._prove(self._steps[-1]))
+            return True
+        except (NotApplicable, Refused) as reason:
+            failed: Exception = reason
+        at = len(self._steps) - 1
+        for number, step in enumerate(self._steps[1:-1], 1):
+            try:
+                self._prove(step)
+            except (NotApplicable, Refused) as reason:
+                at, failed = number, reason
+                break
+        if isinstance(failed, OtherGradients):
+            self._lost_to_gradients.append(self._steps[at].candidate)
+        self._drop_from(at, str(failed))
+        return False
+
+    def _prove(self, step: _Step) -> Proof:
+        return self._prover.prove(step.plan, recompiles=True, gradients=self._gradients)
+
+    def _proved(self, proof: Proof) -> None:
+        for step in self._steps[1:]:
+            assert step.fix is not None
+            step.fix.verdict, step.fix.chosen, step.fix.reason = "proved", True, proof.words()
+            step.fix.assumption = step.fix.assumption or ". ".join(proof.remarks)
+            if step.candidate in self._lost_to_gradients:
+                step.fix.assumption = f"{step.fix.assumption.rstrip('.')}. {_NO_GRADIENTS}".removeprefix(". ")
+
+    def _drop_from(self, number: int, reason: str) -> None:
+        """Refuse a step; those after it, which build on it, may be tried again."""
+        dropped = {step.fix.break_ for step in self._steps[number:] if step.fix is not None}
+        # they are tried now, and listed then
+        self.found.fixes = [fix for fix in self.found.fixes if not (fix.break_ in dropped and fix.reason == _INSTEAD)]
+        for position, step in enumerate(self._steps[number:]):
+            assert step.fix is not None
+            step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
+            if position == 0:
+                self._banned.append(step.candidate)
+            else:
+                step.fix.reason = f"tried on top of a change that does not hold: {reason}"
+        if number < len(self._steps):
+            self._given_up.clear()
+        del self._steps[number:]
+
+    def _confirm(self) -> None:
+        """Run the calls with the backend of the run, too."""
+        backend = self._trials.settings.backend
+        if len(self._steps) == 1 or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
+            return
+        self._on_progress(f"running the fixed program with {backend}")
+        self._tick()
+        plan = self._steps[-1].plan
+        try:
+            ran = self._trials.run(plan, backend)
+            if not any(seen.outcome is not None and seen.outcome.drew for seen in ran.observed):  # it may draw other numbers
+                self._prover.compare(plan, ran.observed)
+        except (NotApplicable, Refused) as reason:
+            self._drop_from(1, f"with the backend {backend}: {reason}")
+
+    def _improved(self, step: _Step) -> _Step | None:
+        """The program with one more break fixed; None if none of those that remain can be."""
+        for b in self._ordered(step.ran.report.breaks):
+            key = _key(b, step.plan)
+            if key in self._given_up:
+                continue
+            better = self._fix(b, step)
+            if better is not None:
+                return better
+            self._given_up.add(key)
+        return None
+
+    def _ordered(self, breaks: Iterable[Break]) -> list[Break]:
+        """The most expensive first, where the run was profiled."""
+        if self._report.profile is None:
+            return list(breaks)
+        seconds = {cost.break_: cost.seconds or 0.0 for cost in self._report.profile.breaks}
+        costs = {(b.file, b.line, b.type): seconds.get(b.id, 0.0) for b in self._report.breaks}
+        return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
+
+    def _fix(self, b: Break, step: _Step) -> _Step | None:
+        candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
+        better: _Step | None = None
+        fixes = [self._fix_of(f"x{next(self._ids)}", candidate, b, step) for candidate in candidates]
+        self.found.fixes += fixes
+        for number, (candidate, fix) in enumerate(zip(candidates, fixes, strict=True)):
+            self._on_progress(f"trying change {self._tried + 1}: {candidate.title}")
+            self._tried += 1
+            try:
+                self._tick()
+                better = self._try(candidate, fix, b, step)
+            except (OutOfTime, KeyboardInterrupt) as stop:
+                for rest in fixes[number:]:
+                    rest.reason = TIME_LIMIT if isinstance(stop, OutOfTime) else INTERRUPTED
+                raise
+            if better is not None:
+                for rest in fixes[number + 1 :]:
+                    rest.reason = _INSTEAD
+                return better
+        return None
+
+    def _candidates(self, problems: list[Problem], plan: Plan) -> list[Candidate]:
+        """Everything that may help and was not refused on top of this plan; a cure that fails is left out with a note."""
+        made: list[Candidate] = []
+        for cure in self._cures:
+            for problem in problems:
+                if cure in self._of_called and problem.function in self._entries:
+                    continue
+                try:
+                    made += cure(problem)
+                except Exception as error:
+                    note = f"{cure.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
+                    self.found.notes += [note] if note not in self.found.notes else []
+        return [c for c in _distinct(made) if c not in self._banned and (c, plan) not in self._refused]
+
+    def _try(self, candidate: Candidate, fix: Fix, b: Break, step: _Step) -> _Step | None:
+        """The program with this candidate; None if it does not hold, with the reason in `fix`."""
+        try:
+            plan = step.plan.with_candidate(candidate)
+            ran = self._trials.run(plan, QUICK)
+            fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
+            worse = _worse(ran, step, plan, b)
+            if worse is not None and candidate.kind == "rewrite" and _captures_more(ran, step):
+                worse = None
+            if worse is not None:
+                raise Refused(worse)
+            self._prover.compare(plan, ran.observed)
+            self._prover.prove(plan, recompiles=False)
+        except (NotApplicable, Refused) as reason:
+            fix.verdict, fix.reason = "refused", str(reason)
+            self._refused.append((candidate, step.plan))
+            return None
+        fix.reason = "proved on the inputs of the recorded sizes only"
+        return _Step(plan, ran, candidate, fix)
+
+    def _fix_of(self, id: str, candidate: Candidate, b: Break, step: _Step) -> Fix:
+        known = {_key(other, Plan())[:2]: other.id for other in self._report.breaks}
+        edits = [
+            FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
+            for e in candidate.edits
+        ]
+        return Fix(
+            id=id, break_=known.get(_key(b, step.plan)[:2]), kind=candidate.kind, title=candidate.title, edits=edits,
+            settings=full_names(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
+            breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
+        )  # fmt: skip
+
+
+def _distinct(candidates: Iterable[Candidate]) -> Iterable[Candidate]:
+    seen: list[tuple[object, ...]] = []
+    for candidate in candidates:
+        what = (candidate.edits, dict(candidate.settings))
+        if what not in seen:
+            seen.append(what)
+            yield candidate
+
+
+# -- is it better? -------------------------------------------------------------------------------------------------------
+
+
+def _key(b: Break, plan: Plan) -> Key:
+    """The break as a place of the original text; of a changed line, a place that no other has."""
+    origins = plan.origins(b.file)
+    return (b.file, b.line if origins is None else origins.get(b.line, -b.line), b.type)
+
+
+def _worse(ran: Ran, step: _Step, plan: Plan, b: Break) -> str | None:
+    """Why the compiler does no better with one more change; None if it does."""
+    before, after = step.ran.report, ran.report
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
+    failed = [f for f in after.frames if f.status == "failed"]
+    if len(failed) > sum(f.status == "failed" for f in before.frames):
+        return f"the compiler fails: {_first_line(failed[-1].reason or 'reason unknown')}"
+    places = {(other.file, _line_before(other, plan, step.plan)): other for other in after.breaks}
+    known = {(other.file, other.line) for other in before.breaks}
+    if (b.file, b.line) in places:
+        other = places[b.file, b.line]
+        return "the graph break stays" if other.type == b.type else f"another graph break at its place: {_words(other)}"
+    new = [(place, other) for place, other in places.items() if place not in known]
+    changed = [other for (_, line), other in new if line is None]
+    if changed:
+        return f"a new graph break in the changed lines: {_words(changed[0])}"
+    calls = {(entry.file, entry.line) for entry in b.stack}
+    moved = [other for place, other in new if place in calls]
+    if moved:
+        return f"a graph break at the call instead: {_words(moved[0])}"
+    skipped = _eager_frames(after) - _eager_frames(before)
+    if skipped > 0:
+        return f"{plural(skipped, 'more frame')} skipped"
+    if after.summary.recompiles > before.summary.recompiles:
+        return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"
+    if len(new) > 1 and len(after.breaks) > len(before.breaks):
+        return f"{plural(len(new), 'new graph break')}: {_words(new[0][1])}"
+    return None
+
+
+def _words(b: Break) -> str:
+    """The type of a break, and the reason where that says more."""
+    reason = _first_line(b.reason)
+    return b.type if reason.startswith(b.type) else f"{b.type}: {reason}"
+
+
+def _captures_more(ran: Ran, step: _Step) -> bool:
+    """Whether more of the program is compiled and no more of it breaks: a loop around a break is no longer lost with it."""
+    before, after = step.ran.report, ran.report
+    is_no_worse = len(after.breaks) <= len(before.breaks) and _eager_frames(after) <= _eager_frames(before)
+    return is_no_worse and after.error is None and after.summary.ops > before.summary.ops
+
+
+def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
+    origins = plan.origins(b.file, earlier)
+    return b.line if origins is None else origins.get(b.line)
+
+
+def _eager_frames(report: Report) -> int:
+    return report.summary.skipped + report.summary.failed
+
+
+def _entry_name(call: KeptCall) -> str:
+    """The name of what was compiled, as it stands in its module."""
+    target = marks.undecorated(marks.inner_function(call.target))
+    return str(getattr(target, "__qualname__", None) or f"{type(target).__qualname__}.forward")
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]

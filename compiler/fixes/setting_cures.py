@@ -1,0 +1,78 @@
+"""Settings of the compiler that remove a graph break, by what the break says."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.plan import DYNAMO
+
+_SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
+_SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|nonzero", re.I)
+_REORDERABLE = re.compile(r"reorderable_logging_functions")
+_LOGGER = re.compile(r"ignore_logging_functions|logging\.Logger")
+_AFTER = "The lines are printed after the graph has run, not between its operations"
+
+
+def candidates(problem: Problem) -> list[Candidate]:
+    """The settings that the break may need, smallest first."""
+    text = f"{problem.kind} {problem.reason}"
+    found: list[Candidate] = []
+    if _REORDERABLE.search(text) or "print" in text or "warn" in text:
+        found += _reorderable(problem)
+    if _SCALARS.search(text):
+        found.append(_dynamo("Capture numbers that come out of tensors", capture_scalar_outputs=True))
+    if _SHAPES.search(text):
+        found.append(_dynamo("Capture operations whose sizes depend on values", capture_dynamic_output_shape_ops=True))
+    if _SCALARS.search(text) or _SHAPES.search(text):
+        both = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+        found.append(_dynamo("Capture numbers, and sizes that depend on values", **both))
+    if "Data-dependent branching" not in text and _LOGGER.search(text):
+        found += _ignored(problem)
+    return found
+
+
+def _dynamo(title: str, **values: object) -> Candidate:
+    return Candidate("setting", title, settings={DYNAMO + name: value for name, value in values.items()})
+
+
+def _reorderable(problem: Problem) -> list[Candidate]:
+    """Printing and warning are moved behind the graph."""
+    names = {"print": "builtins.print", "warn": "warnings.warn"}
+    found = dict.fromkeys(names[name] for name in _called(problem) if name in names)
+    return [
+        Candidate(
+            "setting", f"Run {name.removeprefix('builtins.')}() after the graph",
+            settings={DYNAMO + "reorderable_logging_functions": [name]}, assumption=_AFTER,
+        )
+        for name in found
+    ]  # fmt: skip
+
+
+def _ignored(problem: Problem) -> list[Candidate]:
+    """Log records are dropped while compiled: a change of meaning, which the proof refuses where anything is logged."""
+    methods = ("debug", "info", "warning", "error", "critical", "log", "exception")
+    found = dict.fromkeys(name for name in _called(problem) if name in methods)
+    return [
+        Candidate(
+            "setting", f"Drop what logging.Logger.{name} logs in compiled code",
+            settings={DYNAMO + "ignore_logging_functions": [f"logging.Logger.{name}"]},
+            assumption="The log records of compiled code are lost",
+        )
+        for name in found
+    ]  # fmt: skip
+
+
+def _called(problem: Problem) -> list[str]:
+    """Names of what is called on the lines of the break."""
+    try:
+        tree = ast.parse(problem.source)
+    except (SyntaxError, ValueError):
+        return []
+    calls = [
+        node.func
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.lineno <= problem.end_line and (node.end_lineno or 0) >= problem.line
+    ]
+    return [c.id if isinstance(c, ast.Name) else c.attr for c in calls if isinstance(c, (ast.Name, ast.Attribute))]

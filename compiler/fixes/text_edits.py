@@ -1,0 +1,48 @@
+"""Edits of a text: applying them, finding them again between two texts, and which line became which."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from dynascope.compiler.fixes.candidate import Edit
+
+
+class NotApplicable(Exception):
+    """The change cannot be made here; the message says why, as the end of a sentence."""
+
+
+def with_edits(text: str, edits: Iterable[Edit]) -> str:
+    """The text with these lines replaced; raises NotApplicable if they are not what the edits expect."""
+    lines = text.splitlines(keepends=True)
+    last_replaced = len(lines) + 1
+    for edit in sorted(edits, key=lambda edit: (edit.first_line, edit.last_line), reverse=True):
+        first, last = edit.first_line - 1, edit.last_line
+        if edit.last_line >= last_replaced or not 0 <= first <= last <= len(lines):
+            raise NotApplicable("its lines overlap, or are not in the file")
+        if "".join(lines[first:last]).rstrip("\n") != edit.before.rstrip("\n"):
+            raise NotApplicable("the lines that it replaces have changed")
+        after = edit.after if not edit.after or edit.after.endswith("\n") else edit.after + "\n"
+        lines[first:last] = after.splitlines(keepends=True)
+        last_replaced = edit.first_line
+    return "".join(lines)
+
+
+def edits_between(file: str, before: str, after: str) -> list[Edit]:
+    """The smallest groups of lines that differ."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    changed = [change for change in _changes(old, new) if change[0] != "equal"]
+    return [Edit(file, i1 + 1, i2, "".join(old[i1:i2]), "".join(new[j1:j2])) for _, i1, i2, j1, j2 in changed]
+
+
+def line_origins(before: str, after: str) -> dict[int, int]:
+    """Line of `after` -> the same line of `before`; lines that are new or changed are missing."""
+    origins: dict[int, int] = {}
+    for tag, i1, i2, j1, _ in _changes(before.splitlines(), after.splitlines()):
+        if tag == "equal":
+            origins |= {j1 + k + 1: i1 + k + 1 for k in range(i2 - i1)}
+    return origins
+
+
+def _changes(old: list[str], new: list[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()

@@ -1,0 +1,100 @@
+"""Wraps: the function that breaks is put into the graph as it is, with `nonstrict_trace`."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+
+from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+
+_NONSTRICT = "torch._dynamo.nonstrict_trace"
+
+
+def decorated(problem: Problem) -> list[Candidate]:
+    """Wrap the function around the break."""
+    return _wrapped(problem, _decorated)
+
+
+def called(problem: Problem) -> list[Candidate]:
+    """Wrap the function that is called at the break."""
+    return _wrapped(problem, _called)
+
+
+def _wrapped(problem: Problem, make: Callable[[Problem, ast.Module, str], list[Candidate]]) -> list[Candidate]:
+    try:
+        tree = ast.parse(problem.source)
+    except (SyntaxError, ValueError):
+        return []
+    torch = name_of_torch(tree)
+    return [] if torch is None else make(problem, tree, _NONSTRICT.replace("torch", torch, 1))
+
+
+def _decorated(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]:
+    """The function of the module that holds the break, decorated."""
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == problem.function]
+    if len(found) != 1 or found[0].decorator_list:
+        return []
+    node = found[0]
+    line = problem.source.splitlines()[node.lineno - 1]
+    edit = Edit(problem.file, node.lineno, node.lineno, line, f"@{wrapper}\n{line}")
+    return [Candidate("wrap", f"Trace {node.name} without looking into it", (edit,), assumption=_assumption(node.name))]
+
+
+def _called(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]:
+    """The library function that is called at the break, wrapped once for the module."""
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and problem.line <= node.lineno <= problem.end_line
+        and problem.column in (None, node.col_offset)
+        and _dotted(node.func) is not None
+    ]
+    if len(calls) != 1:
+        return []
+    call, name = calls[0], _dotted(calls[0].func)
+    assert name is not None
+    top = next((node for node in tree.body if node.lineno <= problem.line <= (node.end_lineno or 0)), None)
+    if name.partition(".")[0] in sys.stdlib_module_names:  # what they give changes, or is no tensor
+        return []
+    if top is None or not _is_global(name.partition(".")[0], tree) or call.func.end_lineno != call.func.lineno:
+        return []
+    helper = "_traced_" + name.replace(".", "_")
+    lines = problem.source.splitlines()
+    line = lines[call.lineno - 1]
+    start, end = (len(line.encode()[: column or 0].decode()) for column in (call.func.col_offset, call.func.end_col_offset))
+    first = min([top.lineno, *(d.lineno for d in getattr(top, "decorator_list", ()))])
+    if first > call.lineno:
+        return []
+    replaced = f"{line[:start]}{helper}{line[end:]}"
+    added = f"{helper} = {wrapper}({name})\n\n\n"
+    edits = (
+        Edit(problem.file, first, first - 1, "", added),
+        Edit(problem.file, call.lineno, call.lineno, line, replaced),
+    )
+    return [Candidate("wrap", f"Trace {name} without looking into it", edits, assumption=_assumption(name))]
+
+
+def _assumption(name: str) -> str:
+    return f"What {name} reads beside its arguments stays the same"
+
+
+def name_of_torch(tree: ast.Module) -> str | None:
+    """The name by which a module knows torch."""
+    names = [a.asname or a.name for node in tree.body if isinstance(node, ast.Import) for a in node.names if a.name == "torch"]
+    return names[0] if names else None
+
+
+def _dotted(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (before := _dotted(node.value)) is not None:
+        return f"{before}.{node.attr}"
+    return None
+
+
+def _is_global(name: str, tree: ast.Module) -> bool:
+    """Whether the module imports the name."""
+    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return name in [(a.asname or a.name).partition(".")[0] for node in imports for a in node.names]

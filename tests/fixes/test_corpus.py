@@ -1,0 +1,80 @@
+"""Each program of the corpus: what a rewrite makes of it does what it did, also on inputs that the fix did not see."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import FixProgram, all_programs
+from harness import outcome, report_of, rewritten, same
+
+from dynascope.compiler.fixes.rewrites import REWRITES
+
+PROGRAMS = all_programs()
+
+
+def of(*verdicts: str) -> list[object]:
+    return [pytest.param(p, id=p.name) for p in PROGRAMS if p.verdict in verdicts]
+
+
+def source(program: FixProgram) -> str:
+    return program.source.removeprefix("\n")
+
+
+def test_the_corpus() -> None:
+    names = [p.name for p in PROGRAMS]
+    assert len(names) == len(set(names)) >= 60
+    assert all(p.why for p in PROGRAMS if p.verdict == "none")
+
+
+@pytest.mark.parametrize("program", of("fixed"))
+def test_fixed(program: FixProgram) -> None:
+    text, steps, refused = rewritten(source(program), program.inputs, program.raises)
+    assert steps, refused
+    settings = {name: value for s in steps for name, value in s.candidate.settings.items()}
+    report, problems = report_of(text, program.inputs[0], settings)
+    assert problems == []
+    assert report.summary.skipped == 0
+    assert steps[0].candidate.title == program.title
+    options = {"backend": "eager", "fullgraph": True}
+    assert same(text, source(program), program.inputs, program.raises, settings, **options) == ""
+
+
+@pytest.mark.parametrize("program", of("better"))
+def test_better(program: FixProgram) -> None:
+    before, problems = report_of(source(program), program.inputs[0])
+    assert problems[0].kind == program.kind
+    text, steps, refused = rewritten(source(program), program.inputs, program.raises)
+    assert steps, refused
+    assert steps[0].candidate.title == program.title
+    after, _ = report_of(text, program.inputs[0])
+    assert (after.summary.ops, -after.summary.graphs) > (before.summary.ops, -before.summary.graphs)
+    assert same(text, source(program), program.inputs, program.raises, {}, backend="eager") == ""
+
+
+@pytest.mark.parametrize("program", of("false"))
+def test_false(program: FixProgram) -> None:
+    _, problems = report_of(source(program), program.inputs[0])
+    assert problems[0].kind == program.kind
+    assert [c for rewrite in REWRITES for c in rewrite(problems[0])]
+    text, steps, refused = rewritten(source(program), program.inputs)
+    assert not [s.candidate.title for s in steps], text
+    assert refused
+
+
+@pytest.mark.parametrize("program", of("none"))
+def test_none(program: FixProgram) -> None:
+    _, problems = report_of(source(program), program.inputs[0])
+    assert problems[0].kind == program.kind
+    offered = [(c.title, c.edits) for p in problems[:1] for rewrite in REWRITES for c in rewrite(p)]
+    assert offered == []
+
+
+@pytest.mark.parametrize("program", [pytest.param(p, id=p.name) for p in PROGRAMS])
+def test_type_of_the_break(program: FixProgram) -> None:
+    _, problems = report_of(source(program), program.inputs[0])
+    assert problems[0].kind == program.kind
+    for inputs in program.inputs:
+        assert outcome(source(program), inputs).error in (None, *_raised(program))
+
+
+def _raised(program: FixProgram) -> tuple[str, ...]:
+    return ("ValueError", "AssertionError", "RuntimeError", "FloatingPointError") if program.raises else ()

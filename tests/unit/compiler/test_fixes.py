@@ -1,0 +1,653 @@
+"""Fixes of graph breaks: proved ones hold, false ones are refused, and nothing of a trial stays."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import linecache
+import random
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+import dynascope
+from dynascope.compiler.driver import fixing
+from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.report import Report
+
+MakeModule = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Iterator[MakeModule]:
+    """module(text): the text as a file, imported."""
+    made: list[str] = []
+
+    def make(text: str) -> ModuleType:
+        name = f"fix_program_{len(made)}_{random.getrandbits(40)}"
+        path = tmp_path / f"{name}.py"
+        path.write_text(textwrap.dedent(text).lstrip("\n"))
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        loaded = importlib.util.module_from_spec(spec)
+        sys.modules[name] = loaded
+        made.append(name)
+        spec.loader.exec_module(loaded)
+        return loaded
+
+    yield make
+    for name in made:
+        del sys.modules[name]
+
+
+def fix(function: Any, *args: Any, **settings: Any) -> Report:
+    return dynascope.explain(function, backend="eager", fix=True, **settings)(*args)
+
+
+def replacing(before: str, after: str, **fields: Any) -> Callable[[Problem], list[Candidate]]:
+    """A cure that replaces one text of the file, wherever the break is."""
+
+    def candidates(problem: Problem) -> list[Candidate]:
+        lines = problem.source.splitlines(keepends=True)
+        new = problem.source.replace(before, after).splitlines(keepends=True)
+        if lines == new:
+            return []
+        edit = Edit(problem.file, 1, len(lines), "".join(lines), "".join(new))
+        return [Candidate("rewrite", "planted", (edit,), **fields)]
+
+    return candidates
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *cures: Callable[[Problem], list[Candidate]]) -> None:
+    monkeypatch.setattr(fixing, "CURES", cures)
+
+
+PRINTS = """
+    import torch
+
+    def f(x):
+        y = x.sin()
+        print("half way", y.sum())
+        return y + 1
+    """
+
+
+def test_a_print_is_moved_behind_the_graph(module: MakeModule) -> None:
+    f = module(PRINTS).f
+    report = fix(f, torch.ones(3))
+    assert report.fixes is not None
+    assert report.fix_set is not None
+    [chosen] = [x for x in report.fixes if x.chosen]
+    assert (chosen.kind, chosen.verdict, chosen.break_) == ("setting", "proved", report.breaks[0].id)
+    assert chosen.settings == {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
+    assert "after the graph" in chosen.assumption
+    assert (chosen.breaks_before, chosen.breaks_after, chosen.graphs_before, chosen.graphs_after) == (1, 0, 2, 1)
+    assert (report.fix_set.breaks_before, report.fix_set.breaks_after) == (1, 0)
+    assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
+    with report.fixed() as g:
+        assert g is f
+        assert torch.equal(torch.compile(g, fullgraph=True, backend="eager")(torch.zeros(2)), torch.ones(2))
+    assert torch._dynamo.config.reorderable_logging_functions == set()
+
+
+def test_one_fix_uncovers_the_next_break(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            for i in range(2):
+                print(i)
+                x = x * x.sum().item()
+            return x
+        """).f
+    report = fix(f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
+    assert report.fix_set.settings["torch._dynamo.config.capture_scalar_outputs"] is True
+
+
+def test_a_frame_function_is_wrapped(module: MakeModule) -> None:
+    f = module("""
+        import inspect
+
+        import torch
+
+
+        def caller(x):  # who called
+            return x * len(inspect.stack()[0].function)
+
+
+        def f(x):
+            return caller(x.sin()) + 1
+        """).f
+    caller = f.__globals__["caller"]
+    report = fix(f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
+    [chosen] = [x for x in report.fixes or () if x.chosen]
+    assert chosen.kind == "wrap"
+    assert "+@torch._dynamo.nonstrict_trace" in report.patch()
+    assert f.__globals__["caller"] is caller
+    with report.fixed() as g:
+        assert f.__globals__["caller"] is not caller
+        assert torch.equal(torch.compile(g, fullgraph=True, backend="eager")(torch.zeros(3)), torch.ones(3))
+    assert f.__globals__["caller"] is caller
+
+
+# -- false cures ---------------------------------------------------------------------------------------------------------
+
+BRANCH = """
+    import torch
+
+    def f(x):
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x * 3
+        return y + 1
+    """
+IF = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "tests", "why"),
+    [
+        ("    y = x * 2\n", (), "values differ"),  # holds only on the recorded side
+        ("    y = x * 2\n", ("x.sum() > 0",), "values differ"),
+        # the values of eager, the gradient of one side
+        ("    y = x * 2 + torch.where(x.sum() > 0, x * 0, x).detach()\n", ("x.sum() > 0",), "gradients differ"),
+        ("    y = torch.where(x.sum() > 0, x * 2, x * 3) + 1e-3\n", (), "values differ"),
+        ("    y = torch.where(x.sum() > 0, x * 2, x * 3)\n    raise KeyError\n", (), "Observed exception"),
+        ("    y = torch.where(x.sum() > 0, x * 2, x * 3)[: 3]\n", (), "size 4"),  # one size is assumed
+        ("    y = torch.where(x.sum() > 0, x.add_(1) * 2, x * 3)\n", (), "differ"),
+        ("    y = torch.where(x.sum() > 0, x * 2, x * 3) + 0 * torch.rand(3).sum()\n", (), "random numbers"),
+        ("    y = torch.where(x.sum() > 0, x * 2, x * 3\n", (), "not valid Python"),
+        ("    y = undefined_name(x)\n", (), "graph break"),
+    ],
+)  # fmt: skip
+def test_a_false_cure_is_refused(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch, after: str, tests: tuple[str, ...], why: str
+) -> None:
+    only(monkeypatch, replacing(IF, after, tests=tests))
+    report = fix(module(BRANCH).f, torch.ones(3))
+    assert report.fixes is not None
+    assert [(x.verdict, x.chosen) for x in report.fixes] == [("refused", False)]
+    assert why in report.fixes[0].reason, report.fixes[0].reason
+    assert report.patch() == ""
+    with pytest.raises(ValueError, match="no proved fixes"), report.fixed():
+        pass
+
+
+def test_a_true_cure_of_the_same_branch_is_proved(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",)))
+    report = fix(module(BRANCH).f, torch.ones(3))
+    assert [(x.verdict, x.chosen) for x in report.fixes or ()] == [("proved", True)]
+
+
+def test_a_gradient_through_a_side_that_is_not_taken(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value of `where` is right, and its gradient is NaN where the other side has none."""
+    f = module("""
+        import torch
+
+        def f(x):
+            if x.min() > 0:
+                y = x.log()
+            else:
+                y = x * 2
+            return y
+        """).f
+    before = "    if x.min() > 0:\n        y = x.log()\n    else:\n        y = x * 2\n"
+    only(monkeypatch, replacing(before, "    y = torch.where(x.min() > 0, x.log(), x * 2)\n", tests=("x.min() > 0",)))
+    report = fix(f, torch.ones(3, requires_grad=True))
+    assert report.fixes is not None
+    assert report.fixes[0].verdict == "refused"
+    assert "gradients differ" in report.fixes[0].reason
+
+
+@pytest.mark.parametrize("after", ["    pass\n", "    print('half way', x.sum())\n", "    print('half way')\n"])
+def test_a_print_is_not_dropped_or_changed(module: MakeModule, monkeypatch: pytest.MonkeyPatch, after: str) -> None:
+    setting = Candidate("setting", "", settings={"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]})
+
+    def both(problem: Problem) -> list[Candidate]:
+        [rewrite] = replacing('    print("half way", y.sum())\n', after)(problem)
+        return [Candidate("rewrite", "planted", rewrite.edits, setting.settings)]
+
+    only(monkeypatch, both)
+    report = fix(module(PRINTS).f, torch.ones(3))
+    assert report.fixes is not None
+    assert report.fixes[0].verdict == "refused"
+    assert "prints" in report.fixes[0].reason
+
+
+def test_a_print_that_runs_only_while_tracing(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nonstrict_trace` prints on each call with the backend "eager", and only once with others."""
+    f = module("""
+        import torch
+
+        def say(x):
+            print("said")
+            return x + 1
+
+        def f(x):
+            return say(x.sin())
+        """).f
+    only(monkeypatch, replacing("def say", "@torch._dynamo.nonstrict_trace\ndef say"))
+    report = fix(f, torch.ones(3))
+    assert report.fixes is not None
+    assert report.fixes[0].verdict == "refused"
+    assert "prints" in report.fixes[0].reason
+
+
+OPERATOR = """
+
+@torch.library.custom_op("dynascope_test::scaled", mutates_args=())
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x.repeat(2) * 2
+
+@scaled.register_fake
+def _(x):
+    return {fake}
+
+def _scaled_backward(ctx, grad):
+    return {backward}
+
+scaled.register_autograd(_scaled_backward)
+
+def f(x):
+    y = scaled(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("fake", "backward", "why"),
+    [
+        ("x.new_empty(2 * x.shape[0])", "2 * (grad[: len(grad) // 2] + grad[len(grad) // 2 :])", None),
+        ("x.new_empty(6)", "2 * (grad[: len(grad) // 2] + grad[len(grad) // 2 :])", "size"),  # of the recorded size only
+        ("torch.empty_like(x)", "2 * (grad[: len(grad) // 2] + grad[len(grad) // 2 :])", "fake"),
+        ("x.new_empty(2 * x.shape[0])", "3 * (grad[: len(grad) // 2] + grad[len(grad) // 2 :])", "gradients differ"),
+        ("x.new_empty(2 * x.shape[0], dtype=torch.float64)", "grad[:3]", "fake"),
+    ],
+)
+def test_the_shape_and_the_gradient_of_a_custom_operator(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch, fake: str, backward: str, why: str | None
+) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            y = x.repeat(2) * 2
+            torch._dynamo.graph_break()
+            return y + 1
+        """).f
+    operator = OPERATOR.format(fake=fake, backward=backward)
+    only(monkeypatch, replacing("def f(x):\n    y = x.repeat(2) * 2\n    torch._dynamo.graph_break()\n", operator))
+    report = fix(f, torch.ones(3))
+    assert report.fixes is not None
+    if why is None:
+        assert report.fixes[0].verdict == "proved", report.fixes[0].reason
+    else:
+        assert report.fixes[0].verdict == "refused"
+        assert why in report.fixes[0].reason
+    assert not hasattr(torch.ops.dynascope_test, "scaled")
+
+
+# -- nothing stays -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_trial_stays(module: MakeModule, tmp_path: Path) -> None:
+    made = module("""
+        import torch
+
+        calls = []
+        scale = torch.ones(3)
+
+        def helper(x):
+            print("helping")
+            return x * scale
+
+        def f(x, log=[]):
+            calls.append(1)
+            log.append(2)
+            y = helper(x)
+            if y.sum() > 0:
+                y = y + torch.rand(3)
+            return y + y.sum().item()
+        """)
+    f, helper = made.f, made.helper
+    compiled = torch.compile(f, backend="eager")
+    compiled(torch.ones(3))
+    known = {id(code) for code in _known()}
+    code, namespace = (f.__code__, helper.__code__), dict(vars(made))
+    x = torch.ones(3)
+    version = x._version
+    plain = dynascope.explain(f, backend="eager")(x)
+    entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(f.__code__)
+    state, drawn = torch.get_rng_state(), random.getstate()
+    files = sorted(tmp_path.iterdir())
+    lines = {name: linecache.cache.get(name) for name in [made.__file__]}
+    calls, log = list(made.calls), list(f.__defaults__[0])
+    alive = _alive(made)
+    report = fix(f, x)
+    torch.rand(3)
+    assert report.fixes
+    assert (f.__code__, helper.__code__) == code
+    assert f.__code__ is code[0]
+    new = {k: v for k, v in vars(made).items() if not k.startswith("__")}
+    assert new == {k: v for k, v in namespace.items() if not k.startswith("__")}
+    assert made.helper is helper
+    assert len(made.calls) == len(calls) + 1  # the call itself
+    assert len(f.__defaults__[0]) == len(log) + 1
+    assert x._version == version
+    assert [e.code for e in torch._dynamo.eval_frame._debug_get_cache_entry_list(f.__code__)] == [e.code for e in entries]
+    assert {id(c) for c in _known()} >= known
+    assert random.getstate() == drawn
+    assert not torch.equal(torch.get_rng_state(), state)
+    assert sorted(tmp_path.iterdir()) == files
+    assert {name: linecache.cache.get(name) for name in lines} == lines
+    assert len(report.breaks) == len(plain.breaks)
+    assert _alive(made) == alive
+
+
+def _alive(made: ModuleType) -> list[str]:
+    """Names of the functions of a module, with those that the compiler has made of them."""
+    gc.collect()
+    functions = [g for g in gc.get_objects() if type(g) is FunctionType and g.__code__.co_filename == made.__file__]
+    return sorted(g.__name__ for g in functions)
+
+
+def _known() -> list[Any]:
+    from dynascope.compiler.torch_private import caches
+
+    return caches.known_codes()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 8, 13])
+def test_an_interrupt_at_any_moment_leaves_nothing(module: MakeModule, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    made = module(BRANCH)
+    only(monkeypatch, replacing(IF, "    y = helper_of_fix(x)\n\n\ndef helper_of_fix(x):\n    return x * 2\n\n\ndef g(y):\n"),
+         replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",)))  # fmt: skip
+    code, names = made.f.__code__, set(vars(made))
+    from dynascope.compiler.fixes.proving import observed, trial
+
+    count = 0
+
+    def interrupting(*args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise KeyboardInterrupt
+        return observed.observe_call(*args, **kwargs)
+
+    monkeypatch.setattr(trial, "observe_call", interrupting)
+    report = fix(made.f, torch.ones(3))
+    assert report.fix_set is not None
+    assert not report.fix_set.is_complete
+    assert any("interrupted" in note for note in report.fix_set.notes)
+    assert not any(x.chosen for x in report.fixes or ())
+    assert made.f.__code__ is code
+    assert {n for n in vars(made) if not n.startswith("__")} == {n for n in names if not n.startswith("__")}
+    assert torch._dynamo.config.suppress_errors is False
+
+
+def test_the_time_limit(module: MakeModule) -> None:
+    report = fix(module(PRINTS).f, torch.ones(3), fix_seconds=0)
+    assert report.fix_set is not None
+    assert not report.fix_set.is_complete
+    assert {x.verdict for x in report.fixes or ()} <= {"untried", "refused"}
+    assert report.patch() == ""
+
+
+# -- data, patch ---------------------------------------------------------------------------------------------------------
+
+
+def test_saved_reports_keep_the_fixes(module: MakeModule, tmp_path: Path) -> None:
+    report = fix(module(PRINTS).f, torch.ones(3))
+    report.save(tmp_path / "report.json")
+    loaded = dynascope.load(tmp_path / "report.json")
+    assert loaded.fixes == report.fixes
+    assert loaded.fix_set == report.fix_set
+    assert loaded.patch() == report.patch()
+    with pytest.raises(ValueError, match="read from a file"), loaded.fixed():
+        pass
+
+
+def test_a_report_keeps_nothing_alive(module: MakeModule) -> None:
+    import weakref
+
+    made = module(PRINTS)
+    report = fix(made.f, torch.ones(3))
+    alive = weakref.ref(made.f)
+    del made.f
+    torch._dynamo.reset()
+    gc.collect()
+    assert alive() is None
+    with pytest.raises(ValueError, match="does not exist any more"), report.fixed():
+        pass
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ending: str) -> None:
+    text = textwrap.dedent("""
+        import torch
+
+
+        def f(x):  # a comment
+            if x.sum() > 0:
+                y = x * 2
+            else:
+                y = x * 3
+            print( "done" )
+            return y + 1   # odd spaces
+
+
+        if __name__ == "__main__":
+            torch.compile(f, backend="eager")(torch.ones(3))""").lstrip("\n")
+    made = module(text)
+    path = Path(str(made.__file__))
+    path.write_bytes(text.replace("\n", ending).encode())
+    linecache.checkcache(str(path))
+    monkeypatch.setattr(
+        fixing,
+        "CURES",
+        (*fixing.CURES, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",))),
+    )
+    report = fix(made.f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path)
+    report = fix(made.f, torch.ones(3))
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=report.patch().encode(), check=True)
+    after = path.read_bytes().decode()
+    for line in ("def f(x):  # a comment", '    print( "done" )', "    return y + 1   # odd spaces"):
+        assert line + ending in after
+    assert "    y = torch.where(x.sum() > 0, x * 2, x * 3)" + ending in after
+    assert not after.endswith("\n")
+    assert after.count("\n") == after.count(ending)
+    recording = dynascope.observe()
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    try:
+        with recording:
+            exec(compile(after, str(path), "exec"), namespace)
+    finally:
+        torch._dynamo.config.reorderable_logging_functions.clear()
+    recording.report.expect("breaks=0,graphs=1")
+
+
+def test_methods_closures_and_modules(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module("""
+        import torch
+
+        def outer(scale):
+            def inner(x):
+                if x.sum() > 0:
+                    y = x * scale
+                else:
+                    y = x * 3
+                return y
+            return inner
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(3, 3)
+
+            def forward(self, x):
+                x = self.linear(x)
+                if x.sum() > 0:
+                    y = x * 2
+                else:
+                    y = x * 3
+                return y
+        """)
+
+    def where(problem: Problem) -> list[Candidate]:
+        lines = problem.source.splitlines(keepends=True)
+        number = problem.line - 1
+        indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
+        one, other = (lines[number + k].partition("=")[2].strip() for k in (1, 3))
+        after = f"{indent}y = torch.where(x.sum() > 0, {one}, {other})\n"
+        edit = Edit(problem.file, number + 1, number + 4, "".join(lines[number : number + 4]), after)
+        return [Candidate("rewrite", "where", (edit,), tests=("x.sum() > 0",))]
+
+    only(monkeypatch, where)
+    inner, net = made.outer(torch.tensor(2.0)), made.Net()
+    for target in (inner, net, net.forward):
+        report = fix(target, torch.ones(2, 3))
+        assert report.fix_set is not None
+        assert report.fix_set.breaks_after == 0, [x.reason for x in report.fixes or ()]
+        with report.fixed() as g:
+            torch.compile(g, backend="eager", fullgraph=True)(torch.ones(2, 3))
+
+
+def test_a_numpy_function_becomes_an_operator(module: MakeModule) -> None:
+    made = module("""
+        import numpy as np
+        import torch
+
+
+        def smooth(x, k=2):
+            y = np.unwrap(x.numpy()) * k
+            return torch.tensor(y.sum())
+
+
+        def f(x):
+            return smooth(x.sin()) + 1
+        """)
+    report = fix(made.f, torch.arange(4.0))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0, [(x.title, x.reason) for x in report.fixes or ()]
+    wrong, right = [x for x in report.fixes or () if x.verdict != "untried"]
+    assert (wrong.verdict, right.verdict) == ("refused", "proved")
+    assert "0 dimensions where its fake says 1" in wrong.reason
+    assert 'schema="(Tensor x, int k=2) -> Tensor"' in report.patch()
+    assert not hasattr(torch.ops.dynascope, "smooth")
+    x = torch.rand(7)
+    expected = made.f(x)
+    with report.fixed() as g:
+        assert torch.allclose(torch.compile(g, backend="aot_eager", fullgraph=True)(x), expected)
+
+
+def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dictionary, a global, a list of an object and a variable of a closure are compared, too."""
+    made = module("""
+        import torch
+
+        stats, count = {}, 0
+
+        class Log:
+            def __init__(self):
+                self.seen = []
+
+        log = Log()
+
+        def outer():
+            last = None
+
+            def f(x):
+                nonlocal last
+                global count
+                if x.sum() > 0:
+                    y = x * 2
+                else:
+                    y = x * 3
+                stats["n"] = x.shape[0]  # A
+                count += 1  # B
+                log.seen.append(3)  # C
+                last = (last or 0) + 1  # D
+                return y
+
+            return f
+
+        f = outer()
+        """)
+    good = "        y = torch.where(x.sum() > 0, x * 2, x * 3)\n"
+    for mark in ("A", "B", "C", "D", ""):
+
+        def cure(problem: Problem, mark: str = mark) -> list[Candidate]:
+            lines = problem.source.splitlines(keepends=True)
+            start = next(i for i, line in enumerate(lines) if "if x.sum()" in line)
+            kept = [line for line in lines[start + 4 :] if not (mark and line.endswith(f"# {mark}\n"))]
+            if mark == "D":
+                kept.insert(0, "        last\n")
+            text = [*lines[:start], good, *kept]
+            edit = Edit(problem.file, 1, len(lines), "".join(lines), "".join(text))
+            return [Candidate("rewrite", "planted", (edit,), tests=("x.sum() > 0",))]
+
+        only(monkeypatch, cure)
+        report = fix(made.f, torch.ones(3))
+        [tried] = report.fixes or ()
+        assert tried.verdict == ("refused" if mark else "proved"), (mark, tried.reason)
+        assert "valid Python" not in tried.reason
+
+
+def test_a_fix_without_the_gradients_of_eager_says_so(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            while x.abs().sum() > 1:
+                x = x / 2
+            return x
+        """).f
+    report = fix(f, torch.arange(4.0))
+    [chosen] = [x for x in report.fixes or () if x.chosen]
+    assert "No gradients are asked for" in chosen.assumption
+    report = fix(f, torch.arange(4.0).requires_grad_())
+    assert not any(x.chosen for x in report.fixes or ())
+
+
+def test_a_break_that_moves_to_the_call_is_not_fixed(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = module("""
+        import torch
+
+        def g(x):
+            torch._dynamo.graph_break()
+            return x + 1
+
+        def f(x):
+            return g(x.sin()) * 2
+        """).f
+    only(monkeypatch, replacing("def g(x)", "@torch.compiler.disable\ndef g(x)"))
+    report = fix(f, torch.arange(4.0))
+    assert [x.verdict for x in report.fixes or ()] == ["refused"]
+    assert "a graph break at the call instead" in (report.fixes or ())[0].reason
+
+
+def test_a_cure_that_fails_is_left_out(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(problem: Problem) -> list[Candidate]:
+        raise RecursionError
+
+    only(monkeypatch, broken, *fixing.CURES)
+    report = fix(module(PRINTS).f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
+    assert any("RecursionError" in note for note in report.fix_set.notes)

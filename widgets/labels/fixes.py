@@ -1,0 +1,66 @@
+"""Sentences about fixes: what can be fixed, by what change, and why the others are refused."""
+
+from __future__ import annotations
+
+import difflib
+
+from dynascope.compiler.report import Fix, FixSet, Report, plural
+
+#: edited lines of one fix that are shown
+MOST_LINES = 24
+
+
+def fixes_summary(report: Report) -> str:
+    """`2 of 3 graph breaks can be fixed: 4 graphs → 1`; "" if no fixes were looked for, or there was nothing to fix."""
+    fixes = report.fix_set
+    if fixes is None or not (report.breaks or fixes.notes):
+        return ""
+    fixed = fixes.breaks_before - fixes.breaks_after
+    if not fixes.fixes:
+        return "no graph break can be fixed" + ("" if fixes.is_complete else " by what was tried so far")
+    return (
+        f"{fixed} of {plural(fixes.breaks_before, 'graph break')} can be fixed: "
+        f"{plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+    )
+
+
+def fix_words(fix: Fix) -> str:
+    """`Choose with torch.where: proved, agrees with eager on ...`"""
+    words = f"{fix.title}: {fix.verdict}"
+    return f"{words}, {fix.reason}" if fix.reason else words
+
+
+def unplaced_settings(report: Report) -> list[str]:
+    """Settings that the fixed texts do not hold, as they are written in Python."""
+    fixes = report.fix_set
+    if fixes is None:
+        return []
+    return [line for line in setting_lines(fixes) if not any(line in edit.after for edit in fixes.edits)]
+
+
+def setting_lines(fix: Fix | FixSet) -> list[str]:
+    """The settings of a fix as they are written in Python."""
+    lines = []
+    for name, value in fix.settings.items():
+        if isinstance(value, list):
+            lines += [f"{name}.add({function.removeprefix('builtins.')})" for function in value]
+        else:
+            lines.append(f"{name} = {value!r}")
+    return lines
+
+
+def diff_lines(fix: Fix) -> list[str]:
+    """The changed lines of a fix: removed ones begin with "-", added ones with "+", settings are added lines."""
+    lines: list[str] = []
+    for edit in fix.edits:
+        before, after = edit.before.splitlines(), edit.after.splitlines()
+        lines += [line for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:] if not line.startswith("@@")]
+    lines += [f"+{line}" for line in setting_lines(fix)]
+    more = len(lines) - MOST_LINES
+    return lines if more <= 0 else [*lines[:MOST_LINES], f" … and {plural(more, 'more line')}"]
+
+
+def refused(report: Report, break_id: str) -> list[Fix]:
+    """What was tried for a break in vain; [] if one of its fixes was chosen."""
+    own = [fix for fix in report.fixes or () if fix.break_ == break_id]
+    return [] if any(fix.chosen for fix in own) else own
