@@ -9,10 +9,12 @@ import pytest
 from unit.compiler.test_ranks import PLANTED, made, record, with_difference
 
 from dynascope.compiler.ranks import Rank, RanksReport, merge
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Graph, Node, Report
 from dynascope.compiler.report.outline import MIME
 from dynascope.widgets.labels.rank_words import ranges
+from dynascope.widgets.labels.words import Places
 from dynascope.widgets.model import ranks as ranks_module
+from dynascope.widgets.model.fx_graph import fx_body
 from dynascope.widgets.model.ranks import ranks_model
 from dynascope.widgets.ranks_view import RanksView
 
@@ -97,3 +99,11 @@ def test_empty_and_reportless_jobs_are_shown() -> None:
 def test_numbers_are_shown_as_ranges() -> None:
     assert ranges([3, 1, 0, 2, 7, 9, 10]) == "0-3, 7, 9, 10"
     assert ranges([]) == ""
+
+
+def test_collectives_are_nodes_of_their_own_kind() -> None:
+    names = ("torch.ops._c10d_functional.all_reduce", "torch.ops._c10d_functional.wait_tensor", "torch.all_close")
+    nodes = [Node(name=f"n{i}", op="call_function", target=name) for i, name in enumerate(names)]
+    report = Report(graphs=[Graph(id="g0", frame="f0", ops=3, nodes=nodes)])
+    body = fx_body(report.graphs[0], Places(report))
+    assert [node["kind"] for node in body["nodes"]] == ["collective", "collective", "point"]
