@@ -64,7 +64,7 @@ def observe() -> Run:
     return Run(cells=cell_number, retraces=False)
 
 
-def load(path: str | Path, *, strict: bool = False) -> Any:
+def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:
     """The report of a TORCH_TRACE log, of a folder of them, of the files of a job's ranks, or of a saved report.
 
         report = dynascope.load("trace_dir")
