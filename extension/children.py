@@ -24,6 +24,8 @@ from dynascope.compiler.ranks import RanksReport
 
 VARIABLE = "DYNASCOPE_RANKS"
 _DYNAMO = "torch._dynamo"
+#: in the command line of Inductor's own processes, which have the environment of the rank that they compile for
+_COMPILE_WORKER = "compile_worker"
 #: pid of the process that already records itself: here, or as `dynascope run` does
 _recorded: int | None = None
 
@@ -31,7 +33,7 @@ _recorded: int | None = None
 def torch_imported() -> None:
     """Called by torch at the end of its import; an error here would make that import fail."""
     try:
-        if os.environ.get(VARIABLE):
+        if os.environ.get(VARIABLE) and not any(_COMPILE_WORKER in argument for argument in sys.orig_argv):
             begin(os.environ[VARIABLE])
     except Exception as error:
         print(f"dynascope: this process is not recorded: {error}", file=sys.stderr)
