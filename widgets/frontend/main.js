@@ -25,7 +25,7 @@ const BUSY = "no answer: the kernel is busy or gone";
  * @param {HTMLElement} root
  * @param {Host} host
  */
-function mount(root, host) {
+export function mount(root, host) {
   let selected = "";
   /** What the detail shows. @type {{ id: string, content: ViewModel | null }} */
   let shown = { id: "", content: null };
@@ -291,7 +291,7 @@ function widgetHost(model) {
  * @param {ViewModel} content
  * @returns {Host}
  */
-function pageHost(content) {
+export function pageHost(content) {
   /** @type {Record<string, unknown>} */
   const values = { content, selected: "", settings: content.settings, busy: false, can_run_again: false };
   let timer = 0;

@@ -214,35 +214,35 @@ next.querySelector(".dyn-main")))}function widen(id){let box=picture.boxes.find(
 highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){widen(id)||(select(id),further&&
 (folds().includes(id)?toggle(id):enter()))}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});
 return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
-reduction",shape:"shape, index",output:"output"},heatStyle=({heat})=>heat===void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){
-return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.
-full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-dot"}),h("b",{text:node.name}),h("span",{text:node.op===
-"placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",style:heatStyle(node),text:node.time}),h("span",{cls:"d\
-yn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||""}))}function listView(nodes,point,start){let inner=h(
-"div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?
-" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length} nodes; use the arrow keys to choose one`,style:`\
-height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row=rows.get(i);
-row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),
-press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.
-ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||(row.remove(),rows.delete(i));let added=[];for(let i=first;i<
-end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,i===now,()=>choose(i));rows.set(i,row),added.push(row)}inner[first<
-from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-
-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.
-clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scr\
-oll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture,nodes){let{width,height}=picture,
-boxes=picture.boxes.map(([x,y,w,h2],i)=>boxOf(picture,nodes,i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,
-target]=picture.joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,groups:[],
-boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){let fold=picture.folds?.[i],
-at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.notes[i]};return fold?{...shape,
-id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,
-inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){if(box.kind==="\
-unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,
-rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),label(
-"dyn-fxval",x+26,y+31,note)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label("",middle2,
-y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,
-"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dyn-fx-${box.
-kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id,"\
-aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?`
+reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
+-h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
+fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
+dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",
+style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||
+""}))}function listView(nodes,point,start){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h(
+"div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length}\
+ nodes; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,
+from=0,press=(i,on)=>{let row=rows.get(i);row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=
+i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/
+ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||(row.remove(),
+rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,i===now,()=>choose(
+i));rows.set(i,row),added.push(row)}inner[first<from?"prepend":"append"](...added),from=first}return box.addEventListener(
+"keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*
+ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(
+to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}
+function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.map(([x,y,w,h2],i)=>boxOf(picture,nodes,
+i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.joined[i];return{points,source:boxes[source].
+id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){
+let fold=picture.folds?.[i],at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.
+notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
+count} nodes`,heat:fold.heat,inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){
+if(box.kind==="unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,
+height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),
+label("dyn-fxval",x+26,y+31,note)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label(
+"",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+
+h2+11,note,"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dy\
+n-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-i\
+d":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape2(box,sizes))}function pictureView({picture,nodes},point,name,open,sizes,changed){
 let whole=drawingOf(picture,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
 get(id);function draw(){let drawing=unfolded(whole,open,sizes.fold_head);boxes=[...drawing.groups,...drawing.boxes].sort(
@@ -594,4 +594,4 @@ null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.
 close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);
 return()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}async function openPage(){
 let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),content=data.dataset.
-packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mountPage,openPage,render};
+packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
