@@ -42,6 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json.")
     report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
+    report.add_argument("--strict", action="store_true", help="Fail if a record is unknown, damaged or missing.")
     report.add_argument("-o", "--output", metavar="PATH", help="Save it: .html, .json, .svg, .dot or .txt. Else it is printed.")
 
     test = commands.add_parser("test", help="Run notebooks and MyST pages as tests.")
@@ -132,7 +133,7 @@ def _report(chosen: argparse.Namespace) -> int:
     if not Path(chosen.trace).exists():
         raise UsageError(f"{chosen.trace}: no such file or folder")
     try:
-        report: Any = dynascope.load(chosen.trace)
+        report: Any = dynascope.load(chosen.trace, strict=chosen.strict)
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
     if not chosen.output:

@@ -121,7 +121,7 @@ class _Assembly:
 
     def late(self, record: CompileRecord) -> None:
         """Add a backward graph whose forward was compiled before the recording."""
-        if record.output_codes or record.backward_metrics:
+        if record.compile_id is not None and (record.output_codes or record.backward_metrics):
             seconds = record.backward_metrics.get("inductor_compile_time_s")
             hit = any("hit" in answers for answers in record.caches.values())
             code = "\n\n".join(record.output_codes)
@@ -158,7 +158,7 @@ class _Assembly:
         if record.code is None and record.stack:  # cut off before its name came: the frame is the innermost entry
             last = record.stack[-1]
             record.code = Code(last.function, last.file, last.line)
-        code = record.code or Code("?", "?", 0)
+        code = record.code or Code("?" if record.started else "exported program", "?", 0)
         end, metrics = record.frame_end, record.metrics
         function = function_at(code.file, code.line) if code.end_line is None else None
         frame = Frame(
@@ -175,10 +175,10 @@ class _Assembly:
             thread=record.thread,
             rank=record.rank,
             foreign=self.owner is not None and record.thread is not None and record.thread != self.owner,
-            compile_seconds=metrics.get("entire_frame_compile_time_s"),
+            compile_seconds=stages.compile_seconds(metrics),
             phases=stages.phases(metrics),
             guard_count=metrics.get("guard_count"),
-            guards=guard_text.guards(record.guard_text) if record.guard_text else [],
+            guards=guard_text.guards(record.guard_text) if record.guard_text else list(dict.fromkeys(record.added_guards)),
             bytecode=record.bytecode.get("original"),
             modified_bytecode=record.bytecode.get("modified"),
         )
@@ -270,6 +270,8 @@ class _Assembly:
         return f"{reason} ({known})" if known else reason
 
     def outcome(self, record: CompileRecord) -> str:
+        if record.outside is not None:
+            return "compiled"
         if record.unfinished or skip_reasons.interrupted(record):
             return "unfinished"
         if record.frame_end is not None:

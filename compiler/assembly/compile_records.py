@@ -16,6 +16,7 @@ from dynascope.compiler.events import schema
 from dynascope.compiler.events.records import KNOWN, USED, record_name
 from dynascope.compiler.events.schema import Code, Event, Location, Trace
 from dynascope.compiler.report import GraphSplit
+from dynascope.compiler.source.origin import is_users
 
 _MARKS = re.compile(r"^ +~*\^+~*$", re.M)
 
@@ -31,6 +32,8 @@ class CompileRecord:
     rank: int | None = None
     #: of several trace files: which one
     process: int | None = None
+    #: how often `torch._dynamo.reset()` had started compile ids anew in its process
+    generation: int = 0
     code: Code | None = None
     #: the Python stack at the start, outermost first
     stack: list[Location] = field(default_factory=list)
@@ -53,6 +56,10 @@ class CompileRecord:
     aot_graphs: dict[str, list[str]] = field(default_factory=dict)
     #: what DDP's optimizer split the graph into, one for each bucket of gradients: {"name", "code"}
     splits: list[GraphSplit] = field(default_factory=list)
+    #: what compiled it, if that was not torch.compile: "exported program", "AOTInductor package" or "AOTAutograd graph"
+    outside: str | None = None
+    #: of these, the guards that were added
+    added_guards: list[str] = field(default_factory=list)
     output_codes: list[str] = field(default_factory=list)
     #: "original" or "modified" -> the text of the bytecode
     bytecode: dict[str, str] = field(default_factory=dict)
@@ -64,6 +71,11 @@ class CompileRecord:
     marks_columns: bool = False
     #: its last steps are recorded, and the thread has begun another compile since
     over: bool = False
+
+    @property
+    def world(self) -> tuple[int | None, int]:
+        """Where its compile id is its own: its process, between two resets of Dynamo. Compiled code calls no code beyond it."""
+        return self.process, self.generation
 
     @property
     def unfinished(self) -> bool:
@@ -96,6 +108,10 @@ class CompileRecords:
         self._open: dict[tuple[int | None, str], CompileRecord] = {}  # by process and compile id
         #: by process and thread: compiles that have only their metrics to come
         self._ending: dict[tuple[int | None, int | None], list[CompileRecord]] = {}
+        #: by process: how often compile ids have started anew
+        self._generations: dict[int | None, int] = {}
+        #: by process: the export or AOTInductor's compile that is being made
+        self._open_outside: dict[int | None, CompileRecord] = {}
         for event in events:
             try:
                 self._add(event)
@@ -119,7 +135,10 @@ class CompileRecords:
         key = (event.process, str(event.compile_id))
         record = self._open.get(key) if event.compile_id is not None else None
         if record is None or (opens and record.closed):
+            if record is not None and record.generation == self._generations.get(event.process, 0):
+                self._generations[event.process] = record.generation + 1
             record = CompileRecord(event.compile_id, len(self.records), event.thread, process=event.process)
+            record.generation = self._generations.get(event.process, 0)
             self.records.append(record)
             if record.compile_id is not None:
                 self._open[key] = record
@@ -147,6 +166,9 @@ class CompileRecords:
 
     def _trace(self, event: Trace) -> None:
         name = record_name(event.metadata)
+        if event.outside:
+            self._outside(event, name)
+            return
         if event.compile_id is not None and (name in USED or name == "create_symbol"):
             fields, text = event.metadata[name], event.payload or ""
             artifact = str(fields.get("name")) if name == "artifact" else ""
@@ -161,6 +183,39 @@ class CompileRecords:
             self._order(record, artifact or name, event)
         elif name not in USED and name not in KNOWN:
             self.unread[name] += 1
+
+    def _outside(self, event: Trace, name: str) -> None:
+        """Add a record that belongs to no compile of torch.compile to the one that is being made; graphs come after guards."""
+        record = self._open_outside.get(event.process)
+        again = name in ("exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph")
+        if record is None or (again and (name in record.aot_graphs or (name == "exported_program" and record.graph_text))):
+            record = CompileRecord(None, len(self.records), event.thread, event.metadata.get("rank"), event.process)
+            self.records.append(record)
+            self._open_outside[event.process] = record
+        fields, text = event.metadata[name], event.payload or ""
+        if name == "exported_program":
+            record.outside, record.graph_text = "exported program", _module_text(text)
+        elif name in ("guard_added", "guard_added_fast"):
+            record.added_guards.append(str(fields.get("expr")))
+        elif name == "compilation_metrics":
+            record.metrics = dict(fields)
+            if record.graph_text is not None:
+                del self._open_outside[event.process]
+        elif name == "graph_dump":
+            if str(fields.get("name")).startswith("inductor_aot"):
+                record.outside = "AOTInductor package"
+            record.output_codes.append(text)
+        else:
+            self._add_trace(record, name, fields, text)
+            if name != "inductor_output_code":
+                record.outside = record.outside or "AOTAutograd graph"
+                record.graph_text = record.graph_text or _module_text(text)
+        if record.code is None and record.outside:
+            entries = [e for e in event.metadata.get("stack") or () if is_users(str(e["filename"]))]
+            file, line = (str(entries[-1]["filename"]), entries[-1]["line"]) if entries else ("?", 0)
+            record.code = Code(record.outside, file, line, line)
+        elif record.code is not None and record.outside:
+            record.code.name = record.outside
 
     def _order(self, record: CompileRecord, name: str, event: Trace) -> None:
         """Mark the compiles that have ended: their last step is recorded, and their thread has started another compile."""
@@ -230,6 +285,16 @@ def _marks_columns(break_text: str) -> bool:
 def _capped(text: str, limit: int = 5000) -> str:
     """Shorten bytecode, because each resume function repeats that of its function; TORCH_LOGS=bytecode prints all of it."""
     return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n... (cut; TORCH_LOGS=bytecode prints all)\n"
+
+
+def _module_text(text: str) -> str:
+    """The class that a text prints, as Dynamo prints a graph: without what is around it, and under a name that parses."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
+    indent = len(lines[start]) - len(lines[start].lstrip()) if lines else 0
+    after = (i for i in range(start + 1, len(lines)) if lines[i].strip() and not lines[i][: indent + 1].isspace())
+    body = "\n".join(line[indent:] for line in lines[start : next(after, len(lines))])
+    return body.replace("class <lambda>(", "class GraphModule(").rstrip() + "\n"
 
 
 _COUNTERS = re.compile(

@@ -11,9 +11,10 @@ import traceback
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.guard_text import source
 from dynascope.compiler.events.schema import Sizes
-from dynascope.compiler.report import Failure, FlagOrigin, Report, dynamic_words, label
+from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.lines import CellResolver, is_changed
+from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.lines import CellResolver, is_changed, source_line
 from dynascope.compiler.source.origin import in_torch, is_plumbing
 
 
@@ -28,6 +29,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     annotate_overruled_regions(report)
     annotate_dynamic_sizes(report, facts.sizes_before, facts.sizes_after)
     annotate_changed_files(report)
+    annotate_unknown_breaks(report)
     if facts.settings is not None:
         report.settings = facts.settings.to_dict()
         annotate_default_region(report, facts.settings)
@@ -83,6 +85,14 @@ def annotate_changed_files(report: Report) -> None:
         report.notes.append(f"{name} has changed since it was loaded: its lines are shown as they are now, not as they ran.")
 
 
+def annotate_unknown_breaks(report: Report) -> None:
+    """Note that there were graph breaks whose places and reasons are unknown."""
+    unknown = report.summary.unknown_breaks
+    if unknown:
+        were = "1 graph break is" if unknown == 1 else f"{unknown} graph breaks are"
+        report.notes.append(f"{were} known only by a resume function: no record gives the place and the reason")
+
+
 def annotate_default_region(report: Report, settings: Settings) -> None:
     """Attribute the flag to the run's own setting, or to torch's default, where no region was traced."""
     for broken in report.breaks:
@@ -102,7 +112,8 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
         return  # a compile raised it, so the report has it with its place already
     refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
     refused = refused or str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
-    file, line = _user_place(error)
+    calls = _user_calls(error, cell_of)
+    file, line = (calls[-1].file, calls[-1].line) if calls else (None, None)
     report.error = Failure(
         type=type(error).__name__,
         message=str(error).split("\n\nfrom user code:", 1)[0].strip(),
@@ -110,14 +121,16 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
         file=file,
         line=line,
         cell=cell_of(file) if file is not None else None,
+        calls=calls,
     )
 
 
-def _user_place(error: BaseException) -> tuple[str | None, int | None]:
-    """The innermost place in the user's code or a library that the exception passed."""
-    place: tuple[str | None, int | None] = (None, None)
+def _user_calls(error: BaseException, cell_of: CellResolver) -> list[StackEntry]:
+    """The places in the user's code or a library that the exception passed, outermost first."""
+    calls = []
     for frame, line in traceback.walk_tb(error.__traceback__):
-        file = frame.f_code.co_filename
+        file, name = frame.f_code.co_filename, user_name(frame.f_code.co_name)
         if not is_plumbing(file) and not in_torch(file):
-            place = (file, line)
-    return place
+            source = source_line(file, line).strip()
+            calls.append(StackEntry(file=file, line=line, function=name, cell=cell_of(file), source=source))
+    return calls

@@ -49,6 +49,12 @@ def notes(record: CompileRecord) -> list[str]:
     return sentences
 
 
+def compile_seconds(metrics: dict[str, Any]) -> float | None:
+    """Seconds of the whole compile; torch 2.6 writes the sum of Dynamo's phase only, which is the same. None: unknown."""
+    seconds, microseconds = metrics.get("entire_frame_compile_time_s"), metrics.get("dynamo_cumulative_compile_time_us")
+    return seconds if seconds is not None or microseconds is None else microseconds / 1e6
+
+
 def phases(metrics: dict[str, Any]) -> dict[str, float]:
     """Seconds of each phase of a compile, as far as the metrics have them."""
     seconds: dict[str, float] = {}

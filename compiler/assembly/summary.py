@@ -30,7 +30,15 @@ def summarise(report: Report) -> Summary:
         failed=statuses["failed"],
         unfinished=statuses["unfinished"],
         unexpected=sum(b.allowed is not True for b in report.breaks),
+        unknown_breaks=_unknown_breaks(report),
     )
+
+
+def _unknown_breaks(report: Report) -> int:
+    """The places after which resume functions continue although no break is known there."""
+    cached = {f.id for f in report.frames if f.status == "cached"}
+    resumes = (f for f in report.frames if f.kind == "resume" and f.status != "cached" and f.continues not in cached)
+    return len({(f.rank, f.file, f.code_name) for f in resumes if f.break_ is None})
 
 
 def unrolled(nodes: list[Node], cell_of: CellResolver) -> list[str]:

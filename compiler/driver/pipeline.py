@@ -27,6 +27,7 @@ from dynascope.compiler.replay.last_call import LastCall
 from dynascope.compiler.report import Check, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.torch_private import config
 from dynascope.compiler.validate import settings_notes
 
 #: makes a context manager that suppresses displays while calls are repeated
@@ -92,6 +93,8 @@ class Run:
             stack.enter_context(self.recording)
             if self.settings is not None:
                 stack.enter_context(compiling.environment(self.settings))
+                # the report says what is in force, also where torch's default decides
+                self.recording.settings = self.settings.replace(nested_graph_breaks=config.nested_graph_breaks())
             if self._regions is not None:
                 stack.enter_context(self._regions.installed(self.recording))
             if self._retraces:

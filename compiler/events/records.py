@@ -19,15 +19,25 @@ QUIET = frozenset({
     "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "create_symbol",
     "create_unbacked_symbol", "guard_added", "guard_added_fast", "propagate_real_tensors_provenance",
     "expression_created", "symbolic_shape_specialization", "dump_file", "link", "torch_version", "exported_program",
-    "dynamo_side_effects",
+    "dynamo_side_effects", "guard_on_data_dependent_error", "propagate_real_tensors",
 })  # fmt: skip
 #: known, and not shown in the report; `create_symbol` and `str` in a file are read before this is checked
 KNOWN = QUIET | {
+    "dynamo_guards", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime",
+    "aot_autograd_backward_compilation_metrics", "inductor_input_graph",
     "inductor_pre_grad_graph", "inductor_post_grad_graph", "graph_dump", "aot_joint_graph_fw_metadata", "rank", "stack",
     "missing_fake_kernel", "mismatched_fake_kernel", "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime",
     "is_pure_callback", "aotautograd_cache_hit", "autotuning", "fake_kernel", "export", "ddp_splits",
     "inductor_runtime_and_tensor_meta",
 }  # fmt: skip
+
+#: read where they belong to no compile: of torch.export, AOTInductor, or AOTAutograd used by itself
+OUTSIDE = frozenset({
+    "exported_program", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
+    "inductor_output_code", "graph_dump", "guard_added", "guard_added_fast", "compilation_metrics",
+})  # fmt: skip
+#: names of artifacts that are read, and the beginnings and ends of such names
+_ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
 
 #: fields of a record that are about the record itself
 _HEADER = frozenset({
@@ -39,6 +49,22 @@ _HEADER = frozenset({
 def record_name(metadata: dict[str, Any]) -> str:
     """The kind of a record: `dynamo_start`, `artifact`, ...; "?" if it has no name."""
     return next((str(key) for key in metadata if key not in _HEADER), "?")
+
+
+def is_read(metadata: dict[str, Any]) -> bool:
+    """Whether a report needs this record of a file; of others, only the name is looked at."""
+    name = record_name(metadata)
+    if "frame_id" in metadata or "compiled_autograd_id" in metadata:
+        return name in USED or name == "create_symbol"
+    return name in OUTSIDE or name == "artifact"
+
+
+def needs_payload(metadata: dict[str, Any]) -> bool:
+    """Whether a report needs the payload of this record of a file."""
+    if record_name(metadata) != "artifact":
+        return is_read(metadata) and "compilation_metrics" not in metadata
+    name = str(metadata["artifact"].get("name"))
+    return name in _ARTIFACTS or name.endswith("_BYTECODE")
 
 
 def record_compile_id(metadata: dict[str, Any]) -> str | None:

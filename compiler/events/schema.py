@@ -104,11 +104,13 @@ class Trace(_Event):
     """A record of torch's structured trace, with its metadata and payload unchanged.
 
     `callers`: the whole Python stack around a compile, outermost first; only at the start of a compile in a live run.
+    `outside`: it belongs to torch.export or AOTInductor, which compile outside torch.compile; only in a file.
     """
 
     metadata: dict[str, Any]
     payload: str | None = None
     callers: list[Location] | None = None
+    outside: bool = False
 
 
 @dataclass(slots=True)

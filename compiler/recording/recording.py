@@ -25,7 +25,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
-from dynascope.compiler.torch_private import availability, caches, hook_points, hooks, marks
+from dynascope.compiler.torch_private import availability, caches, config, hook_points, hooks, marks
 
 _MISSED = "another thread timed calls meanwhile, and nothing was recorded until it was done: this report may lack compiles"
 
@@ -121,6 +121,7 @@ class Recording:
                 self.notes.append(_MISSED)
             return
         if isinstance(event, schema.CompiledCall):
+            self._note_eager()
             event = self._named(event)
         self.events.append(event)
         if self._on_progress is not None and self._advance(event):
@@ -164,7 +165,15 @@ class Recording:
             return False
         return True
 
+    def _note_eager(self) -> None:
+        """Note that torch.compile compiles nothing at the moment, and why."""
+        why = config.compiles_nothing()
+        if why is not None and (note := f"the code ran eagerly, because {why}") not in self.notes:
+            self.notes.append(note)
+
     def _assemble(self, error: BaseException | None) -> Report:
+        if "torch" in sys.modules and not any(isinstance(e, schema.FrameEnd) for e in self.events):
+            self._note_eager()
         # if sizes were forgotten meanwhile, the run was traced as if there had been none before it
         sizes_before = self._sizes_before if caches.times_forgotten == self._times_forgotten else {}
         facts = RecordingFacts(

@@ -1,45 +1,42 @@
 """Reads TORCH_TRACE logs, and saved reports, without torch.
 
-A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the record above.
-Each file is the log of one process.  Records that are unknown or damaged are skipped, counted by kind and shown in
-`report.unread`; with `strict=True` the first of them is an error.  Which records are known is listed in `events.records`.
+Records that are unknown or damaged are skipped, counted by kind and shown in `report.unread`; with `strict=True` they are an
+error.  Which records are known is listed in `events.records`.  Of a folder that holds several runs, the last is read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dynascope.compiler import __version__
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.events.records import KNOWN, record_compile_id
+from dynascope.compiler.events.records import OUTSIDE, record_compile_id
 from dynascope.compiler.events.schema import Trace
+from dynascope.compiler.recording.log_reader import LogRecord, read_log
+from dynascope.compiler.recording.missing_records import MissingRecords
+from dynascope.compiler.recording.outside_compiles import OutsideCompiles
+from dynascope.compiler.recording.processes import LoggedProcess, Run, runs
 from dynascope.compiler.report import Report
 
-_LINE = re.compile(
-    r"^[VDIWEC](?P<month>\d{2})(?P<day>\d{2}) (?P<time>\d{2}:\d{2}:\d{2}\.\d{1,6})\s+(?P<thread>\d+)\s+"
-    r"(?P<path>[^\n]*?):(?P<line>\d+)\]\s?(?P<json>\{.*)$"
-)
-_RANK = re.compile(r"rank_(\d+)")
-_JSON_DEPTH_ERRORS = (ValueError, RecursionError)
+_JSON_ERRORS = (ValueError, RecursionError)
+#: of a log; torch names its own `dedicated_log_torch_trace_rank_0_x.log`
+_SUFFIXES = (".log", ".txt", "", ".gz")
 
 
 def load(path: str | Path, *, strict: bool = False) -> Report:
-    """The Report of a TORCH_TRACE log, of a folder of them (one for each rank), or of a saved report.json.
+    """The Report of a TORCH_TRACE log, of a folder of them (one for each process), or of a saved report.json.
 
     Raises FileNotFoundError if there is no such file or no log in the folder, and ValueError if nothing can be read or, with
-    `strict`, at the first record that is unknown or damaged; each message is one line.
+    `strict`, if a record is unknown or damaged; each message is one line.
     """
     path = Path(path)
     if path.is_dir():
-        files = sorted(f for f in path.rglob("*") if f.is_file() and f.suffix in (".log", ".txt", ""))
+        files = sorted(f for f in path.rglob("*") if f.is_file() and f.suffix in _SUFFIXES)
         if not files:
             raise FileNotFoundError(f"no trace logs in {path}: run the program with TORCH_TRACE={path}")
     elif path.is_file():
@@ -54,129 +51,101 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
 def _saved(path: Path) -> Report:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except _JSON_DEPTH_ERRORS as error:
+    except _JSON_ERRORS as error:
         raise ValueError(f"{path} is no saved report: {error}") from None
     return Report.from_dict(data)
 
 
 def load_traces(files: list[Path], *, strict: bool = False) -> Report:
-    """One Report of several logs, one for each process."""
-    problems: Counter[str] = Counter()
-    events: list[Trace] = []
-    for index, file in enumerate(files):
-        for event in read_events(file, problems):
-            if len(files) > 1:
-                match = _RANK.search(file.name)
-                event.metadata.setdefault("rank", int(match.group(1)) if match else index)
-                event.process = index
-            events.append(event)
-        if strict and problems:
-            raise ValueError(f"{file}: {_format_problems(problems)}")
-    if not events:
+    """One Report of several logs, one for each process; of several runs, the last."""
+    found = runs(files)
+    if not found:
         raise ValueError(f"no trace records in {', '.join(map(str, files[:3]))}: is it a TORCH_TRACE log?")
-    versions = {"dynascope": __version__, "torch": _torch_version(events), "python": None}
-    report = assemble(events, RecordingFacts(origin="trace", versions=versions))
-    report.unread = dict(Counter(report.unread) + problems)
+    log = _Log(found[-1])
+    report = assemble(log.events(), RecordingFacts(origin="trace"))
+    report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
+    report.unread = dict(Counter(report.unread) + log.problems + log.missing.problems())
+    report.notes += [*_about_runs(found), *log.outside.notes()]
     if strict and report.unread:
-        raise ValueError(f"{files[0]}: {_format_problems(report.unread)}")
+        problems = "; ".join(f"{count} × {kind}" for kind, count in report.unread.items())
+        raise ValueError(f"{files[0] if len(files) == 1 else files[0].parent}: {problems}")
     return report
 
 
-def _format_problems(problems: dict[str, int]) -> str:
-    return "; ".join(f"{count} × {kind}" for kind, count in problems.items())
+class _Log:
+    """The records of one run, as events; what they lack is known once they are all read."""
 
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.problems: Counter[str] = Counter()
+        self.missing = MissingRecords()
+        self.outside = OutsideCompiles()
+        self.torch_version: str | None = None
 
-@dataclass(slots=True)
-class _Head:
-    """The first line of a record; `keep`: whether its payload is needed."""
+    def events(self) -> Iterator[Trace]:
+        processes = self.run.processes
+        for file in dict.fromkeys(p.file for p in processes):
+            in_file = [(index, p) for index, p in enumerate(processes) if p.file == file]
+            for record in read_log(file, self.problems):
+                index, process = _writer(record, in_file)
+                if process is None:
+                    continue
+                self.missing.add(record, index)
+                self.outside.add(record.name, record.metadata)
+                self.version(record)
+                if record.read and record.name != "torch_version":
+                    if process.rank is not None:
+                        record.metadata["rank"] = process.rank
+                    yield self.event(record, index if len(processes) > 1 else None)
 
-    metadata: dict[str, Any]
-    thread: int
-    keep: bool
+    def event(self, record: LogRecord, index: int | None) -> Trace:
+        compile_id = record_compile_id(record.metadata)
+        outside = compile_id is None and record.name in OUTSIDE
+        return Trace(
+            record.metadata, record.payload, compile_id=compile_id, thread=record.process, process=index, outside=outside
+        )
 
-
-def read_events(file: Path, problems: Counter[str]) -> Iterator[Trace]:
-    """The trace events of one log, in order; what cannot be read is counted in `problems`."""
-    strings: dict[int, str] = {}
-    for head, payload in _records(file, problems):
-        metadata = head.metadata
-        if "str" in metadata:
-            _intern(metadata["str"], strings, problems)
-            continue
-        expected = metadata.get("has_payload")
-        if expected is not None and hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest() != expected:
-            problems["payload damaged"] += 1
-        _resolve(metadata, strings)
-        if type(metadata.get("rank", 0)) is not int:
-            del metadata["rank"]
-            problems["rank unreadable"] += 1
+    def version(self, record: LogRecord) -> None:
+        """Note torch's version, which it writes first, if at all."""
+        artifact = record.metadata.get("artifact")
+        if self.torch_version is not None or artifact is None or artifact["name"] != "torch_version":
+            return
         try:
-            compile_id = record_compile_id(metadata)
-        except Exception:
-            problems["compile id unreadable"] += 1
-            continue
-        yield Trace(metadata, payload if expected is not None else None, compile_id=compile_id, thread=head.thread)
+            version = json.loads(record.payload or "").get("pytorch_version")
+        except (*_JSON_ERRORS, AttributeError):
+            return  # the damage is counted
+        self.torch_version = version if isinstance(version, str) else None
 
 
-def _records(file: Path, problems: Counter[str]) -> Iterator[tuple[_Head, str]]:
-    head: _Head | None = None
-    payload: list[str] = []
-    with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        for line in lines:
-            line = line.removesuffix("\n")
-            if line.startswith("\t"):
-                if head is not None and head.keep:
-                    payload.append(line[1:])
-                elif head is None:
-                    problems["payload without a record"] += 1
-                continue
-            if head is not None:
-                yield head, "\n".join(payload)
-            head, payload = _head(line, problems), []
-    if head is not None:
-        yield head, "\n".join(payload)
+def _writer(record: LogRecord, processes: list[tuple[int, LoggedProcess]]) -> tuple[int, LoggedProcess | None]:
+    """The process of the run that wrote this record, and its number; None if it is of another run."""
+    same = [(i, p) for i, p in processes if p.pid == record.process]
+    rank: Any = record.metadata.get("rank")
+    of_rank = [(i, p) for i, p in same if p.rank == rank]
+    return of_rank[0] if of_rank else same[0] if len(same) == 1 else (-1, None)
 
 
-def _head(line: str, problems: Counter[str]) -> _Head | None:
-    match = _LINE.match(line)
-    if match is None:
-        if line.strip():
-            problems["line that is no record"] += 1
-        return None
-    try:
-        metadata = json.loads(match["json"])
-    except _JSON_DEPTH_ERRORS:
-        problems["record that is no JSON"] += 1
-        return None
-    if not isinstance(metadata, dict):
-        problems["record that is no object"] += 1
-        return None
-    keep = "str" in metadata or not (KNOWN & metadata.keys() - {"rank", "stack"})
-    if not keep:
-        metadata.pop("has_payload", None)  # nothing in it is shown, so it is not kept and not checked
-    return _Head(metadata, int(match["thread"]), keep)
+def _about_runs(found: list[Run]) -> list[str]:
+    """What the reader must know where there is more than one process."""
+    notes, run = [], found[-1]
+    if len(found) > 1:
+        earlier = ", ".join(f"{r.start:%m-%d %H:%M:%S} ({r.processes[0].file.name})" for r in found[:-1][-3:])
+        notes.append(
+            f"the logs are of {len(found)} runs, and this report is of the last one, which began at "
+            f"{run.start:%m-%d %H:%M:%S}; earlier: {'… ' if len(found) > 4 else ''}{earlier}. "
+            "Move each run's logs into a folder of its own to see them, or give TORCH_TRACE another folder for each run"
+        )
+    files = {p.file for p in run.processes}
+    if len(files) == 1 and len(run.processes) > 1:
+        ranks = sorted(p.rank for p in run.processes if p.rank is not None)
+        words = f"ranks {', '.join(map(str, ranks[:8]))}" if len(ranks) > 1 else f"{len(run.processes)} processes"
+        notes.append(f"{run.processes[0].file.name} holds the records of {words}; torch writes a log for each")
+    others = [p for p in run.processes if p.rank is None]
+    if len(run.processes) > 1 and others:
+        count = "a process" if len(others) == 1 else f"{len(others)} processes"
+        notes.append(f"the counts include {count} without a rank that ran at the same time: {_names(others)}")
+    return notes
 
 
-def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None:
-    if isinstance(value, list) and len(value) == 2 and isinstance(value[1], int):
-        strings[value[1]] = str(value[0])
-    else:
-        problems["string table damaged"] += 1
-
-
-def _resolve(metadata: dict[str, Any], strings: dict[int, str]) -> None:
-    """Fill in the file names that the log keeps in its table of strings; each file has its own."""
-    start = metadata.get("dynamo_start")
-    stack = start.get("stack") if isinstance(start, dict) else None
-    for entry in stack if isinstance(stack, list) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("filename"), int):
-            entry["filename"] = strings.get(entry["filename"], "?")
-
-
-def _torch_version(events: Iterable[Trace]) -> str | None:
-    for event in events:
-        for name in ("torch_version", "compilation_metrics"):
-            value = event.metadata.get(name)
-            if isinstance(value, dict) and value.get("torch_version"):
-                return str(value["torch_version"])
-    return None
+def _names(processes: list[LoggedProcess]) -> str:
+    return ", ".join(f"{p.file.name}" + (f" (process {p.pid})" if p.pid is not None else "") for p in processes[:4])

@@ -266,6 +266,8 @@ class Failure:
     origin: Literal["compiler", "user"] = "compiler"
     #: the user's code caught it and continued
     caught: bool = False
+    #: the calls that it passed in the user's code, outermost first; [] if unknown
+    calls: list[StackEntry] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -328,6 +330,8 @@ class Summary:
     unfinished: int = 0
     #: breaks that no explicit allow covers (unknown counts as unexpected)
     unexpected: int = 0
+    #: graph breaks that are known only by what came after them: there is no record of their place and reason
+    unknown_breaks: int = 0
 
 
 @dataclass(kw_only=True)

@@ -20,6 +20,21 @@ def backends() -> list[str]:
     return sorted(torch._dynamo.list_backends(exclude_tags=()))
 
 
+def compiles_nothing() -> str | None:
+    """Why torch.compile compiles nothing at the moment; None if it does."""
+    with guarded("the stance"):
+        from torch._dynamo import eval_frame
+
+        if eval_frame._stance.stance == "force_eager":
+            return 'torch.compiler.set_stance("force_eager") is in force'
+    with guarded("the switch of Dynamo"):
+        import torch._dynamo.config
+
+        if torch._dynamo.config.disable:
+            return "Dynamo is switched off (TORCH_COMPILE_DISABLE=1, or torch._dynamo.config.disable)"
+    return None
+
+
 def modes() -> list[str]:
     """The modes that Inductor knows; [] if this torch does not list them."""
     import torch._inductor
@@ -52,6 +67,13 @@ def has_nested_graph_breaks() -> bool:
     import torch._dynamo
 
     return hasattr(torch._dynamo.config, "nested_graph_breaks")
+
+
+def nested_graph_breaks() -> bool | None:
+    """Whether Dynamo resumes all callers of a break at once, as things are; None if this torch cannot."""
+    import torch._dynamo
+
+    return getattr(torch._dynamo.config, "nested_graph_breaks", None)
 
 
 @contextlib.contextmanager

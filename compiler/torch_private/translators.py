@@ -46,13 +46,17 @@ def regions_of(translator: Any) -> list[Region]:
     """The `with error_on_graph_break(...)` blocks around a translator's current instruction, outermost first."""
     regions = []
     lines = {block.stack_index: positions(block.inst).line for block in getattr(translator, "block_stack", ())}
-    for index, value in enumerate(getattr(translator, "stack", ())):
+    stack = getattr(translator, "stack", [])
+    for index, value in enumerate(stack):
         # of the WithExitFunctionVariable that an entered `with` leaves there; a lazy variable would be realized by getattr
         context: Any = getattr(value, "__dict__", {}).get("ctx")
         if hasattr(context, "is_realized"):
             context = context.unwrap() if context.is_realized() else None
         if type(context).__name__ == "ErrorOnGraphBreakVariable":
-            regions.append(Region(context.target_values[0], translator.f_code.co_filename, lines.get(index + 1)))
+            # the block begins above it: in Python 3.14, which puts a NULL there, one place higher
+            has_null = [type(above).__name__ for above in stack[index + 1 : index + 2]] == ["NullVariable"]
+            line = lines.get(index + 1, lines.get(index + 2) if has_null else None)
+            regions.append(Region(context.target_values[0], translator.f_code.co_filename, line))
     return regions
 
 

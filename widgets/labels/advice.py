@@ -96,8 +96,22 @@ def only_rest_is_eager(report: Report, b: Break) -> bool:
     return bool(states) and all(status == "compiled" for status in states)
 
 
+def ended_by_error(report: Report, b: Break) -> str | None:
+    """The type of the user's own error that ended the call at a break, before the function was resumed; None if none did."""
+    error = report.error
+    if error is None or error.origin != "user" or error.caught or b.outcome != "resumed":
+        return None
+    passed = {(call.file, call.line) for call in error.calls}
+    files = {f.id: f.file for f in report.frames}
+    ended = any(not h.resumes and (files.get(h.frame), h.line) in passed for h in b.hits)
+    return error.type if ended else None
+
+
 def outcome_words(report: Report, b: Break) -> str:
     """The outcome of a break in two or three words; the worst of its hits."""
+    error = ended_by_error(report, b)
+    if error is not None:
+        return f"ended by {printable(error, 60)}"
     if only_rest_is_eager(report, b):
         return "rest runs eagerly"
     return {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}[b.outcome]

@@ -100,7 +100,9 @@ def unmet(report: Report, expected: Expectation) -> str:
         lines = [f"{g.id} in {f.name} at {_at(f)}, {g.ops} ops" for g, f in frames]
     elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
         lines = [f"{_at(f)} {f.name} ({f.reason or name})" for f in report.frames if f.status == name]
-    return "\n  ".join([f"expected {expected}, found {expected.actual(report)}", *lines])
+    unknown = report.summary.unknown_breaks if name in ("breaks", "unexpected") else 0
+    also = f", and {unknown} whose places are unknown" if unknown else ""
+    return "\n  ".join([f"expected {expected}, found {expected.actual(report)}{also}", *lines])
 
 
 def _at(frame: Frame) -> str:

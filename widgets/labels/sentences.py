@@ -61,10 +61,12 @@ _EAGER_FRAME = (
 def headline(report: Report) -> str:
     """`f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.8 s`."""
     s = report.summary
-    unknown = s.cached > 0 and s.breaks == 0  # a cache hit says nothing of breaks: never "no breaks"
+    unknown = s.breaks == 0 and (s.cached > 0 or s.unknown_breaks > 0)  # a cache hit says nothing of breaks: never "no breaks"
     parts = [plural(s.graphs, "graph"), "graph breaks unknown" if unknown else plural(s.breaks, "graph break")]
     if s.breaks and s.unexpected != s.breaks:
         parts[-1] += f" ({s.breaks - s.unexpected} allowed)"
+    if s.breaks and s.unknown_breaks:
+        parts[-1] += f" and {s.unknown_breaks} at unknown places"
     parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
     if s.recompiles:
         parts.append(plural(s.recompiles, "recompile"))
@@ -72,9 +74,13 @@ def headline(report: Report) -> str:
         parts.append(f"{s.cached} cached")
     if s.unfinished:
         parts.append(f"{s.unfinished} unfinished")
-    known = not s.frames or any(f.compile_seconds is not None for f in report.frames) or not s.unfinished
-    if known and (s.frames or not s.cached):
-        parts.append(f"compiled in {seconds(s.compile_seconds)}")
+    if report.origin == "trace" and not report.frames:
+        pass  # there is nothing that took time
+    elif not s.frames or any(f.compile_seconds is not None for f in report.frames):
+        unknown = any(f.compile_seconds is None and f.status == "compiled" for f in report.frames)
+        parts.append(f"compiled in {'at least ' if unknown else ''}{seconds(s.compile_seconds)}")
+    elif not s.cached and not s.unfinished:
+        parts.append("compile time unknown")
     if report.error is not None and not report.error.caught:
         parts.append("stopped by an error")
     costly = next((c for c in report.profile.breaks if c.seconds), None) if report.profile else None
@@ -93,8 +99,11 @@ def record_notes(report: Report) -> list[str]:
     notes = []
     unread = sum(report.unread.values())
     if unread:
-        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items())[:5])
-        notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
+        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items(), key=lambda item: (-item[1], item[0]))[:5])
+        if report.origin == "trace":
+            notes.append(f"the log is damaged, incomplete or of an unknown torch, so this report may be wrong ({kinds})")
+        else:
+            notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
     unfit = [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]
     if unfit:
         notes.append("some facts may be missing, these hooks do not fit this torch: " + "; ".join(unfit[:5]))

@@ -18,6 +18,7 @@ from dynascope.widgets.labels.advice import (
     advice,
     cause_of,
     eager_because_of,
+    ended_by_error,
     flag_words,
     issue_text,
     only_rest_is_eager,
@@ -128,6 +129,9 @@ class _Details:
 
     def _outcome(self, b: Break) -> str:
         """The outcome of a break: the worst among its hits, and how many of them had it."""
+        error = ended_by_error(self.report, b)
+        if error is not None:
+            return f"not resumed: {printable(error, 100)} ended the call here"
         if only_rest_is_eager(self.report, b):
             return "the rest of the frame runs eagerly"
         of = sum(h.outcome == b.outcome for h in b.hits)

@@ -16,7 +16,16 @@ from typing import TextIO
 
 from dynascope.compiler.report import Break, Report
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.advice import advice, cause_of, eager_because_of, only_rest_is_eager, reasons, said, set_by
+from dynascope.widgets.labels.advice import (
+    advice,
+    cause_of,
+    eager_because_of,
+    ended_by_error,
+    only_rest_is_eager,
+    reasons,
+    said,
+    set_by,
+)
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.sentences import (
     cost_words,
@@ -176,12 +185,27 @@ class _Terminal:
 
     def outcome(self, b: Break) -> str:
         """The outcome of a break, with the names of other frames that run eagerly because of it."""
+        error = ended_by_error(self.report, b)
+        if error is not None:
+            return f"not resumed: {shorten(error, 60)} ended the call here"
+        if b.outcome == "raised":
+            return _OUTCOMES["raised"] + self.forbidden_by(b)
         eager = [self.places.name(f) for f in eager_because_of(self.report, b)]
         if only_rest_is_eager(self.report, b):
             return "the rest of the frame runs eagerly"
         if not eager or eager == [self.places.function(b.function, b.file, b.line)]:
             return _OUTCOMES[b.outcome]
         return f"{shorten(' and '.join(eager[:2]), 80)} {'runs' if len(eager) == 1 else 'run'} eagerly"
+
+    def forbidden_by(self, b: Break) -> str:
+        """What made the break an error; empty if that is unknown."""
+        region = region_name(b, self.places)
+        if b.fullgraph:
+            return ", because of fullgraph=True"
+        if not b.error_on_graph_break:
+            return ""
+        by = f" of {set_by(region)}" if region else " of this run" if b.region.kind == "run" else ""
+        return f", because of error_on_graph_break=True{by}"
 
     def source(self, b: Break, colour: str) -> list[str]:
         """The line of the break, with a caret line under its columns."""
@@ -205,10 +229,12 @@ class _Terminal:
         out: list[str] = []
         for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
             cause = cause_of(self.report, f)
+            why = said(f.reason or "reason unknown", 1000).split("\n")[0]
             if cause:
-                why = f"because of the break at {self.places.at(cause.file, cause.line, cause.cell)}"
-            else:
-                why = said(f.reason or "reason unknown", 1000).split("\n")[0]
+                more = f.reason is not None and not f.reason.startswith(cause.reason)  # why it could not be resumed
+                at = self.places.at(cause.file, cause.line, cause.cell)
+                beyond = ", which cannot be resumed (as in a loop, a `with` or a `try`)" if f.status == "skipped" else ""
+                why = f"because of the break at {at}" + (f": {why}" if more else beyond)
             sign = "…" if f.status == "unfinished" else "–"
             out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "")
         return ["", *self.paint_all(out, "soft")] if out else []

@@ -9,6 +9,7 @@ import torch
 import torch.utils.checkpoint
 
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.torch_private import config
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +41,11 @@ def test_check_from_python_tells_right_from_wrong() -> None:
     assert bad.check is not None
     assert good.check.agrees is True
     assert bad.check.agrees is False
+
+
+@pytest.mark.skipif(not config.has_nested_graph_breaks(), reason="this torch has no nested graph breaks")
+@pytest.mark.parametrize(("default", "option", "in_force"), [(True, None, True), (False, None, False), (True, False, False)])
+def test_the_report_says_whether_nested_graph_breaks_are_in_force(default: bool, option: bool | None, in_force: bool) -> None:
+    with config.dynamo_config(nested_graph_breaks=default):
+        report = explain(torch.sin, backend="eager", nested_graph_breaks=option)(torch.ones(2))
+    assert report.settings["nested_graph_breaks"] is in_force

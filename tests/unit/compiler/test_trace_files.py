@@ -7,9 +7,11 @@ import importlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -226,12 +228,18 @@ def test_a_file_of_100_megabytes_is_read_whole(traced: tuple[Report, Path], tmp_
     data, one = log.read_bytes(), load(log)
     times = 100_000_000 // len(data) + 1
     with (tmp_path / "long.log").open("wb") as file:
-        for _ in range(times):
-            file.write(data)
+        for number in range(times):
+            file.write(later(data, number))
     report = load(tmp_path)
     assert (report.summary.graphs, report.summary.ops) == (times * one.summary.graphs, times * one.summary.ops)
     assert report.summary.breaks == one.summary.breaks  # the same places
     assert report.unread == {}
+
+
+def later(log: bytes, days: int) -> bytes:
+    """The log as the same process would write it so many days later."""
+    day = (datetime(2000, 1, 1) + timedelta(days)).strftime("%m%d").encode()
+    return re.sub(rb"^([VDIWEC])\d{4} ", rb"\g<1>" + day + b" ", log, flags=re.M)
 
 
 @pytest.mark.parametrize(

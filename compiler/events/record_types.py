@@ -1,0 +1,112 @@
+"""The JSON types of the values that are read from a record, as torch 2.3 to 2.15 writes them.
+
+What has another type would fail somewhere else, or would be shown as if torch had said it: it is removed, and thus unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_Test = Callable[[Any], bool]
+#: larger numbers are nothing that torch counts or measures
+_MOST = 1 << 62
+
+
+def _integer(value: Any) -> bool:
+    return type(value) is int and abs(value) < _MOST
+
+
+def _number(value: Any) -> bool:
+    return _integer(value) or (type(value) is float and math.isfinite(value) and abs(value) < _MOST)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_text, value))
+
+
+def _stack(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_stack_entry, value))
+
+
+def _stack_entry(value: Any) -> bool:
+    """A line, a function's name, and a file's name or its number in the table of strings."""
+    if not isinstance(value, dict):
+        return False
+    file = value.get("filename")
+    return _integer(value.get("line")) and _text(value.get("name")) and (_text(file) or _integer(file))
+
+
+def _object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+#: fields of every record
+_HEADER: dict[str, _Test] = {
+    "rank": _integer, "frame_id": _integer, "frame_compile_id": _integer, "compiled_autograd_id": _integer,
+    "attempt": _integer, "has_payload": _text, "stack": _stack,
+}  # fmt: skip
+_IDS = ("frame_id", "frame_compile_id", "compiled_autograd_id")
+_METRICS: dict[str, _Test] = {
+    "co_name": _text, "co_filename": _text, "co_firstlineno": _integer, "compile_id": _text, "cudagraph_skip_reason": _text,
+    "fail_type": _text, "fail_reason": _text, "fail_user_frame_filename": _text, "fail_user_frame_lineno": _integer,
+    "graph_op_count": _integer, "guard_count": _integer, "is_forward": _flag, "num_graph_breaks": _integer,
+    "restart_reasons": _texts, "entire_frame_compile_time_s": _number, "backend_compile_time_s": _number,
+    "inductor_compile_time_s": _number, "code_gen_time_s": _number, "start_time": _number,
+    "dynamo_cumulative_compile_time_us": _number, "aot_autograd_cumulative_compile_time_us": _number,
+    "inductor_cumulative_compile_time_us": _number, "triton_compile_time_us": _number,
+    "inductor_code_gen_cumulative_compile_time_us": _number, "backward_cumulative_compile_time_us": _number,
+}  # fmt: skip
+#: fields of a record's own content; of metrics, all may be null
+_FIELDS: dict[str, dict[str, _Test]] = {
+    "dynamo_start": {"stack": _stack},
+    "artifact": {"name": _text},
+    "create_symbol": {"symbol": _text, "val": _text, "stack": _stack},
+    "optimize_ddp_split_child": {"name": _text},
+    "graph_dump": {"name": _text, "filename": _text},
+    "compilation_metrics": _METRICS,
+    "bwd_compilation_metrics": _METRICS,
+}
+#: fields without which a record says nothing
+_NEEDED = {"dynamo_start": "stack", "artifact": "name", "create_symbol": "symbol", "optimize_ddp_split_child": "name"}
+
+
+def correct_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
+    """Remove from a record what has a wrong type; yields the name of each field.
+
+    Content without which the record says nothing is removed as a whole, and so is that of a record whose compile is unknown.
+    """
+    for field in [f for f in _IDS if metadata.get(f, 0) is None]:
+        del metadata[field]  # torch before 2.6 writes null for an id that there is not
+    for field, fits in _HEADER.items():
+        if field in metadata and not fits(metadata[field]):
+            del metadata[field]
+            yield field
+            if field in _IDS:
+                metadata.pop(name, None)
+    if ("frame_id" in metadata) != ("frame_compile_id" in metadata) and metadata.pop(name, None) is not None:
+        yield "compile id"
+    tests = _FIELDS.get(name)
+    if name not in metadata or name == "str":
+        return
+    fields = metadata[name]
+    if not _object(fields):
+        del metadata[name]
+        yield name
+        return
+    for field, fits in (tests or {}).items():
+        if field in fields and not fits(fields[field]) and not (fields[field] is None and tests is _METRICS):
+            del fields[field]
+            yield f"{name}.{field}"
+    if name in _NEEDED and _NEEDED[name] not in fields:
+        del metadata[name]
+        yield f"{name} without {_NEEDED[name]}"

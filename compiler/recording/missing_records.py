@@ -1,0 +1,176 @@
+"""Records that a log must have, and lacks.
+
+torch writes the records of a compile in a fixed way, and its metrics count what came before them.  So a log shows by itself
+that a record was deleted: nothing begins a compile, a number is left out, guards were counted and are not there.  Each rule
+holds for the logs of torch 2.3 to 2.15 that it was tried on; older logs, which lack some kinds of records, are not blamed.
+
+Nothing shows the loss of the metrics of a backward that another backend than Inductor compiled (it looks pending), and of the
+graph break of a frame that was then skipped or failed, if its error does not say so (it looks refused, or empty).
+
+A compile without an end is not counted here: its frame is shown as unfinished.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynascope.compiler.events.records import record_compile_id
+from dynascope.compiler.recording.log_reader import LogRecord
+
+_SYMBOL = re.compile(r"\bs\d+\b")
+_CACHES = re.compile(r"fx_graph_cache_(?:hit|miss|bypass)$")
+#: in an error: the frame was skipped because of a graph break, whose record comes before the error's
+_SKIPS = re.compile(r"^  Explanation: [^\n]*Skipping the frame", re.M)
+
+
+@dataclass(slots=True)
+class _Compile:
+    """What is recorded of one compile."""
+
+    #: how many records of each kind; of an artifact, its name
+    kinds: Counter[str] = field(default_factory=Counter)
+    metrics: dict[str, Any] | None = None
+    #: symbols of sizes that the graph has, and those whose creation is recorded
+    used: set[str] = field(default_factory=set)
+    created: set[str] = field(default_factory=set)
+    #: its error says that the frame is skipped, which is recorded as a graph break too
+    skipped: bool = False
+    #: its thread has begun another compile since
+    over: bool = False
+    split_into: int = 0
+
+
+class MissingRecords:
+    """Looks at the records of one run as they are read."""
+
+    def __init__(self) -> None:
+        self._found: Counter[str] = Counter()
+        #: by process: its compiles since the latest `torch._dynamo.reset()`
+        self._compiles: dict[int, dict[str, _Compile]] = {}
+        #: processes whose torch records the creation of symbols, and the bytecode of resume functions
+        self._symbols: set[int] = set()
+        self._bytecode: set[int] = set()
+        #: processes that use AOTAutograd's cache
+        self._aot_caches: set[int] = set()
+        #: torch 2.12 and newer begin a log with their version
+        self._new: set[int] = set()
+
+    def add(self, record: LogRecord, process: int) -> None:
+        """Look at the next record of a process."""
+        name, fields = record.name, record.metadata[record.name]
+        if name == "artifact":
+            name = fields["name"]
+            if name == "torch_version":
+                self._new.add(process)
+        compile_id = record_compile_id(record.metadata)
+        if compile_id is None or not (record.read or name == "dynamo_guards"):
+            return
+        compiles = self._compiles.setdefault(process, {})
+        known = compiles.get(compile_id)
+        if name == "dynamo_start":
+            if not record.metadata.get("attempt") and known is not None and known.metrics is not None:
+                self._close(process)  # compile ids begin again
+                compiles, known = self._compiles.setdefault(process, {}), None
+            for other in compiles.values():
+                other.over = True
+        if known is None:
+            known = compiles[compile_id] = _Compile()
+        known.kinds[_kind(name)] += 1
+        self._look(known, name, fields, record, process)
+
+    def _look(self, known: _Compile, name: str, fields: dict[str, Any], record: LogRecord, process: int) -> None:
+        known.over = known.over and name != "dynamo_start"
+        if name == "compilation_metrics" and fields.get("is_forward") is not False:
+            known.metrics = fields
+        elif name == "create_symbol":
+            known.created.add(fields["symbol"])
+            self._symbols.add(process)
+        elif name == "dynamo_output_graph":
+            known.used |= set(_SYMBOL.findall(str(fields.get("sizes"))))
+        elif name == "dynamo_error":
+            known.skipped = _SKIPS.search(record.payload or "") is not None
+        elif name.endswith("_BYTECODE"):
+            self._bytecode.add(process)
+        elif name.startswith("aotautograd_cache_"):
+            self._aot_caches.add(process)
+        elif name == "optimize_ddp_split_graph":
+            known.split_into = len(set(re.findall(r"\bself\.(submod_\d+)\(", record.payload or "")))
+
+    def problems(self) -> Counter[str]:
+        """The missing records by kind, once all records were added."""
+        for process in list(self._compiles):
+            self._close(process)
+        return Counter({f"missing: {what}": count for what, count in self._found.items() if count})
+
+    def _close(self, process: int) -> None:
+        compiles = self._compiles.pop(process, {})
+        for compile_id, known in compiles.items():
+            self._found.update(self._lacks(compile_id, known, process))
+        self._found["compile"] += _left_out(compiles)
+
+    def _lacks(self, compile_id: str, known: _Compile, process: int) -> list[str]:
+        """The records that one compile lacks."""
+        kinds, lacks = known.kinds, []
+        ending = kinds["dynamo_cpp_guards_str"] or kinds["dynamo_error"]
+        if known.metrics is None:
+            return ["compilation_metrics"] if ending and known.over else []
+        metrics = known.metrics
+        refused = kinds["recompile_reasons"] and metrics.get("co_name") is None
+        if not kinds["dynamo_start"] and not refused:
+            lacks.append("dynamo_start")
+        if not kinds["recompile_reasons"] and not compile_id.endswith("/0") and "/" in compile_id:
+            lacks.append("recompile_reasons")
+        if metrics.get("guard_count") is not None:
+            lacks += ["guards"] * (not kinds["dynamo_cpp_guards_str"] and not kinds["dynamo_guards"])
+            lacks += ["dynamo_output_graph"] * (bool(metrics.get("graph_op_count")) and not kinds["dynamo_output_graph"])
+        breaks = [r for r in metrics.get("restart_reasons") or () if "\n  Explanation:" in r]
+        if len(breaks) > kinds["dynamo_graph_break_reason"] or (known.skipped and not kinds["dynamo_graph_break_reason"]):
+            lacks.append("dynamo_graph_break_reason")
+        if process in self._new and metrics.get("fail_type") is not None and not refused and not kinds["dynamo_error"]:
+            lacks.append("dynamo_error")
+        lacks += self._later_stages(known, process)
+        return lacks
+
+    def _later_stages(self, known: _Compile, process: int) -> list[str]:
+        kinds, lacks = known.kinds, []
+        training = kinds["aot_joint_graph"] or kinds["aot_backward_graph"]
+        if (training or (kinds["aot_forward_graph"] and process in self._new)) and not kinds["aot_backward_graph"]:
+            lacks.append("aot_backward_graph")
+        if training and not kinds["aot_forward_graph"]:
+            lacks.append("aot_forward_graph")
+        if kinds["caches"] and kinds["caches"] != kinds["inductor_output_code"]:
+            lacks.append("inductor_output_code" if kinds["inductor_output_code"] < kinds["caches"] else "fx_graph_cache")
+        if kinds["caches"] and process in self._aot_caches & self._new and not kinds["aot caches"]:
+            lacks.append("aotautograd_cache")
+        if process in self._symbols | self._new and known.used - known.created:
+            lacks.append("create_symbol")
+        if known.split_into > kinds["optimize_ddp_split_child"]:
+            lacks.append("optimize_ddp_split_child")
+        resume = str((known.metrics or {}).get("co_name")).startswith("torch_dynamo_resume_in_")
+        if resume and process in self._bytecode | self._new:
+            compiled = (known.metrics or {}).get("guard_count") is not None
+            lacks += ["bytecode"] * (not kinds["ORIGINAL"] or (compiled and not kinds["MODIFIED"]))
+        return lacks
+
+
+def _kind(name: str) -> str:
+    if name.endswith("_BYTECODE"):
+        return name.split("_")[-2]
+    if name.startswith("aotautograd_cache_"):
+        return "aot caches"
+    return "caches" if _CACHES.match(name) else name
+
+
+def _left_out(compiles: dict[str, _Compile]) -> int:
+    """How many numbers are left out in the compile ids: frames count up, and so do the compiles of each frame."""
+    frames: dict[int, set[int]] = {}
+    for compile_id in compiles:  # 3/0, or !1/3/0 in compiled autograd, whose frames are counted with the others
+        frame, _, number = compile_id.rpartition("/")
+        frame = frame.rpartition("/")[2]
+        if frame.isdigit() and number.isdigit():
+            frames.setdefault(int(frame), set()).add(int(number))
+    missing = max(frames, default=-1) + 1 - len(frames)
+    return missing + sum(max(compiled) + 1 - len(compiled) for compiled in frames.values())

@@ -1,0 +1,51 @@
+"""Records that belong to no compile of torch.compile: of torch.export, AOTInductor, or AOTAutograd used by itself.
+
+Their graphs are shown like any other.  torch logs the graph of an export only in some of its versions and modes; where a log
+has records of an export and no graph, a note says so, because a report of nothing would look as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.compiler.events.records import record_compile_id
+from dynascope.compiler.report import plural
+
+_GRAPHS = frozenset({"exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph"})
+_GUARDS = frozenset({"guard_added", "guard_added_fast"})
+_FOLDERS = ("torch/export/", "torch/_export/", "torch\\export\\", "torch\\_export\\")
+
+
+class OutsideCompiles:
+    """Counts the records of one run that belong to no compile."""
+
+    def __init__(self) -> None:
+        self._graphs = 0
+        self._started: set[str] = set()
+        #: records that come from torch.export
+        self._of_export = 0
+        self._guards: list[str] = []
+
+    def add(self, name: str, metadata: dict[str, Any]) -> None:
+        """Count a record, whether a report shows it or not."""
+        compile_id = record_compile_id(metadata)
+        if compile_id is not None:  # with strict=True, torch.export traces with Dynamo, and Dynamo begins no frame
+            if name == "dynamo_start":
+                self._started.add(compile_id)
+            self._graphs += name == "dynamo_output_graph" and compile_id not in self._started
+            if name != "create_symbol" or compile_id in self._started:
+                return
+        self._graphs += name in _GRAPHS
+        stack = metadata.get("stack") or (metadata[name].get("stack") if name == "create_symbol" else None)
+        files = (str(entry["filename"]) for entry in stack or ())
+        self._of_export += name == "exported_program" or any(folder in file for file in files for folder in _FOLDERS)
+        if name in _GUARDS and len(self._guards) < 100:
+            self._guards.append(str(metadata[name].get("expr")))
+
+    def notes(self) -> list[str]:
+        """A sentence where torch.export ran and its graph is not in the log."""
+        if not self._of_export or self._graphs:
+            return []
+        guards = list(dict.fromkeys(self._guards))
+        words = f", which added {plural(len(guards), 'guard')}: {', '.join(guards[:5])}" if guards else ""
+        return [f"torch.export ran{words}; its torch does not write the graph of an export into this log"]

@@ -1,0 +1,174 @@
+"""Damage to TORCH_TRACE logs, made from a seed: each function takes a log's bytes and returns other bytes.
+
+Two kinds of records are never deleted as a whole, because nothing else in a log shows that they were there: the metrics of a
+backward that another backend than Inductor compiles, and the graph break of a frame that then was skipped or failed.
+Letters and digits of a record's JSON are not changed into others: torch protects payloads by a sum, but not this.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+TRACES = Path(__file__).parents[1] / "traces"
+
+
+def corpus() -> dict[str, bytes]:
+    """All logs by name."""
+    return {f.name.removesuffix(".log.gz"): gzip.decompress(f.read_bytes()) for f in sorted(TRACES.glob("*.log.gz"))}
+
+
+def records(log: bytes) -> list[bytes]:
+    """The records, each with its payload and without its last line's end."""
+    return re.split(rb"\n(?!\t)", log.removesuffix(b"\n"))
+
+
+def joined(parts: list[bytes]) -> bytes:
+    return b"\n".join(parts) + b"\n"
+
+
+def _some(parts: list[bytes], chance: random.Random, most: int = 4) -> list[int]:
+    return sorted(chance.sample(range(len(parts)), min(len(parts), chance.randint(1, most))))
+
+
+def _missable(parts: list[bytes], chance: random.Random, most: int) -> list[int]:
+    """Some of the records or lines whose loss a log shows."""
+    ids = re.compile(rb'"frame_id": \d+, "frame_compile_id": \d+')
+    ends = (part for part in parts if b'"dynamo_error"' in part or b'"guard_count": null' in part)
+    failed = {found[0] for part in ends if (found := ids.search(part))}
+
+    def unseen(part: bytes) -> bool:
+        found = ids.search(part)
+        return b'{"bwd_compilation_metrics"' in part or (
+            b'"dynamo_graph_break_reason"' in part and found is not None and found[0] in failed
+        )
+
+    return [index for index in _some(parts, chance, most) if not unseen(parts[index])]
+
+
+def cut(log: bytes, chance: random.Random) -> bytes:
+    return log[: chance.randrange(len(log))]
+
+
+def lines_deleted(log: bytes, chance: random.Random) -> bytes:
+    lines = log.split(b"\n")
+    for index in reversed(_missable(lines[:-1], chance, 4)):
+        del lines[index]
+    return b"\n".join(lines)
+
+
+def lines_doubled(log: bytes, chance: random.Random) -> bytes:
+    lines = log.split(b"\n")
+    for index in reversed(_some(lines[:-1], chance)):
+        lines.insert(index, lines[index])
+    return b"\n".join(lines)
+
+
+def records_deleted(log: bytes, chance: random.Random) -> bytes:
+    parts = records(log)
+    for index in reversed(_missable(parts, chance, 2)):
+        del parts[index]
+    return joined(parts)
+
+
+def records_doubled(log: bytes, chance: random.Random) -> bytes:
+    parts = records(log)
+    for index in reversed(_some(parts, chance)):
+        parts.insert(chance.randint(index, len(parts)), parts[index])
+    return joined(parts)
+
+
+def records_shuffled(log: bytes, chance: random.Random) -> bytes:
+    parts = records(log)
+    for _ in range(chance.randint(1, 20)):
+        i, j = chance.randrange(len(parts)), chance.randrange(len(parts))
+        parts[i], parts[j] = parts[j], parts[i]
+    return joined(parts)
+
+
+def payload_bytes_changed(log: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(log)
+    places = [m.start(1) for m in re.finditer(rb"^\t(.+)$", log, re.M)]
+    for _ in range(chance.randint(1, 20)):
+        if places:
+            at = chance.choice(places)
+            changed[at] = (changed[at] + chance.randint(1, 255)) % 256
+    return bytes(changed)
+
+
+def heads_broken(log: bytes, chance: random.Random) -> bytes:
+    """Bytes that torch never writes there, in the first lines of records."""
+    parts = records(log)
+    for index in _some(parts, chance):
+        line = bytearray(parts[index])
+        end = line.find(b"\n") if b"\n" in line else len(line)
+        line[chance.randrange(end)] = chance.choice([0, 1, 7, 0x7F + 1, 0xFF])
+        parts[index] = bytes(line)
+    return joined(parts)
+
+
+def types_changed(log: bytes, chance: random.Random) -> bytes:
+    """Values of other JSON types, in the record itself or in its content."""
+    parts = records(log)
+    for index in _some(parts, chance, 8):
+        head, newline, payload = parts[index].partition(b"\n")
+        prefix, _, text = head.partition(b"] {")
+        try:
+            metadata = json.loads(b"{" + text)
+        except ValueError:
+            continue
+        name = next(iter(metadata))
+        target = metadata[name] if isinstance(metadata[name], dict) and metadata[name] and chance.random() < 0.6 else metadata
+        key = chance.choice(list(target))
+        target[key] = chance.choice(
+            [v for v in ("x", 7.5, [1, [2]], {"a": {"b": None}}, True) if type(v) is not type(target[key])]
+        )
+        parts[index] = prefix + b"] " + json.dumps(metadata).encode() + newline + payload
+    return joined(parts)
+
+
+def crlf(log: bytes, chance: random.Random) -> bytes:
+    return log.replace(b"\n", b"\r\n")
+
+
+def junk_lines(log: bytes, chance: random.Random) -> bytes:
+    lines = log.split(b"\n")
+    for _ in range(chance.randint(1, 6)):
+        junk = chance.choice([b"hello", b"\x00\xff", b"\t", b"V1122 99:00:00.000000 1 a.py:1] {}", b"{" * 5000, b"\tmore"])
+        lines.insert(chance.randrange(len(lines)), junk)
+    return b"\n".join(lines)
+
+
+def packed_and_cut(log: bytes, chance: random.Random) -> bytes:
+    packed = gzip.compress(log, 1)
+    return packed[: chance.randrange(20, len(packed))]
+
+
+def two_processes(log: bytes, chance: random.Random) -> bytes:
+    """The records of two ranks in one file, in the order of time, under one process id or two."""
+    one, other = (records(_ranked(log, rank)) for rank in (0, 1))
+    if chance.random() < 0.5:
+        other = [re.sub(rb"^(\S+ \S+ +)\d+", rb"\g<1>77", r) for r in other]
+    mixed: list[bytes] = []
+    while one or other:
+        source = one if one and (not other or chance.random() < 0.5) else other
+        mixed.append(source.pop(0))
+    return joined(mixed)
+
+
+def _ranked(log: bytes, rank: int) -> bytes:
+    log = re.sub(rb', "rank": \d+', b"", log)
+    return re.sub(rb'("frame_id": \d+)', rb'"rank": %d, \g<1>' % rank, log)
+
+
+DAMAGE: dict[str, Callable[[bytes, random.Random], bytes]] = {
+    f.__name__: f
+    for f in (
+        cut, lines_deleted, lines_doubled, records_deleted, records_doubled, records_shuffled, payload_bytes_changed,
+        heads_broken, types_changed, crlf, junk_lines, packed_and_cut, two_processes,
+    )
+}  # fmt: skip

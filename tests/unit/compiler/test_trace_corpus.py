@@ -1,0 +1,95 @@
+"""The logs in tests/traces: nothing in them is unread, and the counts are those of torch's records and of tlparse."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.report import Report
+
+TRACES = Path(__file__).parents[2] / "traces"
+LOGS = sorted(TRACES.glob("*.log.gz"))
+#: logs of exports have graphs that belong to no compile, which tlparse lists elsewhere
+OUTSIDE = ("aotinductor", "export")
+
+
+def program(log: Path) -> str:
+    return log.name.partition("-")[0]
+
+
+def heads(log: bytes) -> list[dict[str, object]]:
+    """The JSON of each record, read with as little as possible of what the product does."""
+    return [json.loads(m[1]) for m in re.finditer(rb"^V\d{4} [^\n]*?\] (\{.*)$", log, re.M)]
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name.removesuffix(".log.gz"))
+def test_a_log_of_the_corpus(log: Path) -> None:
+    report = load(log, strict=True)
+    assert report.unread == {}
+    assert report.summary.unfinished == 0
+    assert report.summary.unknown_breaks == 0
+    assert Report.from_dict(report.to_dict()) == report
+    records = heads(gzip.decompress(log.read_bytes()))
+    if program(log) not in OUTSIDE:
+        assert report.summary.graphs == sum("dynamo_output_graph" in r for r in records)
+    assert len([f for f in report.frames if f.compile_seconds is not None]) == sum(
+        "compilation_metrics" in r and r["compilation_metrics"]["entire_frame_compile_time_s"] is not None for r in records
+    )
+    assert str(report)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("aotinductor", "AOTInductor package: 1 graph "), ("strict_export", ": 1 graph "),
+        ("export", "torch.export ran"), ("compiled_autograd", "2 graphs"), ("breaks", "5 graph breaks"),
+        ("errors", "stopped by an error"), ("recompiles", "recompiles"), ("inductor", "1 recompile"),
+    ],
+)  # fmt: skip
+def test_what_kind_of_log_it_is(name: str, words: str) -> None:
+    logs = [log for log in LOGS if program(log) == name]
+    assert logs
+    for log in logs:
+        assert words in str(load(log)), log.name
+
+
+@pytest.fixture(scope="session")
+def tlparse() -> str:
+    beside = Path(sys.executable).with_name("tlparse")
+    found = str(beside) if beside.exists() else shutil.which("tlparse")
+    if found is None:
+        pytest.skip("needs tlparse: pip install tlparse")
+    return found
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name.removesuffix(".log.gz"))
+def test_tlparse_finds_the_same(log: Path, tlparse: str, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(gzip.decompress(log.read_bytes()))
+    command = [tlparse, str(tmp_path / "a.log"), "-o", str(tmp_path / "out"), "--no-browser"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert not re.search(r"fail_\w+: [1-9]", done.stderr), "tlparse finds no damage either"
+    written = [p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()]
+    report = load(log)
+
+    def count(name: str) -> int:
+        return sum(p.name.startswith(name) for p in written)
+
+    if program(log) not in OUTSIDE:
+        assert count("dynamo_output_graph") == report.summary.graphs
+    assert count("dynamo_cpp_guards_str") >= sum(f.guard_count is not None for f in report.frames)
+    assert count("aot_backward_graph") == sum(g.aot_backward is not None for g in report.graphs)
+    assert count("inductor_output_code") == sum(code.count("async_compile = AsyncCompile()") for code in codes(report))
+    # tlparse counts each record of a break, the report each place once
+    assert count("dynamo_graph_break_reason") >= sum(len(b.hits) for b in report.breaks if b.outcome == "resumed") > -1
+
+
+def codes(report: Report) -> list[str]:
+    return [g.backend_code or "" for g in report.graphs]
