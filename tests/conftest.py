@@ -95,7 +95,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFixture(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            if file.startswith(("tests/property/", "tests/twin/")):
+            if file.startswith("tests/property/"):
                 return nodeid  # long tests that share nothing
             return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 

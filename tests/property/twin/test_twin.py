@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from example_counts import examples
 
 HERE = Path(__file__).parent
-EXAMPLES = int(os.environ.get("DYNASCOPE_EXAMPLES") or 40)
+EXAMPLES = examples(40)
 #: programs to a process
 BATCH = 40
 #: the same programs in each run, unless DYNASCOPE_SEED=random
