@@ -30,7 +30,10 @@ class LensGuards(TypedDict):
 
 
 class LensLine(TypedDict):
-    """One line of source; `gap`: lines left out before it; `region`: "error" or "allow", and who set it, in words."""
+    """One line of source.
+
+    `gap`: lines left out before it; `region`: "error" or "allow", and who set it, in words; `quiet`: hidden at first.
+    """
 
     line: int
     text: str
@@ -41,15 +44,19 @@ class LensLine(TypedDict):
     reason: NotRequired[str]
     id: NotRequired[str]
     region: NotRequired[list[str]]
+    quiet: NotRequired[bool]
     guards: NotRequired[LensGuards]
 
 
 class LensFile(TypedDict):
-    """One file or cell."""
+    """One file or cell; of a large report with the number of its breaks and graphs, and whether it is the user's own."""
 
     file: str
     label: str
     lines: list[LensLine]
+    breaks: NotRequired[int]
+    graphs: NotRequired[int]
+    mine: NotRequired[bool]
 
 
 class Shape(TypedDict):
@@ -290,6 +297,60 @@ class Chip(TypedDict):
     full: NotRequired[str]
 
 
+class CausePlace(TypedDict):
+    """One break, or one function that was compiled again; `ids`: the breaks or frames that it represents."""
+
+    id: str
+    place: str
+    code: str
+    function: str
+    times: int
+    mine: bool
+    ids: list[str]
+
+
+class CauseRow(TypedDict):
+    """Breaks or recompiles that one change may remove; `eager`: functions that run eagerly because of them."""
+
+    id: str
+    kind: str
+    count: str
+    title: str
+    fix: str
+    cost: str
+    eager: list[str]
+    places: list[CausePlace]
+
+
+class CallRow(TypedDict):
+    """A call in the tree; the rows below it follow, with a greater `depth`.
+
+    `part`: its time, or its captured operations, in per cent of the largest row's; `events`: kind and words; `folded`: the rows
+    below it are hidden at first; `ids`: the breaks, frames and graphs that it represents.
+    """
+
+    id: str
+    depth: int
+    name: str
+    place: str
+    mine: bool
+    events: list[list[str]]
+    part: int
+    folded: bool
+    ids: list[str]
+
+
+class Overview(TypedDict):
+    """What a large report opens with: `first` to do, and what is `left` then."""
+
+    first: str
+    left: str
+    first_id: str
+    causes: list[CauseRow]
+    calls: list[CallRow]
+    measured: bool
+
+
 class Drawing(TypedDict):
     """Sizes in pixels that the static picture and the page share."""
 
@@ -315,6 +376,7 @@ class ViewModel(TypedDict):
     counts: list[list[str]]
     chips: list[Chip]
     first: str
+    overview: Overview | None
     split: Picture
     drawing: Drawing
     lens: list[LensFile]

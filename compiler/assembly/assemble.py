@@ -139,6 +139,7 @@ class _Assembly:
             compile_id=event.compile_id,
             name=self.records.entries.get(code.uid) or user_name(code.name),
             code_name=code.name,
+            qualname=_qualname(code),
             file=code.file,
             line=code.line,
             end_line=code.end_line,
@@ -168,6 +169,7 @@ class _Assembly:
             compile_id=record.compile_id,
             name=user_name(code.name),
             code_name=code.name,
+            qualname=_qualname(code),
             file=code.file,
             line=code.line,
             end_line=function[2] if function else code.end_line,
@@ -348,6 +350,13 @@ def _module(path: str | None) -> str | None:
 def _end_word(record: CompileRecord) -> str | None:
     reason = record.graph_end.reason if record.graph_end else None
     return None if reason is None else "return" if reason == "return_value" else reason.splitlines()[0]
+
+
+def _qualname(code: Code) -> str | None:
+    """The function's name with its class, from the source around its first line; None if that names another function."""
+    function = function_at(code.file, code.line)
+    name = function[0] if function is not None else ""
+    return name if name.rpartition(".")[2] == user_name(code.name) else None
 
 
 def _key(record: CompileRecord) -> Any:

@@ -62,6 +62,12 @@ def call_tree(report: ReportData) -> list[Call]:
     return _Tree(report).roots
 
 
+def qualified(frame: Frame) -> str:
+    """The name of a frame, with the class of a method; of a compiled module, the name that the user knows."""
+    qualname = frame.qualname or ""
+    return qualname if qualname.rpartition(".")[2] == frame.name else frame.name
+
+
 def is_library(file: str) -> bool:
     """Whether a file belongs to an installed package or to Python, as far as its path tells."""
     return _LIBRARY.search(file) is not None
@@ -89,7 +95,8 @@ class _Tree:
             parent = self.caller(frame)
             key = (id(parent), frame.file, frame.line, frame.name)
             if key not in self.calls:
-                self.calls[key] = self.below(parent, Call(name=frame.name, file=frame.file, line=frame.line, cell=frame.cell))
+                call = Call(name=qualified(frame), file=frame.file, line=frame.line, cell=frame.cell)
+                self.calls[key] = self.below(parent, call)
             call = self.calls[key]
         self.call_of[frame.id] = call
         call.frames.append(frame)

@@ -115,6 +115,14 @@ class Report(ReportData):
         """The one line that is always shown: `f: 2 graphs · 1 graph break · ... · compiled in 0.84 s`."""
         return str(lower("headline", self))
 
+    def details(self) -> str:
+        """The whole report as text; `print(report)` shows at most one screen.
+
+        Example:
+            print(report.details())
+        """
+        return str(lower("details", self))
+
     def diff(self, before: Report) -> Diff:
         """What changed since an earlier report of the same code.
 

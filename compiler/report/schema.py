@@ -77,6 +77,8 @@ class Frame:
     name: str
     #: the name in the compiler (`torch_dynamo_resume_in_f_at_4`)
     code_name: str
+    #: its function with the class of a method, as the source has it ("Block.forward"); None: unknown
+    qualname: str | None = None
     file: str
     #: first line of the function (of a resume function: the line it continues from)
     line: int

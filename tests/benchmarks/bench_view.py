@@ -111,9 +111,10 @@ def in_python(quick: bool) -> list[Row]:
     models = {n: least(lambda r=r: view_model(r), rounds) for n, r in reports.items()}
     graphs = {n: made("big_graph", n) for n in (2_500, 10_000)}
     opened = {n: least(lambda r=r: view_model(r), rounds) for n, r in graphs.items()}
+    huge = made("huge")
     laid = {n: least(lambda n=n: fresh_layout(n), rounds) for n in (2_500, 10_000)}
     return [
-        row("ES module", len(es_module().encode()), 60_000, "bytes"),
+        row("ES module", len(es_module().encode()), 80_000, "bytes"),
         row("ES module, gzip", len(gzip.compress(es_module().encode())), 25_000, "bytes"),
         row("page of 100 breaks", pages[100], 1_000_000, "bytes"),
         row("page of 400 breaks", pages[400], 4_000_000, "bytes"),
@@ -122,6 +123,8 @@ def in_python(quick: bool) -> list[Row]:
         row("100 breaks, as they travel to the browser", len(packed(view_model(reports[100]))["gzip"]), 150_000, "bytes"),
         row("model of 100 breaks, in the kernel", 1000 * models[100], 150, "ms"),
         growth("model", models[100], models[400], 4),
+        row("page of 1,000 frames, 300 breaks, 500 recompiles", len(to_html(huge)), 3_000_000, "bytes"),
+        row("model of these, in the kernel", 1000 * least(lambda: view_model(huge), rounds), 400, "ms"),
         row("model of an FX graph of 10,000 nodes", 1000 * opened[10_000], 600, "ms"),
         growth("model of an FX graph", opened[2_500], opened[10_000], 4),
         row("layout of 10,000 nodes", 1000 * laid[10_000], 1000, "ms"),
@@ -144,6 +147,8 @@ def in_a_page(browser: Any, quick: bool) -> list[Row]:
 
     draws = {n: drawn(made("many", n)) for n in (100, 400)}
     clicks = [page.evaluate(CLICK, [".dyn-brow", i]) for i in range(3, 43)]
+    large = drawn(made("huge"))
+    calls = [page.evaluate(CLICK, [".dyn-call", i]) for i in range(3, 43)]
     drawn(made("many", 100))
     nodes = [page.evaluate(CLICK, [".dyn-split .dyn-node", i]) for i in range(1, 41)]
     big = drawn(made("big_graph"))
@@ -155,6 +160,8 @@ def in_a_page(browser: Any, quick: bool) -> list[Row]:
     return [
         row("draw the view of 100 breaks, from nothing", draws[100], 300, "ms"),
         growth("draw", draws[100], draws[400], 4),
+        row("draw the view of 1,000 frames, from nothing", large, 300, "ms"),
+        row("click on a call of these, median work", statistics.median(c[0] for c in calls), 50, "ms"),
         row("click to detail, 400 breaks, median work", statistics.median(c[0] for c in clicks), 50, "ms"),
         row("click to detail, 400 breaks, longest work", max(c[0] for c in clicks), 50, "ms"),
         row("click to detail, 100 breaks, median until painted", statistics.median(n[1] for n in nodes), 50, "ms"),

@@ -6,6 +6,7 @@ Promises: no text is wider than its box; a place with its own `error_on_graph_br
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, plural
@@ -16,7 +17,7 @@ from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
 from dynascope.widgets.layout.columns import COLUMN, PAD
-from dynascope.widgets.layout.geometry import MARGIN
+from dynascope.widgets.layout.geometry import MARGIN, Rect
 from dynascope.widgets.wire import Drawing, Shape
 
 BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
@@ -24,6 +25,8 @@ SIZES: Final[Drawing] = {
     "inset": 12.0, "break_inset": 14.0, "title_height": 34.0, "title_baseline": 22.0, "line_height": 16.0,
     "first_line": 40.0, "region_height": 20.0, "fold_head": 34.0, "corner": 8.0, "box_corner": 5.0, "bend": 7.0,
 }  # fmt: skip
+#: the row of a frame's later versions, and how many of them are drawn one by one
+VERSION_HEIGHT, VERSIONS, VERSION_GAP = 22.0, 7, 4.0
 #: a fold is as wide as a frame in it, with the padding around
 FOLD_WIDTH = COLUMN + 2 * MARGIN
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}
@@ -36,9 +39,14 @@ def blank(id: str, kind: str, title: str, note: str, full: str) -> Shape:
 
 
 def frame_shape(
-    report: Report, places: Places, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]
+    report: Report,
+    places: Places,
+    frame: Frame,
+    graphs: dict[str, tuple[int, Graph]],
+    breaks: list[Break],
+    again: Sequence[Frame] = (),
 ) -> Shape:
-    """The group of a frame."""
+    """The group of a frame; `again`: its later versions, drawn in it."""
     place = places.frame(frame)
     known = frame.status in ("compiled", "failed") and frame.compile_id
     word = frame.compile_id if known else "" if frame.status == "compiled" else frame.status
@@ -49,12 +57,47 @@ def frame_shape(
     full = f"{places.name(frame)}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
     shape = blank(frame.id, frame.status, title, note, printable(full, 600))
     shape["lines"] = _frame_lines(report, frame, graphs, breaks)
-    if frame.recompile_of:
+    if again:
+        shape["lines"] = [*_again_line(report, again), *shape["lines"]]
+    if frame.recompile_of or again:
         shape["badge"] = "recompile"
     flag = frame.error_on_graph_break
     if flag is not None and flag != bool(report.settings.get("error_on_graph_break")):
         shape["region"] = "error" if flag else "allow"
     return shape
+
+
+def _again_line(report: Report, again: Sequence[Frame]) -> list[str]:
+    """`compiled 3 times: x had another size ...`, in at most two lines."""
+    reason = next((r for r in report.recompiles if r.frame == again[0].id), None)
+    words = (recompile_words(reason) if reason else []) or ["a guard failed"]
+    return wrapped(f"compiled {len(again) + 1} times: {words[0]}", BOX_WIDTH, 11, most=2)
+
+
+def version_shapes(places: Places, again: Sequence[Frame], graphs: dict[str, tuple[int, Graph]]) -> list[Shape]:
+    """The small boxes of a frame's later versions: `v2`, `v3`, ...; the last one stands for all that have no room."""
+    shapes: list[Shape] = []
+    for number, frame in enumerate(again, 2):
+        if len(shapes) == VERSIONS and len(again) > VERSIONS:
+            shapes[-1]["title"] = f"+{len(again) - VERSIONS + 1}"
+            shapes[-1]["contents"] = [*shapes[-1].get("contents", []), frame.id, *([frame.graph] if frame.graph else [])]
+            continue
+        full = f"version {number} of {places.name(frame)}, {frame.status}"
+        shape = blank(frame.id, "version", f"v{number}", "", full)
+        if frame.graph in graphs:
+            number_of_graph, graph = graphs[frame.graph]
+            shape["tone"], shape["contents"] = graph_tone(number_of_graph), [graph.id]
+            shape["full"] += f": graph {number_of_graph}, {ops_text(graph.ops)}"
+        shapes.append(shape)
+    return shapes
+
+
+def place_row(shapes: list[Shape], rect: Rect) -> None:
+    """Place the boxes of a row side by side."""
+    width = min(40.0, (rect.width - VERSION_GAP * (len(shapes) - 1)) / len(shapes))
+    for n, shape in enumerate(shapes):
+        shape["x"], shape["y"] = round(rect.x + n * (width + VERSION_GAP), 1), rect.y
+        shape["w"], shape["h"] = round(width, 1), rect.height
 
 
 def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]) -> list[str]:
@@ -175,6 +218,5 @@ def ops_text(ops: int | None) -> str:
 
 
 def break_code(b: Break, places: Places) -> str:
-    """The code of a break: the part of its line between its columns, or the whole line."""
-    text, start, end, _ = places.span(b)
-    return printable(text[start:end].strip() or b.type or "graph break")
+    """The code of a break: its whole expression, or its line if the columns are unknown."""
+    return printable(places.code(b) or b.type or "graph break")

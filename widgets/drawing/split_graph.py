@@ -16,10 +16,13 @@ from dynascope.widgets.drawing.shapes import (
     BOX_WIDTH,
     FOLD_WIDTH,
     SIZES,
+    VERSION_HEIGHT,
     break_shape,
     fold_shape,
     frame_shape,
     graph_shape,
+    place_row,
+    version_shapes,
 )
 from dynascope.widgets.labels.words import Places, shorten, text_width
 from dynascope.widgets.layout.columns import COLUMN, Box, Edge, EdgeKind, layout
@@ -40,6 +43,18 @@ def short_picture(report: Report, places: Places) -> Picture:
     visible = [f for f in report.frames if f.status != "ignored"]
     kept, folds = fold(visible, SHORT)
     return _Drawing(report, places, kept, folds).picture()
+
+
+def whole_picture(report: Report, places: Places) -> Picture:
+    """The picture of a large report: all of it, with the versions of a recompiled frame as one; the view shows a part of it."""
+    known = {f.id: f for f in report.frames}
+    first: dict[str, str] = {}
+    for f in report.frames:
+        before = f.recompile_of
+        if before in known and known[before].status != "ignored":
+            first[f.id] = first.get(before, before)
+    visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
+    return _Drawing(report, places, visible, {}, first=first).picture()
 
 
 def split_picture(report: Report, places: Places) -> Picture:
@@ -74,24 +89,40 @@ class _Drawing:
     """Builds one picture."""
 
     def __init__(
-        self, report: Report, places: Places, frames: list[Frame], folds: dict[str, Folded], *, inner: bool = False
+        self,
+        report: Report,
+        places: Places,
+        frames: list[Frame],
+        folds: dict[str, Folded],
+        *,
+        inner: bool = False,
+        first: dict[str, str] | None = None,
     ) -> None:
-        """`inner`: whether this is the inside of a fold; whatever belongs to none of its frames is drawn outside."""
+        """`inner`: whether this is the inside of a fold; whatever belongs to none of its frames is drawn outside.
+
+        `first`: of frames drawn as versions in another one, that one.
+        """
         self.report, self.places, self.frames, self.folds, self.inner = report, places, frames, folds, inner
+        self.first = first or {}
+        #: id of a frame -> its later versions; id of their row -> the shapes in it
+        self.versions: dict[str, list[Frame]] = defaultdict(list)
+        self.rows: dict[str, list[Shape]] = {}
         #: id of a fold -> the picture that it shows once it is open
         self.insides: dict[str, Picture] = {}
         self.by_id = {f.id: f for f in report.frames}
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
         self.breaks = {b.id: b for b in report.breaks}
         self.drawn = {f.id for f in frames}
+        for id, version in self.first.items():
+            self.versions[version].append(self.by_id[id])
         #: id of a break -> the frames that were skipped or failed because of it, or have a graph that ends there
         self.stopped: dict[str | None, list[str]] = defaultdict(list)
         for f in frames:
             if f.status in ("skipped", "failed"):
                 self.stopped[f.break_].append(f.id)
         for g in report.graphs:
-            if g.frame in self.drawn:
-                self.stopped[g.break_].append(g.frame)
+            if self._same(g.frame) in self.drawn:
+                self.stopped[g.break_].append(self._same(g.frame))
         self.owners = {b.id: self._owner(b) for b in report.breaks}
         self.shapes: dict[str, Shape] = {}
         self.boxes: list[Box] = []
@@ -113,7 +144,7 @@ class _Drawing:
         for folded in _distinct(self.folds):
             self._fold_box(folded)
         for frame in self.report.frames:
-            if frame.id in self.drawn or frame.id in self.folds:
+            if self._same(frame.id) in self.drawn or frame.id in self.folds:
                 self._join(frame)
         for b in self.report.breaks:
             self._hits(b)
@@ -121,22 +152,33 @@ class _Drawing:
 
     # -- boxes ------------------------------------------------------------------------------------
 
+    def _same(self, id: str) -> str:
+        """The frame in which a frame is drawn: itself, or its first version."""
+        return self.first.get(id, id)
+
     def _owner(self, b: Break) -> str | None:
         """The frame in which a break is drawn: the one that contains its line."""
-        hits = [h for h in b.hits if h.frame in self.drawn]
-        for hit in hits:
-            if hit.line == b.line and self.by_id[hit.frame].file == b.file:
-                return hit.frame
+        hits = [(self._same(h.frame), h.line) for h in b.hits if self._same(h.frame) in self.drawn]
+        for id, line in hits:
+            if line == b.line and self.by_id[id].file == b.file:
+                return id
         if hits:
-            return hits[-1].frame
+            return hits[-1][0]
         return next(iter(self.stopped.get(b.id, ())), None)
 
     def _frame(self, frame: Frame, breaks: list[Break]) -> None:
-        shape = frame_shape(self.report, self.places, frame, self.graphs, breaks)
+        again = self.versions.get(frame.id, [])
+        shape = frame_shape(self.report, self.places, frame, self.graphs, breaks, again)
         header = SIZES["title_height"] + SIZES["line_height"] * len(shape.get("lines", []))
         self.groups.append(frame.id)
         self.boxes.append(Box(frame.id, COLUMN, header))
         self.shapes[frame.id] = shape
+        if again:
+            row = f"{frame.id} again"
+            self.rows[row] = version_shapes(self.places, again, self.graphs)
+            for version in self.rows[row]:
+                version["group"] = frame.id
+            self.boxes.append(Box(row, BOX_WIDTH, VERSION_HEIGHT, frame.id))
         if frame.graph in self.graphs:
             self._box(graph_shape(self.places, *self.graphs[frame.graph], frame), frame.id)
         for b in breaks:
@@ -168,6 +210,7 @@ class _Drawing:
     def _seen_as(self, id: str | None) -> str | None:
         """Id of the group or fold of a frame; for a frame that is not drawn, that of its caller."""
         for _ in range(len(self.by_id) + 1):
+            id = self.first.get(id, id) if id is not None else None
             if id is None or id in self.drawn:
                 return id
             if id in self.folds:
@@ -200,14 +243,14 @@ class _Drawing:
     def _hits(self, b: Break) -> None:
         """Arrows from the other frames that ran into a break, along existing call arrows where possible."""
         owner = self.owners[b.id]
-        hit_by = {h.frame for h in b.hits}
+        hit_by = {self._same(h.frame) for h in b.hits}
         if b.id not in self.shapes or not hit_by - {owner}:
             return
         chain = {(a["source"], a["target"]): a for a in self.arrows if a["kind"] in ("calls", "hits")}
         shown = 0
         for hit in b.hits:
             source = self._seen_as(hit.frame)
-            if source is None or hit.frame == owner or source == owner:
+            if source is None or source == owner:
                 continue
             along = [a for (s, t), a in chain.items() if s == source and t in hit_by]
             for arrow in along:
@@ -234,6 +277,9 @@ class _Drawing:
     def _placed(self) -> Picture:
         placed = layout(self.boxes, self.edges, alone=self.insides.keys())
         for name, rect in placed.rects.items():
+            if name in self.rows:
+                place_row(self.rows[name], rect)
+                continue
             shape = self.shapes[name]
             shape["x"], shape["y"], shape["w"], shape["h"] = rect
         width = placed.width
@@ -245,9 +291,10 @@ class _Drawing:
                 if arrow["kind"] == "continues":
                     width = max(width, at[0] + text_width(arrow["label"], 11) + 4)
         frames = set(self.groups)
+        boxes = [self.rows.get(b.id) or [self.shapes[b.id]] for b in self.boxes if b.id not in frames]
         return {
             "width": round(width, 1), "height": placed.height, "groups": [self.shapes[id] for id in self.groups],
-            "boxes": [self.shapes[b.id] for b in self.boxes if b.id not in frames], "arrows": self.arrows,
+            "boxes": [shape for row in boxes for shape in row], "arrows": self.arrows,
             "folded": "; ".join(f.title() for f in _distinct(self.folds)),
         }  # fmt: skip
 

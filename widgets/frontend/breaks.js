@@ -47,7 +47,8 @@ export function breaksView(select, open) {
   return {
     node: box,
     draw(content) {
-      rows = content.breaks.map(breakRow);
+      // the overview of a large report has them by cause
+      rows = content.overview ? [] : content.breaks.map(breakRow);
       box.hidden = !rows.length;
       box.replaceChildren(...rows);
       if (rows[0]) mark(rows[0]);

@@ -1,6 +1,6 @@
 // The detail of what is selected: facts, and parts as tabs, each with a link of its own.
 
-import { button, copyText, h, roving } from "./dom.js";
+import { button, copyText, h, roving, withCode } from "./dom.js";
 import { fxView } from "./fx.js";
 import { paintCode } from "./lens.js";
 import { linkTo, sourceText } from "./logic.js";
@@ -23,22 +23,14 @@ const MARKS = {
 };
 const SWITCHABLE = ["break", "function", "skipped", "failed", "unfinished", "statements"];
 
-/**
- * A text in which words between backquotes are code.
- * @param {string} text
- */
-function prose(text) {
-  return text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
-}
-
 /** @param {ProseBody} body */
 function proseBody({ text, todo, code }) {
   return h(
     "div",
     { cls: "dyn-prose" },
-    text.map((t) => h("p", {}, ...prose(t))),
+    text.map((t) => h("p", {}, ...withCode(t))),
     todo.length > 0 && h("h3", { text: "What to do" }),
-    todo.length > 0 && h("ul", {}, ...todo.map((t) => h("li", {}, ...prose(t)))),
+    todo.length > 0 && h("ul", {}, ...todo.map((t) => h("li", {}, ...withCode(t)))),
     code.map((t) => h("pre", { cls: "dyn-code dyn-wrap", text: t })),
   );
 }

@@ -51,8 +51,10 @@ export const s = (tag, props = {}, ...children) => fill(document.createElementNS
  * @param {string} text
  * @param {((event: MouseEvent) => void) | null} onclick
  * @param {Record<string, Prop>} [props]
+ * @param {Child[]} children
  */
-export const button = (cls, text, onclick, props = {}) => h("button", { cls, type: "button", text, onclick, ...props });
+export const button = (cls, text, onclick, props = {}, ...children) =>
+  h("button", { cls, type: "button", text, onclick, ...props }, ...children);
 
 /**
  * A text in a picture, or nothing where there is none.
@@ -64,6 +66,13 @@ export const button = (cls, text, onclick, props = {}) => h("button", { cls, typ
  */
 export const label = (cls, x, y, text, anchor) =>
   text ? s("text", { cls: cls || null, x, y, text, "text-anchor": anchor }) : null;
+
+/**
+ * A text whose words between backticks are code.
+ * @param {string} text
+ * @returns {Child[]}
+ */
+export const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
 
 /** What an item of a listbox has until something is chosen. */
 export const OPTION = { role: "option", "aria-selected": "false", tabindex: "-1" };

@@ -265,7 +265,8 @@ export function headerView(ctx) {
 
   /** @param {ViewModel} content */
   function drawChips(content) {
-    const shown = [...content.chips, ...(host.get("can_run_again") ? [] : settingChips(content.settings))];
+    const facts = content.overview ? content.chips.filter(({ kind }) => kind === "error") : content.chips;
+    const shown = [...facts, ...(host.get("can_run_again") ? [] : settingChips(content.settings))];
     chips.replaceChildren(
       ...shown.map(({ text, kind, id, full }) => {
         const cls = `dyn-chip dyn-c-${kind}`;

@@ -1,11 +1,15 @@
 // The source: lines coloured and numbered by the graph that captured them.
 
-import { closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
+import { button, closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
 import { tokenize, withMarks } from "./tokens.js";
 
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { LensFile, LensLine, LensMark, ViewModel } from "./wire" */
 /** @typedef {{ node: HTMLElement, line: LensLine, file: string }} Row */
+/** What of a file is shown: the lines that are not quiet, around one position, and others that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
+
+// Lines of a file before and after the selected one that are shown.
+const NEAR = 120;
 
 const TONES = 6;
 /** @type {Record<string, string>} */
@@ -98,20 +102,36 @@ function guardMark({ guards }) {
  * @param {LensFile} file
  * @param {boolean} named whether its name is above it
  * @param {Row[]} rows gets a row of each line
+ * @param {Unfolded} unfolded
  */
-function fileGroup(file, named, rows) {
+function fileGroup(file, named, rows, unfolded) {
   const group = h("div", { role: "group", "aria-label": file.label });
   if (named) group.append(h("div", { cls: "dyn-file", title: file.file, text: file.label, role: "presentation" }));
-  let open = "";
+  const { lines } = file;
+  let quotes = "";
+  let folded = false;
   /** @type {LensLine | null} */
   let previous = null;
-  for (const line of file.lines) {
-    if (line.gap) {
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at];
+    const end = foldEnd(file, at, unfolded);
+    if (line.gap) [quotes, previous] = ["", null];
+    // next to folded lines it would be a second row of dots
+    if (line.gap && !folded && end === at) {
       group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }));
-      [open, previous] = ["", null];
+    }
+    folded = end > at;
+    if (folded) {
+      const text = `⋯ ${end - at} line${end - at > 1 ? "s" : ""}`;
+      const props = { cls: "dyn-ln dyn-quiet", ...OPTION, "data-from": at, title: "show these lines", text };
+      group.append(h("div", props));
+      while (at < end - 1) quotes = tokenize(lines[at++].text, lines[at].gap ? "" : quotes).open;
+      quotes = tokenize(lines[at].text, quotes).open;
+      previous = null;
+      continue;
     }
     const code = h("code");
-    open = paintCode(code, line.text, line.marks || [], open);
+    quotes = paintCode(code, line.text, line.marks || [], quotes);
     const node = lineRow(line, previous, code);
     group.append(node);
     rows.push({ node, line, file: file.file });
@@ -121,21 +141,66 @@ function fileGroup(file, named, rows) {
 }
 
 /**
+ * Where the folded lines end that begin at a position; the position itself where that line is shown.
+ * @param {LensFile} file
+ * @param {number} at
+ * @param {Unfolded} unfolded
+ */
+function foldEnd({ lines, mine }, at, { near, open }) {
+  // only files of large reports are folded
+  const hidden = (/** @type {number} */ n) =>
+    mine !== undefined && (lines[n].quiet || Math.abs(n - near) > NEAR) && !open.has(n);
+  let end = at;
+  while (end < lines.length && hidden(end) && (end === at || !lines[end].gap || lines[end].quiet)) end++;
+  return end;
+}
+
+/**
+ * A file in the list of files: its name, and how many breaks and graphs are in it.
+ * @param {LensFile} file
+ * @param {() => void} show
+ */
+function fileButton({ file, label, breaks = 0, graphs = 0, mine }, show) {
+  const counts = [breaks && `${breaks} ✂`, graphs && `${graphs} ▦`].filter(Boolean).join(" ");
+  const title = `${file}: ${breaks} breaks, lines in ${graphs} graphs`;
+  const props = { title, "aria-label": `${label}: ${title}`, "aria-pressed": "false" };
+  return button(`dyn-chip${mine ? " dyn-mine" : ""}`, "", show, props, h("b", { text: label }), ` ${counts}`);
+}
+
+/**
  * @param {Select} select
- * @returns {SelectablePart & { point(file: string | undefined, line: number | undefined): void }}
+ * @returns {SelectablePart & { point(file: string | undefined, line: number | undefined): void, files: HTMLElement }}
  */
 export function lensView(select) {
   const box = h("div", { cls: "dyn-src", role: "listbox", "aria-label": "source lines" });
-  const mark = roving(box, ".dyn-ln", { enter: (line) => select(idOf(line)) });
+  const files = h("div", { cls: "dyn-files", role: "group", "aria-label": "files" });
+  const act = (/** @type {HTMLElement} */ line) => {
+    const from = line.dataset.from;
+    if (!from || !current) return select(idOf(line));
+    unfold(current, Number(from));
+    const first = rows.find((row) => row.line === current?.lines[Number(from)])?.node;
+    first?.focus({ preventScroll: true });
+  };
+  const mark = roving(box, ".dyn-ln", { enter: act });
   box.addEventListener("click", (event) => {
     if (String(getSelection())) return;
-    select(idOf(closest(event, ".dyn-mark")) || idOf(closest(event, ".dyn-ln")));
+    const line = /** @type {HTMLElement | null} */ (closest(event, ".dyn-ln"));
+    const marked = idOf(closest(event, ".dyn-mark"));
+    if (marked) select(marked);
+    else if (line) act(line);
   });
   const markSelected = exclusive("aria-selected");
+  const markFile = exclusive("aria-pressed");
+  /** @type {ViewModel | null} */
+  let content = null;
+  /** Of a large report, the file that is shown; null: all are. @type {LensFile | null} */
+  let current = null;
+  /** @type {Map<LensFile, Unfolded>} */
+  let unfolded = new Map();
   /** @type {Row[]} */
   let rows = [];
 
-  /** Whether a line belongs to what is selected. @type {(row: Row, content: ViewModel, id: string) => boolean} */
+  /** Whether a line belongs to what is selected. @type {(row: { line: LensLine, file: string }, content: ViewModel, id: string) => boolean} */
   function belongs({ line, file }, content, id) {
     if (line.id === id || (line.marks || []).some((m) => m.id === id)) return true;
     const detail = content.details[id];
@@ -143,21 +208,79 @@ export function lensView(select) {
     if (detail.kind === "graph") return (line.graphs || []).includes(Number(detail.title.replace(/\D/g, "")));
     return detail.line === line.line && detail.file === file;
   }
+  /** @type {(file: LensFile) => Unfolded} */
+  const of = (file) => unfolded.get(file) || { near: 0, open: new Set() };
+
+  function drawLines() {
+    if (!content) return;
+    const shown = current ? [current] : content.lens;
+    rows = [];
+    box.replaceChildren(...shown.map((file) => fileGroup(file, shown.length > 1, rows, of(file))));
+    if (rows[0]) mark(rows[0].node);
+    markFile(current ? [files.children[content.lens.indexOf(current)]] : []);
+  }
+  /** @param {LensFile} file */
+  function show(file) {
+    if (file === current) return;
+    current = file;
+    drawLines();
+    box.scrollTop = 0;
+  }
+  /** Show folded lines, at most so many. @type {(file: LensFile, from: number) => void} */
+  function unfold(file, from) {
+    const { near, open } = of(file);
+    const end = Math.min(foldEnd(file, from, of(file)), from + NEAR);
+    for (let at = from; at < end; at++) open.add(at);
+    unfolded.set(file, { near, open });
+    drawLines();
+  }
+  /** Of a large report, show the file of a line, and the line. @type {(file: LensFile, line: LensLine) => void} */
+  function bring(file, line) {
+    const at = file.lines.indexOf(line);
+    const { near, open } = of(file);
+    if (Math.abs(at - near) > NEAR - 20) unfolded.set(file, { near: at, open });
+    const changed = file !== current || of(file).near !== near;
+    current = file;
+    if (changed) drawLines();
+    if (foldEnd(file, at, of(file)) === at) return;
+    let from = at;
+    while (from > 0 && foldEnd(file, from - 1, of(file)) > at) from--;
+    unfold(file, from);
+  }
 
   return {
     node: box,
-    draw(content) {
-      rows = [];
-      box.replaceChildren(...content.lens.map((file) => fileGroup(file, content.lens.length > 1, rows)));
-      if (rows[0]) mark(rows[0].node);
+    files,
+    draw(model) {
+      content = model;
+      unfolded = new Map();
+      current = model.overview ? model.lens[0] || null : null;
+      files.hidden = !current || model.lens.length < 2;
+      files.replaceChildren(...(current ? model.lens.map((file) => fileButton(file, () => show(file))) : []));
+      drawLines();
     },
     highlight(content, id) {
+      if (current) {
+        const order = [current, ...content.lens.filter((file) => file !== current)];
+        const own = content.details[id];
+        const found = order
+          .flatMap((file) =>
+            file.lines
+              .filter((line) => belongs({ line, file: file.file }, content, id))
+              .map((line) => ({ file, line })),
+          )
+          .sort((a, b) => Number(b.file.file === own?.file) - Number(a.file.file === own?.file));
+        if (found[0]) bring(found[0].file, found[0].line);
+      }
       const nodes = rows.filter((row) => belongs(row, content, id)).map((row) => row.node);
       markSelected(nodes);
       if (nodes.length) mark(nodes[0]);
       return () => reveal(box, nodes[0], true);
     },
     point(file, line) {
+      const at = content?.lens.find((one) => one.file === file);
+      const target = at?.lines.find((one) => one.line === line);
+      if (current && at && target) bring(at, target);
       const found = rows.find((row) => row.line.line === line && row.file === file);
       if (!found) return;
       for (const row of rows) row.node.classList.toggle("dyn-point", row === found);

@@ -75,6 +75,31 @@ function middle({ kind, x, y, w, h }) {
 }
 
 /**
+ * The positions of the rows of a tree that are in sight: those whose callers are all open; with `mineOnly`, those of the
+ * user's own code and their callers.
+ * @param {{ depth: number, mine: boolean }[]} rows
+ * @param {Set<number>} open
+ * @param {boolean} mineOnly
+ */
+export function inSight(rows, open, mineOnly) {
+  const kept = new Set();
+  for (let at = rows.length - 1, need = -1; at >= 0; at--) {
+    const { depth, mine } = rows[at];
+    need = Math.min(need, depth);
+    if (mine || need === depth) {
+      kept.add(at);
+      need = depth - 1;
+    }
+  }
+  let hidden = Infinity;
+  return rows.flatMap(({ depth }, at) => {
+    if (depth > hidden) return [];
+    hidden = open.has(at) ? Infinity : depth;
+    return !mineOnly || kept.has(at) ? [at] : [];
+  });
+}
+
+/**
  * Lines of a file in the lens; lines left out are one line of three dots.
  * @param {LensFile[]} lens
  * @param {SourceBody} range

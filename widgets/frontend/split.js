@@ -1,6 +1,7 @@
 // The split graph: shapes where the kernel placed them, with zoom, search, folds and the keyboard.
 
 import { button, closest, exclusive, h, handled, idOf, label, reveal, s } from "./dom.js";
+import { focused, framesOf, miniMap } from "./focus.js";
 import { rounded, search, step } from "./logic.js";
 import { unfolded } from "./unfold.js";
 
@@ -97,7 +98,9 @@ function boxShape(box, sizes) {
     strip > 0 && label("dyn-soft", x + 6, box.y + 14, box.lines?.[0]),
     s("rect", { cls: "dyn-main", x, y: top, width: w, height, rx: isBreak ? height / 2 : sizes.box_corner }),
     shift > 0 && triangle(box, false),
-    label("dyn-strong", x + inset + shift, y, box.title),
+    box.kind === "version"
+      ? label("dyn-strong", x + w / 2, y, box.title, "middle")
+      : label("dyn-strong", x + inset + shift, y, box.title),
     label("dyn-soft", x + w - inset, y, box.note, "end"),
   ];
 }
@@ -239,20 +242,27 @@ export function splitView(select, enter) {
   const found = h("span", { cls: "dyn-found", role: "status" });
   const foldAll = () => redraw(someOpen() ? [] : folds());
   const foldButton = button("dyn-btn", "", foldAll);
+  const wholeButton = button("dyn-btn", "Whole graph", () => {
+    showWhole = !showWhole;
+    zoomed = false;
+    redraw([]);
+  });
   const tools = h(
     "div",
     { cls: "dyn-tools" },
     field,
     found,
     foldButton,
+    wholeButton,
     icon("−", "zoom out", () => zoom(scale / 1.25)),
     icon("+", "zoom in", () => zoom(scale * 1.25)),
     icon("⤢", "fit", () => fit(0, 1)),
   );
   const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
+  const foot = h("div", { cls: "dyn-foot" }, legend);
   const folded = h("div", { cls: "dyn-folded" });
   const bar = h("div", { cls: "dyn-bar" }, h("h2", { text: "Split graph" }), tools);
-  const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, bar, pane, folded, legend);
+  const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, bar, pane, folded, foot);
   const markPressed = exclusive("aria-pressed");
   const wasDragged = draggable(pane);
 
@@ -275,6 +285,13 @@ export function splitView(select, enter) {
   let ids = [];
   let scale = 1;
   let zoomed = false;
+  /** Of a large report, the frames of the split graph, of which those around the selected one are shown. @type {ReturnType<typeof framesOf> | null} */
+  let frames = null;
+  /** @type {ReturnType<typeof miniMap> | null} */
+  let map = null;
+  /** Ids of frames of which all neighbours are shown. @type {Set<string>} */
+  let wide = new Set();
+  let showWhole = false;
 
   const folds = () => (content ? content.split.boxes.filter((box) => box.inside).map((box) => box.id) : []);
   const someOpen = () => folds().some((id) => open.has(id));
@@ -294,8 +311,8 @@ export function splitView(select, enter) {
   function fit(least = 0.6, otherwise = 0.8) {
     const room = pane.clientWidth - 2;
     if (!svg || room < 50) return;
-    const whole = Math.min(1, room / picture.width);
-    scale = whole < least ? otherwise : whole;
+    const all = Math.min(1, room / picture.width);
+    scale = all < (frames ? 0.5 : least) && !showWhole ? otherwise : all;
     resize();
   }
 
@@ -320,8 +337,18 @@ export function splitView(select, enter) {
 
   /** @param {ViewModel} model */
   function draw(model) {
+    if (content !== model) {
+      frames = model.overview && model.split.groups.length ? framesOf(model.split) : null;
+      map?.node.remove();
+      map = frames && miniMap(model.split, select);
+      if (map) foot.append(map.node);
+      wide = new Set();
+    }
     content = model;
-    picture = unfolded(content.split, open, content.drawing.fold_head);
+    const part = frames && !showWhole ? focused(frames, selected || model.first, wide) : null;
+    picture = part || unfolded(content.split, open, content.drawing.fold_head);
+    wholeButton.hidden = !frames;
+    wholeButton.setAttribute("aria-pressed", String(showWhole));
     svg = drawPicture(picture, content.drawing, content.name.slice(0, 200));
     const drawn = /** @type {SVGElement[]} */ ([...svg.querySelectorAll(".dyn-node")]);
     nodes = new Map(drawn.map((n) => [idOf(n), n]));
@@ -345,6 +372,15 @@ export function splitView(select, enter) {
     const fold = picture.boxes.find((box) => box.contents?.includes(id));
     return fold ? fold.id : id;
   }
+  /** Whether something is drawn with all that leads to it or follows. @param {string} id */
+  function isAround(id) {
+    const frame = frames?.owner.get(id);
+    if (!frame) return true;
+    const missing = [...frame.into, ...frame.out].some(({ arrow, from, to }) => {
+      return arrow.kind !== "hits" && !(nodes.has(from.id) && nodes.has(to.id));
+    });
+    return nodes.has(frame.id) && !missing;
+  }
   /** @param {string} id */
   function tabStop(id) {
     if (stop) stop.setAttribute("tabindex", "-1");
@@ -354,9 +390,12 @@ export function splitView(select, enter) {
   }
   /** @param {string} chosen */
   function highlight(chosen) {
+    const moved = selected !== chosen;
     selected = chosen;
     if (!svg) return () => {};
+    if (frames && !showWhole && moved && !isAround(chosen) && content) draw(content);
     const id = shownAs(chosen);
+    if (map) map.mark(new Set(picture.groups.map((group) => group.id)), frames?.owner.get(chosen)?.id || "");
     const shown = nodes.get(id);
     markPressed(shown ? [shown] : []);
     for (const { dataset, classList } of arrows) classList.toggle("dyn-on", dataset.s === id || dataset.t === id);
@@ -375,7 +414,9 @@ export function splitView(select, enter) {
     const matching = new Set(ids.map(shownAs));
     for (const [id, n] of nodes) n.classList.toggle("dyn-dim", searching && !matching.has(id));
     const hidden = ids.filter((id) => !nodes.has(id)).length;
-    const count = ids.length ? `${ids.length} found${hidden ? `, ${hidden} folded` : ""}` : "nothing found";
+    const count = ids.length
+      ? `${ids.length} found${hidden ? `, ${hidden} ${frames ? "elsewhere" : "folded"}` : ""}`
+      : "nothing found";
     found.textContent = searching ? count : "";
   }
   field.addEventListener("input", find);
@@ -393,6 +434,7 @@ export function splitView(select, enter) {
     const hit = closest(event, ".dyn-node");
     if (!hit || dragged) return;
     const id = idOf(hit);
+    if (widen(id)) return;
     select(id);
     toggle(id);
     (nodes.get(id) || hit).focus({ preventScroll: true });
@@ -420,8 +462,21 @@ export function splitView(select, enter) {
     next.focus({ preventScroll: true });
     reveal(pane, next.querySelector(".dyn-main"));
   }
+  /** Show what a box stands for; whether it stands for something. @param {string} id */
+  function widen(id) {
+    const box = picture.boxes.find((shape) => shape.id === id && shape.kind === "more");
+    const [of] = box?.contents || [];
+    if (!content || !of) return false;
+    wide.add(of);
+    if (frames?.owner.get(selected)?.id === of) draw(content);
+    else select(of);
+    highlight(selected)();
+    tabStop(of)?.focus({ preventScroll: true });
+    return true;
+  }
   /** Select; and open the fold, or go to the detail. @type {(id: string, further: boolean) => void} */
   function choose(id, further) {
+    if (widen(id)) return;
     select(id);
     if (!further) return;
     if (folds().includes(id)) toggle(id);

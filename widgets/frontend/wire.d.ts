@@ -23,6 +23,7 @@ export interface LensLine {
   reason?: string;
   id?: string;
   region?: string[];
+  quiet?: boolean;
   guards?: LensGuards;
 }
 
@@ -30,6 +31,9 @@ export interface LensFile {
   file: string;
   label: string;
   lines: LensLine[];
+  breaks?: number;
+  graphs?: number;
+  mine?: boolean;
 }
 
 export interface Shape {
@@ -234,6 +238,48 @@ export interface Chip {
   full?: string;
 }
 
+export interface CausePlace {
+  id: string;
+  place: string;
+  code: string;
+  function: string;
+  times: number;
+  mine: boolean;
+  ids: string[];
+}
+
+export interface CauseRow {
+  id: string;
+  kind: string;
+  count: string;
+  title: string;
+  fix: string;
+  cost: string;
+  eager: string[];
+  places: CausePlace[];
+}
+
+export interface CallRow {
+  id: string;
+  depth: number;
+  name: string;
+  place: string;
+  mine: boolean;
+  events: string[][];
+  part: number;
+  folded: boolean;
+  ids: string[];
+}
+
+export interface Overview {
+  first: string;
+  left: string;
+  first_id: string;
+  causes: CauseRow[];
+  calls: CallRow[];
+  measured: boolean;
+}
+
 /** Sizes in pixels that the static picture and the view share. */
 export interface Drawing {
   inset: number;
@@ -256,6 +302,7 @@ export interface ViewModel {
   counts: string[][];
   chips: Chip[];
   first: string;
+  overview: Overview | null;
   split: Picture;
   drawing: Drawing;
   lens: LensFile[];

@@ -90,7 +90,7 @@ def limit_words(recompile: Recompile, name: str, places: Places) -> str:
     )
 
 
-def at_limit(report: Report) -> list[Recompile]:
+def refused_recompiles(report: Report) -> list[Recompile]:
     """The recompiles that the compiler refused at a limit, each function once."""
     frames = {f.id: f for f in report.frames}
     first: dict[tuple[str, str, int], Recompile] = {}

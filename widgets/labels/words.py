@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable
 
 from dynascope.compiler.report import Break, Frame, Report, Source
@@ -44,6 +45,16 @@ _ADVANCES = _Advances({
 }, 72)  # fmt: skip
 _BOLD = _Advances({char: width + max(5, width // 8) for char, width in _ADVANCES.items()}, 81)
 _MONO = _Advances({}, 61)
+
+
+#: lines below a break's in which its expression may end
+CONTINUED = 40
+
+
+def _is_open(rows: list[str]) -> bool:
+    """Whether a bracket is open at the end of these lines of code, as far as counting them shows."""
+    text = "".join(rows)
+    return sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))
 
 
 def printable(text: object, limit: int | None = None) -> str:
@@ -127,6 +138,14 @@ class Places:
         self._sources: dict[str, Source] = {s.file: s for s in report.sources}
         self._lines: dict[str, dict[int, str]] = {}
         self._methods: dict[str, list[tuple[str, int, int, str]]] = {}
+        #: (file, name) -> (first line, last line, name with the class) of the functions that the compiler met, each once
+        self._qualified: dict[tuple[str, str], dict[tuple[int, int, str], None]] = defaultdict(dict)
+        self._functions: dict[tuple[str, str, int | None], str] = {}
+        for f in report.frames:
+            met = [(f.file, f.line, f.end_line, f.qualname), *((i.file, i.line, i.end_line, i.name) for i in f.inlined)]
+            for file, line, end, name in met:
+                if name and "." in name:
+                    self._qualified[file, name.rpartition(".")[2]][line, end or line, name] = None
 
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""
@@ -156,6 +175,20 @@ class Places:
         start, end = columns or (indent_of(text), len(text.rstrip()))
         return text, start, max(start, end), columns is not None
 
+    def code(self, b: Break) -> str:
+        """The whole expression of a break, in one line: from its line, and from those below on which it continues."""
+        text, start, end, known = self.span(b)
+        lines = self.lines(b.file)
+        if known and b.end_line is not None and b.end_line > b.line and b.end_line in lines:
+            inner = [lines.get(n, "") for n in range(b.line + 1, b.end_line)]
+            last = lines[b.end_line]
+            rows = [text[start:], *inner, last[: b.end_column if b.end_column is not None else len(last)]]
+        else:
+            rows, number = [text[start:end]], b.line
+            while known and len(rows) < CONTINUED and _is_open(rows) and (number := number + 1) in lines:
+                rows.append(lines[number])
+        return " ".join(" ".join(rows).split())
+
     def of_break(self, b: Break) -> str:
         """`In[3]:4:5`; without the column if that does not fit the source."""
         unfit = b.line in self.lines(b.file) and not self.span(b)[3]
@@ -173,7 +206,16 @@ class Places:
         return self.at(frame.file, frame.line, frame.cell)
 
     def function(self, name: str, file: str, line: int | None) -> str:
-        """`Attention.forward` if the source shows the class of the method around a line, else only the name."""
+        """`Attention.forward` if the class of the method around a line is known, else only the name."""
+        key = (name, file, line)
+        if key not in self._functions:
+            self._functions[key] = self._function(name, file, line)
+        return self._functions[key]
+
+    def _function(self, name: str, file: str, line: int | None) -> str:
+        known = [qualname for first, last, qualname in self._qualified.get((file, name), ()) if first <= (line or 0) <= last]
+        if known:
+            return printable(known[0])
         if file not in self._methods:
             self._methods[file] = methods(self.lines(file))
         at = line or 0

@@ -8,6 +8,7 @@ cut into two columns; trees that no call or continuation joins are side by side 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -176,8 +177,15 @@ class _Router:
         self.frames, self.rects, self.owner, self.lasts = frames, rects, owner, lasts
         self.right = max((r.right for r in frames.values()), default=0.0)
         self.beside = 0
-        self.lanes: list[tuple[float, float, float, str]] = []
+        #: by their place in units of LANE: (x, from, to, trunk)
+        self.lanes: dict[int, list[tuple[float, float, float, str]]] = defaultdict(list)
         self.budget = BUDGET
+        #: left side -> the frames there, the highest first; they do not overlap, so their lower sides are in order too
+        self.columns: dict[float, list[tuple[str, Rect]]] = defaultdict(list)
+        for id, r in sorted(frames.items(), key=lambda item: item[1].y):
+            self.columns[r.x].append((id, r))
+        self.bottoms = {x: [r.bottom for _, r in column] for x, column in self.columns.items()}
+        self.rights = {x: max(r.right for _, r in column) for x, column in self.columns.items()}
 
     def route(self, edge: Edge) -> list[Point]:
         """The first of the simple routes that is free; else one beside the drawing."""
@@ -200,7 +208,8 @@ class _Router:
             x = self.right + FIRST_LANE + LANE * min(self.beside, 50)
             start, end = a.y + min(TURN, a.height / 2), b.y + min(TURN, b.height / 2)
             points = [(a.right, start), (x, start), (x, end), (b.right, end)]
-        self.lanes += [(*lane, trunk) for lane in _lanes(points)]
+        for lane in _lanes(points):
+            self.lanes[int(lane[0] // LANE)].append((*lane, trunk))
         return points
 
     def _unused(self, points: list[Point], trunk: str) -> bool:
@@ -208,20 +217,26 @@ class _Router:
         return not any(
             abs(x - lane) < LANE - 1 and low < end and start < high and (not trunk or trunk != other)
             for x, low, high in _lanes(points)
-            for lane, start, end, other in self.lanes
+            for near in (-1, 0, 1)
+            for lane, start, end, other in self.lanes.get(int(x // LANE) + near, ())
         )
 
     def _free(self, points: list[Point], source: str, target: str) -> bool:
         """Whether a route crosses no frame: only its first stretch may touch the source, only its last the target."""
-        self.budget -= len(self.frames)
-        stretches = [
-            (min(ax, bx) - 2, max(ax, bx) + 2, min(ay, by) - 2, max(ay, by) + 2) for (ax, ay), (bx, by) in pairwise(points)
-        ]
-        return not any(
-            left < r.right and right > r.x and top < r.bottom and bottom > r.y
-            for id, r in self.frames.items()
-            for left, right, top, bottom in stretches[id == source : len(stretches) - (id == target)]
-        )
+        last = len(points) - 2
+        for n, ((ax, ay), (bx, by)) in enumerate(pairwise(points)):
+            left, right, top, bottom = min(ax, bx) - 2, max(ax, bx) + 2, min(ay, by) - 2, max(ay, by) + 2
+            for x, column in self.columns.items():
+                if x >= right or self.rights[x] <= left:
+                    continue
+                self.budget -= 1
+                for at in range(bisect_right(self.bottoms[x], top), len(column)):
+                    id, r = column[at]
+                    if r.y >= bottom:
+                        break
+                    if r.right > left and not (n == 0 and id == source) and not (n == last and id == target):
+                        return False
+        return True
 
 
 def _inside(frame: Rect, a: Rect, b: Rect) -> list[Point]:

@@ -12,13 +12,14 @@ from typing import TypeVar
 
 from dynascope.compiler.report import Break, Frame, Report
 from dynascope.widgets.drawing.shapes import SIZES, break_code
-from dynascope.widgets.drawing.split_graph import split_picture
+from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import outcome_words
 from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn
 from dynascope.widgets.model.lens import lens
+from dynascope.widgets.model.overview import is_large, overview
 from dynascope.widgets.model.recompiles import recompile_rows
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Detail, Part, Picture, Row, ViewModel
@@ -48,7 +49,9 @@ def _model(report: Report) -> ViewModel:
         return guarded(what, make, left_out)
 
     head = part("The headline", lambda: headline(report), name(report))
-    split = part("The split graph", lambda: split_picture(report, places), _no_picture())
+    large = is_large(report)
+    draw = whole_picture if large else split_picture
+    split = part("The split graph", lambda: draw(report, places), _no_picture())
     all_details = guarded("The details", lambda: details(report, places), _only)
     folds: dict[str, Detail] = {}
     all_details |= part("The details of the folds", lambda: fold_details(report, places, split), folds)
@@ -56,8 +59,9 @@ def _model(report: Report) -> ViewModel:
         "schema": MODEL_SCHEMA, "headline": printable(head, 2000), "name": printable(name(report), 2000),
         "counts": _counts(report, printable(head)),
         "chips": part("The facts beside the headline", lambda: _chips(report, places), []),
-        "first": part("What matters most", lambda: first_id(report), ""), "split": split, "drawing": SIZES.copy(),
-        "lens": part("The source", lambda: lens(report, places), []), "details": all_details,
+        "first": part("What matters most", lambda: first_id(report), ""),
+        "overview": part("The overview", lambda: overview(report, places), None), "split": split, "drawing": SIZES.copy(),
+        "lens": part("The source", lambda: lens(report, places, large=large), []), "details": all_details,
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "recompiles": part("The list of recompiles", lambda: recompile_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),
@@ -65,6 +69,8 @@ def _model(report: Report) -> ViewModel:
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,
     }  # fmt: skip
+    if model["overview"] is not None and report.error is None and model["overview"]["first_id"]:
+        model["first"] = model["overview"]["first_id"]
     model["notes"] = [*missing, *model["notes"]]
     return model
 
@@ -73,7 +79,7 @@ def _undrawn(why: str) -> ViewModel:
     """The model of a report that cannot be drawn at all; `why` says so."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
-        "split": _no_picture(), "drawing": SIZES.copy(),
+        "overview": None, "split": _no_picture(), "drawing": SIZES.copy(),
         "lens": [], "details": _only(why), "breaks": [], "recompiles": [], "time": None, "notes": [], "settings": {},
         "origin": "live",
     }  # fmt: skip

@@ -7,9 +7,12 @@ with the reason in words; the text keeps its length, so columns are right.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from itertools import groupby
 
 from dynascope.compiler.report import Break, Report
+from dynascope.compiler.report.call_tree import is_library
 from dynascope.widgets.labels.advice import only_rest_is_eager
 from dynascope.widgets.labels.bands import bands
 from dynascope.widgets.labels.words import Places, printable, shorten
@@ -18,12 +21,19 @@ from dynascope.widgets.wire import LensFile, LensLine, LensMark
 
 #: characters of one line that are shown
 LINE_LIMIT = 2000
+#: lines shown around a break, a recompile or an edge of a graph in a large report
+AROUND = 2
+_DOCSTRING = re.compile(r"[rR]?(\"{3}|'{3})")
 Key = tuple[str, int]
 NO_OP = ("placeholder", "get_attr", "output")
 
 
-def lens(report: Report, places: Places) -> list[LensFile]:
-    """The lines of every source that the report knows, files with breaks first."""
+def lens(report: Report, places: Places, *, large: bool = False) -> list[LensFile]:
+    """The lines of every source that the report knows.
+
+    `large`: lines far from every break, recompile and edge of a graph are quiet; the user's own files and those with breaks
+    come first.
+    """
     graphs: dict[Key, set[int]] = defaultdict(set)
     for number, graph in enumerate(report.graphs):
         for node in graph.nodes:
@@ -56,7 +66,57 @@ def lens(report: Report, places: Places) -> list[LensFile]:
         if lines:
             label = places.label(source.file, source.cell)
             files.append({"file": printable(source.file, 1000), "label": label, "lines": lines})
-    return files
+            if large:
+                _quieten(report, places, source.file, files[-1])
+    return sorted(files, key=lambda file: (not file["mine"], -file["breaks"])) if large else files
+
+
+def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None:
+    """Mark the lines of a file that no reader looks for, and count what is in it."""
+    lines = shown["lines"]
+    runs: dict[int, list[int]] = defaultdict(list)
+    for line in lines:
+        for number in line.get("graphs", []):
+            runs[number].append(line["line"])
+    edges = {at for numbers in runs.values() for run in _runs(numbers) for at in (run[0], run[-1])}
+    stopped = ("skipped", "failed", "unfinished")
+    again = {f.line for f in report.frames if f.file == file and (f.recompile_of or f.status in stopped)}
+    broken = {b.line for b in report.breaks if b.file == file}
+    near = {n for at in edges | again | broken for n in range(at - AROUND, at + AROUND + 1)}
+    near -= _docstrings(places.lines(file)) - broken
+    for quiet, group in groupby(lines, lambda line: line["line"] not in near):
+        few = list(group)
+        if quiet and len(few) > AROUND:
+            for line in few:
+                line["quiet"] = True
+    shown["breaks"], shown["graphs"], shown["mine"] = len(broken), len(runs), not is_library(file)
+
+
+def _runs(numbers: list[int]) -> list[list[int]]:
+    """Lines of one graph, cut where more than a few lines are not in it."""
+    runs = [numbers[:1]]
+    for number in numbers[1:]:
+        if number - runs[-1][-1] > 2 * AROUND:
+            runs.append([])
+        runs[-1].append(number)
+    return runs
+
+
+def _docstrings(lines: dict[int, str]) -> set[int]:
+    """The lines of docstrings, by what the text looks like: an excerpt may begin or end anywhere."""
+    found: set[int] = set()
+    before, quotes = "", ""
+    for number, line in sorted(lines.items()):
+        text = line.strip()
+        opening = _DOCSTRING.match(text)
+        if quotes:
+            found.add(number)
+            quotes = "" if quotes in text else quotes
+        elif opening and before.endswith(":"):
+            found.add(number)
+            quotes = "" if text.count(opening[1]) > 1 else opening[1]
+        before = text or before
+    return found
 
 
 def _mark(b: Break, places: Places) -> LensMark:

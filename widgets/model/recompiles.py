@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 
 from dynascope.compiler.report import Report, site_place
-from dynascope.widgets.labels.recompiles import at_limit, cache_words, call_words, compiled_again, failures, limit_words
+from dynascope.widgets.labels.recompiles import (
+    cache_words,
+    call_words,
+    compiled_again,
+    failures,
+    limit_words,
+    refused_recompiles,
+)
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import LensGuards, RecompileRow
 
@@ -26,7 +33,7 @@ def recompile_rows(report: Report, places: Places) -> list[RecompileRow]:
     """The rows of the list of recompiles."""
     frames = {f.id: f for f in report.frames}
     rows: list[RecompileRow] = []
-    for recompile in [*at_limit(report), *compiled_again(report)][:MOST]:
+    for recompile in [*refused_recompiles(report), *compiled_again(report)][:MOST]:
         frame = frames.get(recompile.frame)
         name = places.name(frame) if frame is not None else recompile.frame
         causes = failures(recompile, places) or ["a guard failed"]

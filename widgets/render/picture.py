@@ -13,8 +13,9 @@ from xml.sax.saxutils import escape
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.drawing.shapes import SIZES
+from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.words import cut, wrapped
+from dynascope.widgets.labels.words import Places, cut, wrapped
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.wire import Arrow, Picture, Shape, ViewModel
 
@@ -25,7 +26,7 @@ SMALLEST = 420.0
 
 def to_svg(report: Report) -> str:
     """The split graph of `report` as one SVG document; if it cannot be drawn, the document says so in one line."""
-    return guarded("The split graph", lambda: svg(view_model(report)), _sentence)
+    return guarded("The split graph", lambda: svg(view_model(report), split_picture(report, Places(report))), _sentence)
 
 
 def _sentence(why: str) -> str:
@@ -117,7 +118,7 @@ def _box(b: Shape) -> str:
         area = f'<rect x="{x - 6:g}" y="{y:g}" width="{w + 12:g}" height="{h + 6:g}" rx="8" fill="none" '
         area += f'stroke="{stroke}"{dash}/>' + _text(x + 6, y + 14, b.get("lines", [""])[0], fill="soft", size=11)
         y, h = y + SIZES["region_height"], h - SIZES["region_height"]
-    if b["kind"] == "graph":
+    if b["kind"] == "graph" or (b["kind"] == "version" and "tone" in b):
         stroke, fill = GRAPHS_LIGHT[b.get("tone", 0)]
         shape = f'rx="5" fill="{fill}" stroke="{stroke}"'
     elif b["kind"] == "break":
@@ -125,7 +126,7 @@ def _box(b: Shape) -> str:
         shape = f'rx="{h / 2:g}" fill="{LIGHT["break-tint"]}" stroke="{LIGHT["break"]}" stroke-width="1.8"{dashed}'
     else:
         shape = f'rx="5" fill="{LIGHT["panel"]}" stroke="{LIGHT["skip"]}" stroke-dasharray="2 3"'
-    inset = SIZES["break_inset" if b["kind"] == "break" else "inset"]
+    inset = 3.0 if b["kind"] == "version" else SIZES["break_inset" if b["kind"] == "break" else "inset"]
     middle = y + h / 2 + 4
     return (
         f'<g><title>{escape(b["full"])}</title>{area}<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" {shape}/>'
@@ -183,13 +184,12 @@ def to_graphviz(report: Report) -> Any:
         graph.node("n0", label=_plain(why), shape="plaintext")
         return graph
 
-    return guarded("The split graph", lambda: _digraph(view_model(report)), sentence)
+    return guarded("The split graph", lambda: _digraph(split_picture(report, Places(report))), sentence)
 
 
-def _digraph(model: ViewModel) -> Any:
+def _digraph(picture: Picture) -> Any:
     import graphviz
 
-    picture: Picture = model["split"]
     names = {s["id"]: f"n{i}" for i, s in enumerate([*picture["groups"], *picture["boxes"]])}
     graph = graphviz.Digraph("split", graph_attr={"compound": "true", "fontname": "Helvetica"},
                              node_attr={"fontname": "Helvetica", "fontsize": "11"},

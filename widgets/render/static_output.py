@@ -18,7 +18,7 @@ from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.picture import svg
 from dynascope.widgets.render.text import to_text
-from dynascope.widgets.wire import ViewModel
+from dynascope.widgets.wire import Overview, ViewModel
 
 #: rows of the table of breaks
 ROWS = 40
@@ -59,6 +59,8 @@ def static_body(report: Report, model: ViewModel) -> str:
     for chip in model["chips"]:
         colour = f";color:{ERROR}" if chip["kind"] == "error" else ""
         out.append(f'<p style="margin:2px 0{colour}">{escape(chip["text"])}</p>')
+    if model["overview"] is not None:
+        out.append(_causes(model["overview"]))
     if model["breaks"]:
         out.append(guarded("The table of breaks", lambda: _table(model), _note))
     out.append(guarded("The picture", lambda: _image(report, model), _note))
@@ -82,6 +84,17 @@ def _image(report: Report, model: ViewModel) -> str:
 def _counts(model: ViewModel) -> str:
     pairs = [(escape(number), escape(words)) for number, words in model["counts"]]
     return " · ".join(f"<strong>{number}</strong> {words}" if number else words for number, words in pairs)
+
+
+def _causes(overview: Overview) -> str:
+    """What to do first, and the causes of a large report."""
+    items = [
+        f"<li><strong>{escape(cause['count'])}</strong>: {escape(cause['title'])} → {escape(cause['fix'])}</li>"
+        for cause in overview["causes"]
+    ]
+    left = f" Left then: {overview['left']}." if overview["left"] else ""
+    first = f"<strong>Do this first:</strong> {escape(overview['first'] + left)}"
+    return f'<p style="margin:2px 0">{first}</p><ol style="margin:4px 0 8px">{"".join(items)}</ol>'
 
 
 def _table(model: ViewModel) -> str:

@@ -7,10 +7,7 @@ breaks are shown whole; if a part cannot be written, one line says so and the re
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import textwrap
-from collections.abc import Callable
 from functools import partial
 from typing import TextIO
 
@@ -28,7 +25,7 @@ from dynascope.widgets.labels.advice import (
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
-from dynascope.widgets.labels.recompiles import at_limit, compiled_again, failures, limit_words, recompile_title
+from dynascope.widgets.labels.recompiles import compiled_again, failures, limit_words, recompile_title, refused_recompiles
 from dynascope.widgets.labels.sentences import (
     cost_words,
     graphs_alone,
@@ -39,11 +36,12 @@ from dynascope.widgets.labels.sentences import (
 )
 from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
 from dynascope.widgets.model.build import sorted_breaks
+from dynascope.widgets.model.overview import overview
 from dynascope.widgets.model.timeline import timeline
+from dynascope.widgets.render.overview_text import OverviewText
+from dynascope.widgets.render.terminal import Terminal
 
 MOST = 12
-_CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 _OUTCOMES = {"resumed": "resumed", "skipped": "the whole frame runs eagerly", "raised": "stopped here"}
 
 
@@ -53,55 +51,50 @@ def takes_colours(stream: TextIO) -> bool:
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text.
+    """`report` as text: at most one screen; of many frames the overview.
 
     Args:
         report: what is shown.
         colour: with a terminal's escape sequences; a saved file and `str(report)` are plain.
         width: in columns; None: of the terminal, at most 110.
     """
+    return _text(report, colour, width, whole=False)
+
+
+def to_details(report: Report, colour: bool = False, width: int | None = None) -> str:
+    """`report` as text, however long: each break with its line, the frames that were skipped, the recompiles, the notes."""
+    return _text(report, colour, width, whole=True)
+
+
+def _text(report: Report, colour: bool, width: int | None, *, whole: bool) -> str:
     if width is None:
         width = min(110, shutil.get_terminal_size((100, 24)).columns)
     columns = max(48, width)
-    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns).lines()), str)
+    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns).lines(whole)), str)
 
 
-class _Terminal:
+class _Terminal(Terminal):
     def __init__(self, report: Report, colour: bool, width: int) -> None:
-        self.report, self.colour, self.width = report, colour, width
+        super().__init__(colour, width)
+        self.report = report
         self.places = Places(report)
         self.frames = {f.id: f for f in report.frames}
 
-    def part(self, what: str, make: Callable[[], list[str]]) -> list[str]:
-        """The lines of one part; if it cannot be written, one line that says so."""
-        return guarded(what, make, lambda why: ["", *self.wrap("note: " + why, "", 3)])
-
-    def paint(self, text: str, *styles: str) -> str:
-        codes = ";".join(_CODES[s] for s in styles)
-        return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
-
-    def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
-        """`text` in at most `most` lines: if longer, the sentences that fit; if these fill less than half, cut off text."""
-        sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
-        under = indent or "  "  # the later lines of a text at the margin
-        wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
-        for count in range(len(sentences), 0, -1):
-            whole = count == len(sentences)
-            lines = wrapper.wrap(" ".join(sentences[:count]) + ("" if whole else " …"))
-            if len(lines) <= most and (whole or 2 * len(lines) > most):
-                return lines
-        wrapper.max_lines, wrapper.placeholder = most, " …"
-        return wrapper.wrap(" ".join(sentences))
-
-    def lines(self) -> list[str]:
+    def lines(self, whole: bool) -> list[str]:
+        """All lines, or of a large report those of its overview."""
+        first = (("The headline", self.headline), ("The error", self.error), ("The recompile limit", self.limits))
+        head = [line for what, make in first for line in self.part(what, make)]
+        shown = None if whole else overview(self.report, self.places)
+        if shown is not None:
+            brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes()[:3]]
+            large = OverviewText(shown, self.colour, self.width)
+            return head + self.part("The overview", lambda: large.lines(len(head) + len(brief))) + brief
         parts = (
-            ("The headline", self.headline), ("The error", self.error), ("The recompile limit", self.limits),
-            ("The breaks", self.breaks),
-            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The fixes", self.fixes),
-            ("The run time", self.run_time),
+            ("The breaks", self.breaks), ("The skipped frames", self.skipped), ("The recompiles", self.recompiles),
+            ("The fixes", self.fixes), ("The run time", self.run_time),
             ("The inputs", self.inputs), ("The run of a graph alone", self.graphs_alone), ("The notes", self.notes),
         )  # fmt: skip
-        return [line for what, make in parts for line in self.part(what, make)]
+        return head + [line for what, make in parts for line in self.part(what, make)]
 
     def headline(self) -> list[str]:
         head, _, rest = printable(headline(self.report), 500).partition(": ")
@@ -186,9 +179,6 @@ class _Terminal:
         message = next((line for line in e.message.splitlines() if line.strip()), "")
         caught = ", caught by your code" if e.caught else ""
         return self.paint_all(self.wrap(f"✗ {e.type}{at}{caught}: {message}", "", 3), "red")
-
-    def paint_all(self, lines: list[str], *styles: str) -> list[str]:
-        return [self.paint(line, *styles) for line in lines]
 
     def break_(self, b: Break) -> list[str]:
         place = self.places.of_break(b)
@@ -283,7 +273,7 @@ class _Terminal:
     def limits(self) -> list[str]:
         """The functions that were compiled too often, and why."""
         out: list[str] = []
-        for r in at_limit(self.report)[:MOST]:
+        for r in refused_recompiles(self.report)[:MOST]:
             f = self.frames.get(r.frame)
             out += self.paint_all(
                 self.wrap(f"✗ {limit_words(r, self.places.name(f) if f else r.frame, self.places)}", "", 3), "red"

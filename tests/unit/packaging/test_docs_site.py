@@ -60,11 +60,11 @@ def test_the_api_page_has_every_public_name_and_every_part_of_a_report() -> None
     text = api_page.page()
     for name in set(dynascope.__all__) - {"__version__"}:
         assert f"\n## {name}\n\n```python\ndynascope.{name}(" in text
-    assert "dynascope.load(path: str | Path, *, strict: bool = False) -> Report" in text
+    assert "dynascope.load(path: str | Path, *, strict: bool = False) -> Report | RanksReport" in text
     assert "- `strict`: whether" in text, "sections of a docstring are lists"
     for method in ("save", "diff", "expect", "run_graph", "view"):
         assert f"\n### {method}\n\n```python\nreport.{method}(" in text
-    for part in ("Frame", "Graph", "Break", "Recompile", "Profile", "Summary"):
+    for part in ("Frame", "Graph", "Break", "Recompile", "Profile", "Summary", "Rank", "Difference"):
         assert f"\n### {part}\n" in text
     assert "| `outcome` | `Outcome" in text
     assert "(self" not in text
@@ -72,7 +72,7 @@ def test_the_api_page_has_every_public_name_and_every_part_of_a_report() -> None
 
 def test_reference_pages_follow_the_tutorials(root: Path) -> None:
     entries = reference(root / "examples" / "reference")
-    assert [entry.stem for entry in entries] == ["api", "hosts", "run_time", "torch_versions"]
+    assert [entry.stem for entry in entries] == ["api", "hosts", "large_models", "run_time", "torch_versions"]
     index = index_html([entry_of(notebook(), "02_fullgraph"), *entries])
     assert index.index('href="02_fullgraph.html"') < index.index("Reference") < index.index('href="api.html"')
     links = '<a href="../07_run_time.ipynb#a"></a><a href="hosts.md"></a><a href="https://a.b/c.md"></a>'

@@ -704,6 +704,83 @@ def empty() -> Report:
     )
 
 
+LIBRARY = "/opt/env/lib/python3.11/site-packages/zoo/model.py"
+_BLOCK = '''class Block{n}:
+    def forward(self, x):
+        """Run the block.
+
+        The docstring has several lines.
+        """
+        x = x.sin()
+        if x.sum() > 0:
+            x = x + x.item()
+        x = x.cos()
+        x = x + 1
+        x = x * 2
+        return self.next(x)
+
+'''
+_KINDS = (
+    ("x.sum() > 0", "Data-dependent branching", "Use `torch.cond` to express dynamic control flow."),
+    (
+        "x.item()",
+        "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+        "Set `torch._dynamo.config.capture_scalar_outputs = True` to include these operations in the captured graph.",
+    ),
+)
+
+
+def model(functions: int = 9, breaks: int = 6, recompiles: int = 5) -> Report:
+    """A model of a library, called from a cell: each block calls two others; each break is followed by a resume function."""
+    text = "import zoo\n\ndef step(x):\n    x = x * 2\n    return zoo.model(x)\n\nstep(x)\n"
+    library = "".join(_BLOCK.format(n=n) for n in range(functions)).splitlines()
+    frames = [frame("f0", "0/0", "step", 3, end_line=5, graph="g0", qualname="step")]
+    graphs = [graph("g0", "f0", [("mul", "operator.mul", 4)])]
+
+    def add(name: str, line: int, **more: Any) -> Frame:
+        """One frame of the library with a graph, at the end."""
+        id = len(frames)
+        made = frame(f"f{id}", f"{id}/0", name, line, file=LIBRARY, cell=None, graph=f"g{id}", **more)
+        frames.append(made)
+        ops = [(f"cos_{i}", "torch.cos", line + 7 - (made.kind == "resume") * 4) for i in range(3)]
+        graphs.append(graph(f"g{id}", made.id, ops))
+        for n in graphs[-1].nodes:
+            n.file = LIBRARY
+        return made
+
+    first = [
+        add("forward", 14 * n + 2, end_line=14 * n + 13, qualname=f"Block{n}.forward", parent=f"f{(n + 1) // 2}", called_from=5)
+        for n in range(functions)
+    ]
+    found, again = [], []
+    for n in range(breaks):
+        owner, (code, kind, hint) = first[n % functions], _KINDS[n // functions % 2]
+        line = owner.line + 6 + n // functions % 2
+        hits = [Hit(frame=owner.id, line=line, outcome="resumed", resumes=[f"f{len(frames)}"])]
+        made = broken(f"b{n}", line, code, library[line - 1], type=kind, hints=[hint], reason=kind, hits=hits)
+        made.file, made.cell, made.function, made.stack = LIBRARY, None, "forward", []
+        found.append(made)
+        resume = Resume(line=line + 1, locals=["x"])
+        add("forward", line, kind="resume", end_line=owner.end_line, qualname=owner.qualname, continues=owner.id,
+            break_=made.id, resume=resume, code_name=f"torch_dynamo_resume_in_forward_at_{line}")  # fmt: skip
+    last = {f.id: f for f in first}
+    for n in range(recompiles):
+        of = first[n % max(1, functions // 2)]
+        made_again = add("forward", of.line, end_line=of.end_line, qualname=of.qualname, parent=of.parent, called_from=5,
+                         recompile_of=last[of.id].id)  # fmt: skip
+        guard = FailedGuard(kind="size", source="x", dimension=0, before=str(n + 2), now=str(n + 3))
+        again.append(Recompile(frame=made_again.id, of=last[of.id].id, failed_guards=[guard]))
+        last[of.id] = made_again
+    r = report(text, "step", frames=frames, graphs=graphs, breaks=found, recompiles=again)
+    r.sources.append(Source(file=LIBRARY, label="model.py", excerpts=[Excerpt(line=1, text="\n".join(library))]))
+    return r
+
+
+def huge() -> Report:
+    """A model of 1,000 frames, 300 breaks and 500 recompiles."""
+    return model(functions=199, breaks=300, recompiles=500)
+
+
 SAMPLES: dict[str, Callable[[], Report]] = {
     "one": one_break,
     "nested": nested,
@@ -722,4 +799,5 @@ SAMPLES: dict[str, Callable[[], Report]] = {
     "cached": cached,
     "unfinished": unfinished,
     "empty": empty,
+    "model": model,
 }

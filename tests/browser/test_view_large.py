@@ -1,0 +1,219 @@
+"""The saved page of a large report: overview, tree by keyboard, groups of causes; without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser.lab import shot_path
+from browser.view_pages import Shown, grave_faults, sample
+from dynascope.compiler.report import Hit, Report
+from dynascope.widgets.render.page import to_html
+
+OpenReport = Callable[..., Shown]
+
+
+@pytest.fixture
+def open_report(chromium: Browser, tmp_path: Path) -> Iterator[OpenReport]:
+    """open_report(report, width=800): its page, in a browser without a network."""
+    contexts = []
+
+    def opener(report: Report, *, width: int = 1200, dark: bool = False) -> Shown:
+        path = tmp_path / "report.html"
+        path.write_text(to_html(report), "utf-8")
+        context = chromium.new_context(
+            offline=True, viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.faults = []  # type: ignore[attr-defined]
+        page.on("console", lambda m: page.faults.append(m.text) if m.type in ("error", "warning") else None)  # type: ignore[attr-defined]
+        page.on("pageerror", lambda e: page.faults.append(str(e)))  # type: ignore[attr-defined]
+        page.goto(path.as_uri())
+        page.locator(".dyn-detail").wait_for()
+        return Shown(page, page.locator("#dyn-view"))
+
+    yield opener
+    for context in contexts:
+        faults = [fault for page in context.pages for fault in page.faults]  # type: ignore[attr-defined]
+        context.close()
+        assert faults == []
+
+
+def test_a_small_report_has_no_overview(open_report: OpenReport) -> None:
+    shown = open_report(sample("loop"))
+    expect(shown.root.locator(".dyn-over")).to_be_hidden()
+    expect(shown.root.locator(".dyn-brow").first).to_be_visible()
+
+
+def test_what_to_do_first_and_the_causes_lead_to_their_places(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    expect(shown.root.locator(".dyn-brow")).to_have_count(0)
+    expect(shown.root.locator(".dyn-do")).to_contain_text("Do this first")
+    expect(shown.root.locator(".dyn-cause")).to_have_count(2)
+    expect(shown.root.locator(".dyn-cause[open]")).to_have_count(1)
+    shown.root.locator(".dyn-spot[data-id='b3']").click()
+    assert "Block3.forward" in shown.detail()
+    expect(shown.root.locator(".dyn-call[aria-selected='true']")).to_contain_text("Block3.forward")
+    expect(shown.root.locator(".dyn-spot[aria-pressed='true']")).to_have_count(1)
+    expect(shown.root.locator(".dyn-ln[aria-selected='true']")).to_contain_text("if x.sum() > 0")
+    shown.root.locator(".dyn-first").click()
+    expect(shown.root.locator(".dyn-spot[aria-pressed='true']")).to_have_attribute("data-id", "b0")
+    shown.root.locator(".dyn-cause").nth(1).locator("summary").click()
+    expect(shown.root.locator(".dyn-cause[open]")).to_have_count(2)
+
+
+def test_the_tree_of_calls_by_keyboard(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    grid = shown.root.get_by_role("treegrid", name="calls")
+    rows = grid.get_by_role("row")
+    expect(grid.locator(".dyn-call[tabindex='0']")).to_have_count(1)
+    names = rows.evaluate_all("rows => rows.map(r => [r.getAttribute('aria-level'), r.querySelector('b').textContent])")
+    assert names[:3] == [["1", "step"], ["2", "Block0.forward"], ["3", "Block1.forward"]]
+    grid.locator(".dyn-call[tabindex='0']").focus()
+    focused = grid.locator(".dyn-call:focus")
+    shown.page.keyboard.press("Home")
+    expect(focused).to_contain_text("step")
+    shown.page.keyboard.press("ArrowRight")  # it is open: to the first row below it
+    expect(focused).to_contain_text("Block0")
+    shown.page.keyboard.press("ArrowLeft")
+    expect(focused).to_have_attribute("aria-expanded", "false")
+    expect(rows).to_have_count(2)
+    shown.page.keyboard.press("ArrowLeft")
+    expect(focused).to_contain_text("step")
+    shown.page.keyboard.press("ArrowDown")
+    shown.page.keyboard.press("ArrowRight")
+    expect(focused).to_have_attribute("aria-expanded", "true")
+    shown.page.keyboard.press("End")
+    last = focused.locator("b").inner_text()
+    shown.page.keyboard.press("Enter")
+    assert last in shown.detail()
+    expect(shown.root.locator(".dyn-detail")).to_be_focused()
+
+
+def test_the_source_folds_what_no_reader_looks_for(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    files = shown.root.get_by_role("group", name="files").get_by_role("button")
+    expect(files).to_have_count(2)
+    expect(files.nth(1)).to_contain_text("model.py 6 ✂")
+    expect(files.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(shown.line(4)).to_have_count(0)  # a docstring
+    expect(shown.line(8)).to_contain_text("if x.sum() > 0")
+    shown.root.locator(".dyn-quiet").first.click()
+    expect(shown.line(3)).to_contain_text("Run the block")
+    expect(shown.line(4)).to_be_visible()
+    shown.root.get_by_role("group", name="files").get_by_role("button").first.click()
+    expect(shown.line(5)).to_contain_text("return zoo.model(x)")
+    expect(shown.root.locator(".dyn-src [role='group']")).to_have_count(1)
+    shown.root.locator(".dyn-spot[data-id='b3']").click()
+    expect(files.nth(1)).to_have_attribute("aria-pressed", "true")
+
+
+def test_only_my_code(open_report: OpenReport) -> None:
+    report = sample("model")
+    cell = report.frames[0].file
+    hits = [Hit(frame="f0", line=4, outcome="resumed")]
+    own = replace(report.breaks[0], id="b90", file=cell, cell=3, line=4, function="step", hits=hits)
+    report.breaks.append(own)
+    shown = open_report(report)
+    switch = shown.root.get_by_role("button", name="Only my code")
+    before = shown.root.locator(".dyn-call").count()
+    switch.click()
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    expect(shown.root.locator(".dyn-spot")).to_have_count(1)
+    expect(shown.root.locator(".dyn-call b").first).to_have_text("step")
+    assert shown.root.locator(".dyn-call").count() < before
+    switch.click()
+    assert shown.root.locator(".dyn-call").count() == before
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_nothing_leaves_its_box_and_axe_finds_nothing_grave(open_report: OpenReport, dark: bool) -> None:
+    shown = open_report(sample("model"), dark=dark)
+    for width in (1200, 800, 600):
+        shown.page.set_viewport_size({"width": width, "height": 900})
+        shown.page.wait_for_timeout(60)
+        assert shown.overflowing() == [], width
+        assert grave_faults(shown.page, "html") == [], width
+        shown.page.screenshot(path=shot_path(f"large-{'dark' if dark else 'light'}-{width}"), full_page=True)
+
+
+#: in a page: arrows of the split graph whose ends are on nothing, and what is drawn outside of the picture
+LOOSE = """root => { const wrong = [], svg = root.querySelector('.dyn-pane svg');
+  const at = new Map([...svg.querySelectorAll('.dyn-node')].map(n => [n.dataset.id, n.querySelector('.dyn-main').getBBox()]));
+  const near = (b, x, y) => b && x > b.x - 2 && x < b.x + b.width + 2 && y > b.y - 2 && y < b.y + b.height + 2;
+  for (const arrow of svg.querySelectorAll('.dyn-arrow')) {
+    const a = arrow.getPointAtLength(0), b = arrow.getPointAtLength(arrow.getTotalLength());
+    if (!near(at.get(arrow.dataset.s), a.x, a.y)) wrong.push('from nowhere: ' + arrow.textContent);
+    if (!near(at.get(arrow.dataset.t), b.x, b.y)) wrong.push('to nowhere: ' + arrow.textContent);
+  }
+  const view = svg.viewBox.baseVal;
+  for (const [id, b] of at) if (b.x < 0 || b.y < 0 || b.x + b.width > view.width || b.y + b.height > view.height)
+    wrong.push(id);
+  return wrong; }"""
+#: in a page: frames that lie over each other
+OVERLAPS = """root => {
+  const all = [...root.querySelectorAll('.dyn-pane .dyn-node')].filter(n => n.querySelector('.dyn-frame'));
+  const boxes = all.map(n => [n.dataset.id, n.querySelector('.dyn-main').getBBox()]);
+  return boxes.flatMap(([id, a], i) => boxes.slice(i + 1).filter(([, b]) => a.x < b.x + b.width && b.x < a.x + a.width &&
+    a.y < b.y + b.height && b.y < a.y + a.height).map(([other]) => `${id} over ${other}`)); }"""
+
+
+@pytest.mark.parametrize("width", [1200, 800, 600])
+def test_the_split_graph_shows_what_is_selected_with_what_is_around_it(open_report: OpenReport, width: int) -> None:
+    report = sample("model")
+    shown = open_report(report, width=width)
+    ids = [*(b.id for b in report.breaks), *(f.id for f in report.frames), *(g.id for g in report.graphs)]
+    for id in ids:
+        shown.page.evaluate("id => { location.hash = id; }", id)
+        expect(shown.root.locator(".dyn-split .dyn-node[aria-pressed='true']")).to_have_count(1)
+        assert shown.root.evaluate(LOOSE) == [], id
+        assert shown.root.evaluate(OVERLAPS) == [], id
+        assert shown.overflowing() == [], id
+    shown.page.screenshot(path=shot_path(f"focus-{width}"), full_page=True)
+
+
+def test_versions_of_a_frame_are_one_node_with_a_row(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    shown.page.evaluate("() => { location.hash = 'f20'; }")
+    expect(shown.node("f20")).to_have_attribute("aria-pressed", "true")
+    expect(shown.node("f20")).to_contain_text("v3")
+    expect(shown.node("f1")).to_contain_text("compiled 3 times")
+    shown.node("f16").click()
+    assert "Why again" in shown.detail()
+
+
+def test_boxes_for_what_is_not_shown_lead_to_it(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    shown.root.locator(".dyn-spot[data-id='b3']").click()
+    before = shown.boxes("more").first
+    expect(before).to_contain_text("from Block0")
+    before.locator("text").click()
+    assert shown.selected() == ["f1"]
+    expect(shown.boxes("break").first).to_be_visible()
+
+
+def test_the_map_and_the_whole_graph(open_report: OpenReport) -> None:
+    shown = open_report(sample("model"))
+    marks = shown.root.locator(".dyn-map .dyn-dot")
+    expect(marks).to_have_count(10 + 6)  # functions and resume functions; versions are one
+    expect(shown.root.locator(".dyn-dot-focus")).to_have_attribute("data-id", "f1")
+    few = shown.root.locator(".dyn-split .dyn-node").count()
+    shown.root.locator(".dyn-dot[data-id='f7']").click(force=True)
+    assert shown.selected() == ["f7"]
+    whole = shown.root.get_by_role("button", name="Whole graph")
+    whole.click()
+    expect(whole).to_have_attribute("aria-pressed", "true")
+    assert shown.root.locator(".dyn-split .dyn-node").count() > few
+    assert shown.selected() == ["f7"]
+    assert (
+        shown.root.evaluate("root => { const p = root.querySelector('.dyn-pane'); return p.scrollWidth - p.clientWidth; }") <= 1
+    )
+    assert shown.root.evaluate(LOOSE) == []
+    assert grave_faults(shown.page, "html") == []
+    whole.click()
+    expect(shown.root.locator(".dyn-split .dyn-node[aria-pressed='true']")).to_have_count(1)

@@ -1,0 +1,44 @@
+"""A frame's qualified name: the function with its class, as the source has it."""
+
+from __future__ import annotations
+
+import torch
+
+import dynascope
+from dynascope.compiler.report import Frame, Report
+from dynascope.compiler.report.call_tree import call_tree, qualified
+from dynascope.widgets.labels.words import Places
+
+
+class Block(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.sin()
+        torch._dynamo.graph_break()
+        return x.cos()
+
+
+def outer(x: torch.Tensor) -> torch.Tensor:
+    return Block()(x) + 1
+
+
+def test_methods_are_named_with_their_class() -> None:
+    report = dynascope.explain(outer, backend="eager")(torch.ones(3))
+    names = {(f.kind, f.name, f.qualname) for f in report.frames if f.status != "ignored" and f.file == __file__}
+    assert {("function", "outer", "outer"), ("function", "forward", "Block.forward")} <= names
+    assert ("resume", "forward", "Block.forward") in names
+    assert [call.name for root in call_tree(report) for _, call in root.walk()] == ["outer", "Block.forward"]
+
+
+def test_a_compiled_module_keeps_the_name_that_the_user_gave_it() -> None:
+    frame = Frame(id="f0", compile_id="0/0", name="Net", code_name="forward", qualname="Base.forward", file="m.py", line=1)
+    assert qualified(frame) == "Net"
+
+
+def test_a_view_without_the_class_in_its_source_takes_the_name_from_the_frame() -> None:
+    frame = Frame(
+        id="f0", compile_id="0/0", name="forward", code_name="forward", qualname="A.B.forward", file="m.py", line=3, end_line=9
+    )
+    places = Places(Report(frames=[frame]))
+    assert places.name(frame) == "A.B.forward"
+    assert places.function("forward", "m.py", 7) == "A.B.forward"
+    assert places.function("forward", "m.py", 10) == "forward"

@@ -1,0 +1,160 @@
+"""The overview of a large report: what to do first, causes, the tree of calls; at most one screen of text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from samples import huge, loop, many, model
+
+from dynascope.compiler.report import Break, BreakCost, Excerpt, Fix, Frame, Hit, Profile, Report, Segment, Source
+from dynascope.widgets.drawing.split_graph import whole_picture
+from dynascope.widgets.labels.words import Places
+from dynascope.widgets.model.lens import lens
+from dynascope.widgets.model.overview import is_large, overview
+from dynascope.widgets.render.overview_text import SCREEN, visible
+from dynascope.widgets.render.text import to_details, to_text
+from dynascope.widgets.wire import Overview
+
+
+def shown(report: Report) -> Overview:
+    found = overview(report, Places(report))
+    assert found is not None
+    return found
+
+
+def test_small_reports_have_no_overview() -> None:
+    assert not is_large(loop())
+    assert not is_large(many()), "one function, however often it breaks"
+    assert overview(loop(), Places(loop())) is None
+    assert to_text(loop()) == to_details(loop())
+
+
+def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
+    report = model(breaks=12)
+    text = to_text(report, width=100)
+    lines = text.splitlines()
+    assert lines[0] == report.headline()
+    assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (and 8 more places)")
+    assert "Left then: 3 graph breaks, 5 recompiles" in text
+    assert " 1. 9 graph breaks: an `if` or `while` depends on a tensor's value" in text
+    assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint)" in text
+    assert "5 recompiles: another size, such as x: 2, then 3" in text
+    assert "library: model.py" in text
+    assert re.search(r"^◆ step +In\[3\]:3 +1 graph, 1 op$", text, re.M)
+    assert re.search(r"^    Block0\.forward +model\.py:2 .*2 breaks · 2 recompiles", text, re.M)
+    assert "report.details()" in lines[-1]
+    assert to_details(report) == report.details()
+    assert "✂ graph break at model.py:8" in report.details()
+
+
+@pytest.mark.parametrize("width", [60, 100, 160])
+def test_a_report_of_any_size_fits_on_one_screen(width: int) -> None:
+    lines = to_text(huge(), width=width).splitlines()
+    assert len(lines) <= SCREEN
+    assert max(map(len, lines[1:])) <= width + 1
+    assert "rows not shown" in "\n".join(lines)
+
+
+def test_every_break_and_recompile_is_in_one_cause_and_every_frame_in_one_row() -> None:
+    report = huge()
+    found = shown(report)
+    of_causes = [id for cause in found["causes"] for place in cause["places"] for id in place["ids"]]
+    assert sorted(of_causes) == sorted([b.id for b in report.breaks] + [r.frame for r in report.recompiles])
+    rows = [id for row in found["calls"] if not row["folded"] for id in row["ids"]]
+    assert len(rows) == len(set(rows))
+
+
+def test_calls_without_events_are_below_a_row_that_sums_them_up() -> None:
+    report = model(breaks=1, recompiles=4)
+    found = shown(report)
+    assert [row["name"] for row in visible(found["calls"])].count("Block1.forward") == 1
+    (folded,) = [row for row in found["calls"] if row["folded"] and row["name"].startswith("2 more")][:1]
+    assert folded["events"] == [["graph", "2 graphs, 6 ops"]]
+    assert folded not in [row for row in found["calls"] if not row["folded"]]
+    assert len(visible(found["calls"])) < len(found["calls"])
+
+
+def test_own_code_comes_first_among_the_places_of_a_cause() -> None:
+    report = model()
+    own = Break(id="b90", file=report.frames[0].file, cell=3, line=4, function="step", type=report.breaks[0].type,
+                hits=[Hit(frame="f0", line=4, outcome="resumed")])  # fmt: skip
+    report.breaks.append(own)
+    (cause,) = [c for c in shown(report)["causes"] if c["kind"] == "break"]
+    assert [place["mine"] for place in cause["places"]] == [True] + [False] * 6
+    assert "your code: In[3]:4 step" in to_text(report)
+
+
+def test_functions_that_were_compiled_too_often_are_named_with_their_cause() -> None:
+    report = model()
+    limit = Frame(id="f99", compile_id=None, name="forward", code_name="forward", file=report.frames[1].file, line=2,
+                  status="skipped", reason="Dynamo recompile limit exceeded: ...", qualname="Block0.forward")  # fmt: skip
+    report.frames.append(limit)
+    (cause,) = [c for c in shown(report)["causes"] if c["kind"] == "recompile"]
+    assert cause["eager"] == ["Block0.forward"]
+
+
+def test_the_page_of_a_huge_report_stays_small() -> None:
+    report = huge()
+    assert (len(report.frames), len(report.breaks), len(report.recompiles)) == (1000, 300, 500)
+    assert len(report.to_html().encode()) < 3_000_000
+
+
+def test_the_code_of_a_break_is_the_whole_expression() -> None:
+    text = "def f(x):\n    y = [\n        g(a)\n        for a in x\n    ]\n    return {  # all\n        k: v\n    }\n"
+    report = Report(sources=[Source(file="m.py", label="m.py", excerpts=[Excerpt(line=1, text=text)])])
+    places = Places(report)
+    known = Break(id="b0", file="m.py", line=2, column=8, end_line=5, end_column=5)
+    assert places.code(known) == "[ g(a) for a in x ]"
+    assert places.code(Break(id="b1", file="m.py", line=2, column=8)) == "[ g(a) for a in x ]", "its end is not known"
+    assert places.code(Break(id="b2", file="m.py", line=4, column=12, end_line=4, end_column=13)) == "a"
+
+
+def test_lines_around_events_are_shown_and_docstrings_are_not() -> None:
+    report = model(breaks=1, recompiles=0)
+    own, library = lens(report, Places(report), large=True)
+    assert (own["mine"], library["mine"], library["breaks"]) == (True, False, 1)
+    quiet = {line["line"] for line in library["lines"] if line.get("quiet")}
+    assert {3, 4, 5, 6} <= quiet, "a docstring"
+    assert not {7, 8, 9, 10} & quiet, "around a break"
+    assert not any("quiet" in line for file in lens(loop(), Places(loop())) for line in file["lines"])
+
+
+def test_versions_of_a_frame_are_drawn_as_one() -> None:
+    report = huge()
+    picture = whole_picture(report, Places(report))
+    assert len(picture["groups"]) == 500
+    shown = {s["id"] for s in [*picture["groups"], *picture["boxes"]]}
+    held = {id for s in picture["boxes"] for id in s.get("contents", [])}
+    every = {f.id for f in report.frames} | {g.id for g in report.graphs} | {b.id for b in report.breaks}
+    assert every <= shown | held
+    assert {end for a in picture["arrows"] for end in (a["source"], a["target"])} <= shown, "no arrow to nowhere"
+
+
+def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
+    report = model(breaks=12)
+    segments = [
+        Segment(kind="graph", lane="cpu", start=0.0, duration=0.003, label="graph 1", frame="f1", graph="g1"),
+        Segment(kind="gap", lane="cpu", start=0.003, duration=0.001, label="gap", frame="f2"),
+    ]
+    costs = [BreakCost(break_="b9", seconds=0.002, share=0.5), BreakCost(break_="b0", seconds=0.001, share=0.25)]
+    report.profile = Profile(calls=3, median_seconds=0.004, lanes=["cpu"], segments=segments, breaks=costs)
+    found = shown(report)
+    assert found["measured"]
+    assert [c["cost"] for c in found["causes"]][:2] == ["2.0 ms a call", "1.0 ms a call"]
+    assert found["causes"][0]["places"][0]["id"] == "b9"
+    parts = {row["name"]: row["part"] for row in found["calls"]}
+    assert (parts["Block0.forward"], parts["Block1.forward"], parts["step"]) == (100, 33, 0)
+    lines = to_text(report, width=100).splitlines()
+    assert len(lines) <= SCREEN
+    assert "run time: 4.0 ms a call" in "\n".join(lines)
+
+
+def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
+    report = model(breaks=12)
+    report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True},
+                        verdict="proved", breaks_before=12, breaks_after=10)]  # fmt: skip
+    cause = shown(report)["causes"][1]
+    assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: 12 graph breaks become 10)"
+    report.fixes[0].verdict = "refused"
+    assert shown(report)["causes"][1]["fix"].endswith("(tried: refused)")

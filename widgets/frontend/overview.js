@@ -1,0 +1,294 @@
+// What a large report opens with: what to do first, the causes with their places, and the calls as a tree.
+
+import { button, closest, exclusive, h, handled, reveal, withCode } from "./dom.js";
+import { inSight } from "./logic.js";
+
+/** @import { Select, SelectablePart } from "./view" */
+/** @import { CallRow, CausePlace, CauseRow, Overview, ViewModel } from "./wire" */
+
+// Places of a cause and functions that run eagerly because of it that are shown at once; causes that are open at first.
+const PLACES = 4;
+const EAGER = 3;
+const OPEN = 1;
+
+/**
+ * One place of a cause.
+ * @param {CausePlace} place
+ * @param {Select} select
+ */
+function placeButton(place, select) {
+  const { id, mine, function: name, code, times } = place;
+  return button(
+    `dyn-spot${mine ? " dyn-mine" : ""}`,
+    "",
+    () => select(id),
+    { "data-id": id, "aria-pressed": "false", title: `${place.place} in ${name}${code ? `: ${code}` : ""}` },
+    h("span", { cls: "dyn-place", text: place.place }),
+    h("b", { text: name }),
+    h("code", { text: code }),
+    h("span", { cls: "dyn-hits", text: times > 1 ? `${times}×` : "" }),
+  );
+}
+
+/** Some names, and how many more there are. @param {string[]} names */
+const few = (names) =>
+  names.slice(0, EAGER).join(", ") + (names.length > EAGER ? `, ${names.length - EAGER} more` : "");
+
+/**
+ * One cause: what happens, what to do, where.
+ * @param {CauseRow} cause
+ * @param {number} number
+ * @param {boolean} open
+ * @param {Select} select
+ */
+function causeNode(cause, number, open, select) {
+  const { kind, count, cost, title, fix, eager, places } = cause;
+  const cut = places.length > PLACES + 1;
+  const shown = cut ? places.slice(0, PLACES) : places;
+  const more = button("dyn-link", `${places.length - PLACES} more places`, () => {
+    more.replaceWith(...places.slice(PLACES).map((place) => placeButton(place, select)));
+  });
+  const verb = kind === "break" ? "runs eagerly: " : "runs eagerly, as it was compiled too often: ";
+  return h(
+    "details",
+    { cls: `dyn-cause dyn-cause-${kind}`, open, "data-id": cause.id },
+    h(
+      "summary",
+      { title },
+      h("span", { cls: "dyn-rank", text: `${number}` }),
+      h("b", { text: count }),
+      h("span", { cls: "dyn-what" }, ...withCode(title)),
+      h("span", { cls: "dyn-hits", text: cost }),
+    ),
+    h("p", { cls: "dyn-fix" }, h("span", { "aria-hidden": "true", text: "→ " }), ...withCode(fix)),
+    ...shown.map((place) => placeButton(place, select)),
+    cut && more,
+    eager.length ? h("p", { cls: "dyn-eager", title: eager.join(", "), text: verb + few(eager) }) : null,
+  );
+}
+
+/**
+ * The bar of a row: how much of the program is in it.
+ * @param {CallRow} row
+ * @param {boolean} measured
+ */
+function bar({ part, events }, measured) {
+  const eager = events.some(([kind]) => kind === "skipped");
+  const what = measured ? "time of a call" : "captured operations";
+  const title = `${part} % of the row with the most ${what}${eager ? "; its own lines run eagerly" : ""}`;
+  const fill = h("i", { style: `width:${part}%` });
+  return h(
+    "span",
+    { cls: `dyn-part${eager ? " dyn-part-eager" : ""}`, role: "gridcell", title, "aria-label": title },
+    fill,
+  );
+}
+
+/**
+ * One row of the tree.
+ * @param {CallRow} row
+ * @param {number} at its position in the list of rows
+ * @param {boolean | null} open null: there is nothing below it
+ * @param {boolean} measured
+ */
+function callRow(row, at, open, measured) {
+  const { name, depth, place, mine, events } = row;
+  const sign = open === null ? "" : open ? "▾" : "▸";
+  return h(
+    "div",
+    {
+      cls: `dyn-call${place ? "" : " dyn-call-more"}${mine ? " dyn-mine" : ""}`,
+      role: "row",
+      "aria-level": depth + 1,
+      "aria-expanded": open === null ? null : String(open),
+      "aria-selected": "false",
+      tabindex: "-1",
+      "data-at": at,
+      title: `${name}${place ? ` at ${place}` : ""}`,
+    },
+    h(
+      "span",
+      { cls: "dyn-call-name", role: "gridcell", style: `padding-left:${Math.min(depth, 14) * 13}px` },
+      h("span", { cls: "dyn-twist", "aria-hidden": "true", text: sign }),
+      h("b", { text: name }),
+      h("span", { cls: "dyn-place", text: place }),
+    ),
+    h(
+      "span",
+      { cls: "dyn-events", role: "gridcell" },
+      ...events.map(([kind, words]) => h("span", { cls: `dyn-event dyn-event-${kind}`, text: words })),
+    ),
+    bar(row, measured),
+  );
+}
+
+/**
+ * @param {Select} select
+ * @param {() => void} enter goes to the detail
+ * @returns {SelectablePart}
+ */
+export function overviewView(select, enter) {
+  const first = h("div", { cls: "dyn-do" });
+  const causes = h("div", { cls: "dyn-causes" });
+  const grid = h("div", { cls: "dyn-calls", role: "treegrid", "aria-label": "calls" });
+  const mineButton = button("dyn-btn", "Only my code", () => {
+    mineOnly = !mineOnly;
+    if (content) draw(content);
+    highlight(selected);
+  });
+  const causesTitle = h("h2");
+  const left = h("section", { "aria-label": "causes" }, h("div", { cls: "dyn-bar" }, causesTitle, mineButton), causes);
+  const key = h("span", { cls: "dyn-part-key" });
+  const right = h(
+    "section",
+    { "aria-label": "calls" },
+    h("div", { cls: "dyn-bar" }, h("h2", { text: "Calls" }), key),
+    grid,
+  );
+  const node = h("div", { cls: "dyn-over" }, first, h("div", { cls: "dyn-over-cols" }, left, right));
+  const markPressed = exclusive("aria-pressed");
+  const markSelected = exclusive("aria-selected");
+
+  /** @type {ViewModel | null} */
+  let content = null;
+  /** @type {Overview | null} */
+  let shown = null;
+  let selected = "";
+  let mineOnly = false;
+  /** Positions of the rows that are open. @type {Set<number>} */
+  let open = new Set();
+  /** The row that has the tab stop. */
+  let stop = 0;
+  /** Rows in sight, by position. @type {Map<number, HTMLElement>} */
+  let rows = new Map();
+
+  const hasBelow = (/** @type {number} */ at) =>
+    Boolean(shown && shown.calls[at + 1] && shown.calls[at + 1].depth > shown.calls[at].depth);
+
+  function drawCalls() {
+    if (!shown) return;
+    const { calls, measured } = shown;
+    const at = inSight(calls, open, mineOnly);
+    const had = grid.contains(document.activeElement);
+    rows = new Map(at.map((n) => [n, callRow(calls[n], n, hasBelow(n) ? open.has(n) : null, measured)]));
+    if (!rows.has(stop)) stop = at[0] ?? 0;
+    grid.replaceChildren(...rows.values());
+    rows.get(stop)?.setAttribute("tabindex", "0");
+    if (had) rows.get(stop)?.focus({ preventScroll: true });
+  }
+  /** Open a row or fold it. @type {(at: number, to: boolean) => void} */
+  function toggle(at, to) {
+    if (to) open.add(at);
+    else open.delete(at);
+    drawCalls();
+    highlight(selected);
+  }
+  /** @param {number} at */
+  function go(at) {
+    rows.get(stop)?.setAttribute("tabindex", "-1");
+    stop = at;
+    const row = rows.get(at);
+    row?.setAttribute("tabindex", "0");
+    row?.focus({ preventScroll: true });
+    reveal(grid, row);
+  }
+
+  /** @param {ViewModel} model */
+  function draw(model) {
+    const fresh = model !== content;
+    content = model;
+    shown = model.overview;
+    node.hidden = !shown;
+    if (!shown) return;
+    const { calls, measured } = shown;
+    if (fresh) open = new Set(calls.map((_, at) => at).filter((at) => hasBelow(at) && !calls[at].folded));
+    const { first_id } = shown;
+    first.replaceChildren(
+      h("b", { text: "Do this first" }),
+      first_id
+        ? button("dyn-first", "", () => select(first_id), {}, ...withCode(shown.first))
+        : h("span", { text: shown.first }),
+      shown.left ? h("span", { cls: "dyn-left", text: `Left then: ${shown.left}` }) : "",
+    );
+    const places = shown.causes.flatMap((cause) => cause.places);
+    const own = [...places, ...calls].map(({ mine }) => mine);
+    mineButton.hidden = !own.includes(true) || !own.includes(false);
+    mineButton.setAttribute("aria-pressed", String(mineOnly));
+    const where = places.length && !places.some(({ mine }) => mine) ? " · all in libraries" : "";
+    const kept = mineOnly ? shown.causes.filter((cause) => cause.places.some(({ mine }) => mine)) : shown.causes;
+    causesTitle.textContent = `Causes · ${kept.length}${kept.length > 1 ? ", the most costly first" : ""}${where}`;
+    causes.replaceChildren(
+      ...kept.map((cause, n) => {
+        const places = mineOnly ? cause.places.filter(({ mine }) => mine) : cause.places;
+        return causeNode({ ...cause, places }, shown ? shown.causes.indexOf(cause) + 1 : n, n < OPEN, select);
+      }),
+    );
+    if (!kept.length) causes.replaceChildren(h("p", { cls: "dyn-eager", text: "none" }));
+    key.textContent = measured ? "bar: share of a call's time" : "bar: share of the captured operations";
+    drawCalls();
+  }
+
+  /** @param {string} id */
+  function highlight(id) {
+    selected = id;
+    if (!shown) return () => {};
+    const { calls } = shown;
+    const at = calls.findIndex((row) => row.ids.includes(id) && !(row.folded && row.ids.length > 40));
+    for (let n = at, depth = calls[at]?.depth; n >= 0 && depth > 0; n--) {
+      if (calls[n].depth >= depth) continue;
+      depth = calls[n].depth;
+      if (!open.has(n)) {
+        open.add(n);
+        rows.delete(at);
+      }
+    }
+    if (at >= 0 && !rows.has(at) && !mineOnly) drawCalls();
+    const row = rows.get(at);
+    markSelected(row ? [row] : []);
+    if (row && stop !== at && !grid.contains(document.activeElement)) {
+      rows.get(stop)?.setAttribute("tabindex", "-1");
+      row.setAttribute("tabindex", "0");
+      stop = at;
+    }
+    const of = shown.causes.flatMap((cause) => cause.places).filter((place) => place.ids.includes(id));
+    const ids = new Set(of.map((place) => place.id));
+    const pressed = /** @type {HTMLElement[]} */ ([...causes.querySelectorAll(".dyn-spot")]).filter((place) =>
+      ids.has(place.dataset.id || ""),
+    );
+    markPressed(pressed);
+    return () => reveal(grid, row, true);
+  }
+
+  grid.addEventListener("click", (event) => {
+    const row = /** @type {HTMLElement | null} */ (closest(event, ".dyn-call"));
+    if (!shown || !row) return;
+    const at = Number(row.dataset.at);
+    go(at);
+    if (closest(event, ".dyn-twist") || !shown.calls[at].place) {
+      if (hasBelow(at)) toggle(at, !open.has(at));
+    } else select(shown.calls[at].id);
+  });
+  grid.addEventListener("keydown", (event) => {
+    const row = /** @type {HTMLElement | null} */ (closest(event, ".dyn-call"));
+    if (!shown || !row || event.altKey || event.ctrlKey || event.metaKey) return;
+    const { calls } = shown;
+    const at = Number(row.dataset.at);
+    const all = [...rows.keys()];
+    const place = all.indexOf(at);
+    /** @type {Record<string, number | undefined>} */
+    const moves = { ArrowDown: all[place + 1], ArrowUp: all[place - 1], Home: all[0], End: all[all.length - 1] };
+    if (event.key in moves) go(moves[event.key] ?? at);
+    else if (event.key === "ArrowRight" && hasBelow(at)) {
+      if (open.has(at)) go(all[place + 1]);
+      else toggle(at, true);
+    } else if (event.key === "ArrowLeft") {
+      if (open.has(at) && hasBelow(at)) toggle(at, false);
+      else go(all.slice(0, place).findLast((n) => calls[n].depth < calls[at].depth) ?? at);
+    } else if (event.key === "Enter" || event.key === " ") {
+      select(calls[at].id);
+      if (event.key === "Enter") enter();
+    } else if (event.key !== "ArrowRight") return;
+    handled(event);
+  });
+  return { node, draw, highlight: (_, id) => highlight(id) };
+}

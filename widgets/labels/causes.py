@@ -1,0 +1,158 @@
+"""The causes behind the breaks and recompiles of a large report, in words: what happens, what to do, what it costs.
+
+Promises: what a setting would remove is said as the compiler's advice, never as a fact; costs are measured, or are hits and
+frames that run eagerly.
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, time_text
+from dynascope.compiler.report.causes import Cause
+from dynascope.widgets.labels.advice import advice, cause_of, said
+from dynascope.widgets.labels.sentences import recompile_words
+from dynascope.widgets.labels.words import Places, shorten
+
+#: what the breaks have in common that the compiler's hints join by a setting
+_SETTINGS = {
+    "capture_scalar_outputs": "a tensor's value is read in Python (`.item()`, `int()`, `tolist()`)",
+    "capture_dynamic_output_shape_ops": "a result's shape depends on data (`nonzero`, `where`, `nms`)",
+    "trace_autograd_ops": "`backward()` in the compiled code",
+    "allow_rnn": "an RNN, GRU or LSTM",
+}
+#: torch's type of a break -> what happens, and what to do
+_TYPES = {
+    "Data-dependent branching": (
+        "an `if` or `while` depends on a tensor's value",
+        "use `torch.where` or `torch.cond`, or move the check out of the compiled code",
+    ),
+    "Attempted to call function marked as skipped": (
+        "a call into code that Dynamo does not trace",
+        "move the call out of the compiled code, or wrap it with `torch.library.custom_op`",
+    ),
+    "Uninitialized nn.Module": (
+        "a module is made in the compiled code",
+        "make the module before, outside of the compiled code",
+    ),
+}
+#: the kind of a guard that failed -> what changed, and what to do
+_GUARDS = {
+    "size": (
+        "another size",
+        "one version per size; where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
+    ),
+    "value": (
+        "another number or flag",
+        "one version per value; pass it as a tensor, or keep it the same between calls",
+    ),
+    "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
+    "dtype": ("another dtype", "give it the same dtype in each call"),
+    "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
+    "type": ("another type or module", "each class that takes this place compiles a version"),
+    "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
+    "expression": ("another relation between sizes", "the sizes of one call had a relation that another call breaks"),
+    "range": ("a size out of the range compiled for", "`torch._dynamo.mark_dynamic` takes a `min` and a `max`"),
+}
+_HINT = "the compiler's hint"
+_LIMIT = "Dynamo recompile limit exceeded"
+
+
+class CauseWords:
+    """The words of one cause."""
+
+    def __init__(self, report: Report, places: Places, cause: Cause) -> None:
+        self.report, self.places, self.cause = report, places, cause
+        known = {b.id: b for b in report.breaks}
+        self.breaks: list[Break] = [known[id] for id in cause.breaks]
+        frames = {f.id: f for f in report.frames}
+        self.frames: list[Frame] = [frames[id] for id in cause.frames if id in frames]
+        self.recompiles: list[Recompile] = [r for r in report.recompiles if r.frame in cause.frames]
+
+    def count(self) -> str:
+        """`8 graph breaks`, `19 recompiles`."""
+        return plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
+
+    def title(self) -> str:
+        """What happens at all of its places."""
+        if self.cause.kind == "recompile":
+            known = _GUARDS.get(self.cause.guard or "")
+            return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
+        if self.cause.consequence:
+            return "may follow from an earlier break"
+        known_type = _TYPES.get(self.cause.type)
+        return _SETTINGS.get(self.cause.setting or "") or (known_type[0] if known_type else said(self.cause.type, 200))
+
+    def example(self) -> str:
+        """Of recompiles, what the first failed guard had expected and what it got: `, such as boxes: 308, then 0`."""
+        guard = self.recompiles[0].failed_guards[0] if self.recompiles and self.recompiles[0].failed_guards else None
+        if guard is None or not guard.source:
+            return ""
+        values = f": {guard.before}, then {guard.now}" if guard.before and guard.now else ""
+        return f", such as {said(guard.source, 60)}{said(values, 60)}"
+
+    def fix(self) -> str:
+        """What to do."""
+        if self.cause.setting is not None:
+            return f"set `torch._dynamo.config.{self.cause.setting} = True` ({self.tried() or _HINT})"
+        if self.cause.kind == "recompile":
+            known = _GUARDS.get(self.cause.guard or "")
+            return known[1] if known else "keep what the guard checks the same from call to call"
+        if self.cause.consequence:
+            return "fix the others first: the compiler says that these may have been caused by them"
+        if self.cause.type in _TYPES:
+            return _TYPES[self.cause.type][1]
+        step = next((step for step in advice(self.breaks[0]) if not step.startswith("Code around it")), "")
+        return shorten(step, 200)
+
+    def tried(self) -> str:
+        """What trying the setting showed, `tried: 8 graph breaks become 3`; empty: fixes were not looked for."""
+        name = self.cause.setting or ""
+        tried = [f for f in self.report.fixes or () if any(key.rpartition(".")[2] == name for key in f.settings)]
+        proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
+        if proved:
+            return f"tried: {plural(proved[0].breaks_before or 0, 'graph break')} become {proved[0].breaks_after}"
+        return f"tried: {tried[0].verdict}" if tried else ""
+
+    def cost(self) -> str:
+        """`1.2 ms a call`, `27 hits`."""
+        if self.cause.seconds:
+            return f"{time_text(self.cause.seconds)} a call"
+        return f"{self.cause.split} hits" if self.cause.split > len(self.breaks) else ""
+
+    def eager(self) -> list[str]:
+        """The functions that run eagerly because of it: of recompiles, those that were compiled too often."""
+        if self.cause.kind == "recompile":
+            again = {(f.file, f.name) for f in self.frames}
+            limit = [f for f in self.report.frames if f.status == "skipped" and (f.reason or "").startswith(_LIMIT)]
+            frames = [f for f in limit if (f.file, f.name) in again]
+        else:
+            ids = {b.id for b in self.breaks}
+            skipped = [(f, cause_of(self.report, f)) for f in self.report.frames if f.status == "skipped"]
+            frames = [f for f, why in skipped if why is not None and why.id in ids]
+        return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
+
+
+def first_words(words: CauseWords) -> str:
+    """One sentence on what to do first."""
+    cause = words.cause
+    fix = words.fix().removesuffix(f" ({_HINT})").removesuffix(".")
+    if cause.kind == "recompile":
+        return f"{fix} ({words.count()}: {words.title()})."
+    if cause.setting is not None and words.tried():
+        return f"{fix}."
+    if cause.setting is not None:
+        part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
+        of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
+        return f"{fix}: the compiler advises it for {of}."
+    b = words.breaks[0]
+    at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
+    more = f" (and {plural(len(words.breaks) - 1, 'more place')})" if len(words.breaks) > 1 else ""
+    return f"at {at}{more}, {words.title()}: {fix}."
+
+
+def left_words(others: list[CauseWords]) -> str:
+    """What the other causes are: `4 graph breaks (2 of them may go away too), 19 recompiles`; empty: nothing."""
+    breaks = sum(len(other.breaks) for other in others)
+    follow = sum(len(other.breaks) for other in others if other.cause.consequence)
+    again = sum(len(other.frames) for other in others)
+    rest = [plural(breaks, "graph break") + (f" ({follow} may go away too)" if follow else "")] if breaks else []
+    return ", ".join(rest + ([plural(again, "recompile")] if again else []))

@@ -1,0 +1,201 @@
+"""The overview of a large report: what to do first, the causes, and the calls with what happened in each.
+
+Promises: a report of few frames has none; every break and every recompile is in one cause, every frame that is not ignored in
+one row; rows without events are below a row that sums them up.
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.report import Break, Frame, Report, plural
+from dynascope.compiler.report.call_tree import Call, call_tree, is_library
+from dynascope.compiler.report.causes import causes
+from dynascope.widgets.drawing.shapes import break_code
+from dynascope.widgets.labels.causes import CauseWords, first_words, left_words
+from dynascope.widgets.labels.sentences import recompile_words
+from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
+
+#: a report of more frames, in more calls, opens with its overview
+FRAMES, CALLS = 12, 4
+
+
+def is_large(report: Report) -> bool:
+    """Whether a report has more frames, of more functions, than a picture shows at a glance."""
+    frames = [f for f in report.frames if f.status != "ignored"]
+    return len(frames) > FRAMES and len({(f.file, f.name) if f.kind == "resume" else (f.file, f.line) for f in frames}) > CALLS
+
+
+def overview(report: Report, places: Places) -> Overview | None:
+    """The overview; None: the report is small."""
+    if not is_large(report):
+        return None
+    words = [CauseWords(report, places, cause) for cause in causes(report)]
+    rows = [cause_row(number, one) for number, one in enumerate(words)]
+    return {
+        "first": printable(first_words(words[0]) if words else "nothing: no graph break, no recompile.", 1000),
+        "left": left_words(words[1:]),
+        "first_id": rows[0]["places"][0]["id"] if rows and rows[0]["places"] else "",
+        "causes": rows,
+        "calls": _Rows(report, places).rows,
+        "measured": report.profile is not None,
+    }
+
+
+# -- causes -----------------------------------------------------------------------------------------
+
+
+def cause_row(number: int, words: CauseWords) -> CauseRow:
+    """One cause with its places, the user's own first."""
+    places = [_break_place(b, words.places) for b in words.breaks] if words.breaks else _recompiled(words)
+    return {
+        "id": f"cause{number}", "kind": words.cause.kind, "count": words.count(), "title": shorten(words.title(), 200),
+        "fix": shorten(words.fix(), 300), "cost": shorten(words.cost(), 200), "eager": [shorten(e, 80) for e in words.eager()],
+        "places": sorted(places, key=lambda place: not place["mine"]),
+    }  # fmt: skip
+
+
+def _break_place(b: Break, places: Places) -> CausePlace:
+    return {
+        "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
+        "function": shorten(places.function(b.function, b.file, b.line), 80), "times": len(b.hits),
+        "mine": is_mine(b.file), "ids": [b.id],
+    }  # fmt: skip
+
+
+def _recompiled(words: CauseWords) -> list[CausePlace]:
+    """One place for each function that was compiled again."""
+    reasons = {r.frame: recompile_words(r) for r in words.recompiles}
+    found: dict[tuple[str, int, str], CausePlace] = {}
+    for f in words.frames:
+        key = (f.file, f.line, f.name)
+        if key in found:
+            found[key]["times"] += 1
+            found[key]["ids"].append(f.id)
+            continue
+        found[key] = {
+            "id": f.id, "place": words.places.frame(f), "code": shorten(next(iter(reasons.get(f.id, [])), ""), 160),
+            "function": shorten(words.places.name(f), 80), "times": 1, "mine": is_mine(f.file), "ids": [f.id],
+        }  # fmt: skip
+    return sorted(found.values(), key=lambda place: -place["times"])
+
+
+def is_mine(file: str) -> bool:
+    """Whether a file is the user's own."""
+    return not is_library(file)
+
+
+# -- calls ------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """The rows of the tree: eventful calls one by one, quiet ones below a row that sums them up."""
+
+    def __init__(self, report: Report, places: Places) -> None:
+        self.report, self.places = report, places
+        self.graphs = {g.id: g.ops for g in report.graphs}
+        self.shares = _shares(report)
+        self.rows: list[CallRow] = []
+        self.sizes: list[float] = []
+        roots = call_tree(report)
+        self.eventful = {id(call) for root in roots for _, call in root.walk() if any(c.is_eventful for _, c in call.walk())}
+        self.below(roots, 0)
+        largest = max(self.sizes, default=0.0) or 1.0
+        for row, size in zip(self.rows, self.sizes, strict=True):
+            row["part"] = round(100 * size / largest)
+
+    def below(self, calls: list[Call], depth: int) -> None:
+        """Rows for the calls of one caller."""
+        quiet = [call for call in calls if id(call) not in self.eventful]
+        for call in calls:
+            if id(call) in self.eventful:
+                self.row(call, depth)
+        if len(quiet) == 1:
+            self.row(quiet[0], depth, folded=True)
+        elif quiet:
+            self.sum(quiet, depth)
+
+    def row(self, call: Call, depth: int, *, folded: bool = False) -> None:
+        passed: list[Call] = []
+        while depth and len(call.calls) == 1 and not folded and self.is_empty(call):
+            passed, call = [*passed, call], call.calls[0]
+        whole = [*passed, *([c for _, c in call.walk()] if folded else [call])]
+        self.sizes.append(self.part(whole))
+        self.rows.append({
+            "id": self.target(call), "depth": depth, "name": shorten(self.name(call), 120), "mine": is_mine(call.file),
+            "place": self.places.at(call.file, call.line, call.cell), "events": self.events(whole),
+            "ids": [id for c in whole for id in self.ids(c)], "part": 0, "folded": folded,
+        })  # fmt: skip
+        self.below(call.calls, depth + 1)
+
+    def is_empty(self, call: Call) -> bool:
+        """Whether a call only leads to others: its row would say nothing, and is one with the next."""
+        return not call.is_eventful and not call.graphs
+
+    def sum(self, quiet: list[Call], depth: int) -> None:
+        """One row for calls in which nothing happened that a reader may want to change; they are below it."""
+        whole = [c for call in quiet for _, c in call.walk()]
+        self.sizes.append(self.part(whole))
+        names = ", ".join(dict.fromkeys(_short(self.name(call)) for call in quiet))
+        self.rows.append({
+            "id": self.target(quiet[0]), "depth": depth, "name": shorten(f"{len(quiet)} more: {names}", 120),
+            "mine": any(is_mine(c.file) for c in whole), "place": "", "events": self.events(whole), "ids": [],
+            "part": 0, "folded": True,
+        })  # fmt: skip
+        for call in quiet:
+            self.row(call, depth + 1, folded=True)
+
+    def name(self, call: Call) -> str:
+        return self.places.function(call.name, call.file, call.line)
+
+    def target(self, call: Call) -> str:
+        """What a click selects: its first break, the frame that was skipped, its first frame."""
+        frames = [f.id for f in ([call.skipped] if call.skipped else []) + call.frames]
+        return next(iter([*call.breaks, *frames]), "")
+
+    def ids(self, call: Call) -> list[str]:
+        return [*call.breaks, *(f.id for f in call.frames), *call.graphs]
+
+    def part(self, calls: list[Call]) -> float:
+        """How much of the program is in these calls: of a measured call its time, else the operations captured."""
+        frames = [f.id for call in calls for f in call.frames]
+        if self.shares:
+            return sum(self.shares.get(id, 0.0) for id in frames)
+        return float(sum(self.graphs.get(g) or 0 for call in calls for g in call.graphs))
+
+    def events(self, calls: list[Call]) -> list[list[str]]:
+        """What happened, as [kind, words] pairs."""
+        frames = [f for call in calls for f in call.frames]
+        found = [[str(f.status), str(f.status)] for f in frames if f.status in ("failed", "unfinished")][:1]
+        if any(f.status == "skipped" for f in frames):
+            rest = all(f.kind == "resume" for f in frames if f.status == "skipped")
+            found.append(["skipped", "rest runs eagerly" if rest else "runs eagerly"])
+        breaks = [b for call in calls for b in call.breaks]
+        found += [["break", plural(len(breaks), "break")]] if breaks else []
+        again = sum(call.recompiles for call in calls)
+        found += [["recompile", plural(again, "recompile")]] if again else []
+        return found + self.captured(calls, [] if found else frames)
+
+    def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:
+        """How much was captured; of `frames`, that there was nothing to compile."""
+        graphs = [g for call in calls for g in call.graphs]
+        ops = [self.graphs.get(g) for g in graphs]
+        if graphs:
+            known = "" if None in ops else f", {plural(sum(op or 0 for op in ops), 'op')}"
+            return [["graph", plural(len(graphs), "graph") + known]]
+        empty = frames and all(f.status == "empty" for f in frames)
+        return [["empty", "nothing to compile"]] if empty else []
+
+
+def _short(name: str) -> str:
+    """`Block` for `Block.forward`, `decode` for `BoxCoder.decode`."""
+    owner, _, own = name.rpartition(".")
+    return owner if owner and own in ("forward", "__call__", "__init__") else own
+
+
+def _shares(report: Report) -> dict[str, float]:
+    """Seconds of the measured call by frame; empty: not measured."""
+    shares: dict[str, float] = {}
+    for segment in report.profile.segments if report.profile else []:
+        if segment.frame is not None and segment.kind not in ("kernel", "copy"):
+            shares[segment.frame] = shares.get(segment.frame, 0.0) + segment.duration
+    return shares

@@ -1,0 +1,142 @@
+"""The overview of a large report in a terminal: what to do first, the causes with their places, the calls.
+
+Promises: at most `SCREEN` lines with what is above and below it; what is left out is counted.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from dynascope.compiler.report import plural
+from dynascope.widgets.labels.words import shorten
+from dynascope.widgets.render.terminal import Terminal
+from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
+
+SCREEN = 45
+#: lines of the causes; the calls have the rest
+CAUSES = 20
+#: causes with their places, one less where there are many, and functions that are named
+PLACED, MANY, FUNCTIONS = 4, 6, 5
+_STYLES = {"skipped": "yellow", "break": "yellow", "recompile": "cyan", "failed": "red", "unfinished": "red"}
+
+
+class OverviewText(Terminal):
+    """The lines of one overview."""
+
+    def __init__(self, shown: Overview, colour: bool, width: int) -> None:
+        super().__init__(colour, width)
+        self.shown = shown
+        places = [place["mine"] for cause in shown["causes"] for place in cause["places"]]
+        #: whether code of the user's own and code of libraries must be told apart
+        self.mixed = len({*places, *(row["mine"] for row in shown["calls"])}) > 1
+
+    def lines(self, used: int) -> list[str]:
+        """The lines, where `used` lines of the screen are taken."""
+        first = self.wrap(self.shown["first"], " " * 15, 3)
+        first = [self.paint("Do this first: ", "green", "bold") + first[0].lstrip(), *first[1:]]
+        if self.shown["left"]:
+            first.append(f"{'Left then: ':>15}{self.shown['left']}")
+        out = ["", *first, "", *self.causes()]
+        foot = ["", self.paint("Every break with its line: print(report.details())", "soft")]
+        return [*out, "", *self.calls(SCREEN - used - len(out) - len(foot) - 1), *foot]
+
+    # -- causes -----------------------------------------------------------------------------------
+
+    def causes(self) -> list[str]:
+        """The causes: the first ones with their places, the others in one line."""
+        library = "" if self.mixed or not self.shown["causes"] else "  (all in libraries)"
+        rows = self.shown["causes"]
+        placed = PLACED if len(rows) <= MANY else PLACED - 1
+        out = [self.paint(f"Causes: {len(rows)}, the most costly first", "bold") + self.paint(library, "soft")]
+        for number, row in enumerate(rows):
+            left = CAUSES - len(out) - (number < len(rows) - 1)
+            lines = [self.head(number, row), *(self.places(row) if number < placed else [])]
+            if len(lines) > left:
+                lines = lines[:1]
+            if left < 1:
+                out.append(self.paint(f"    … and {plural(len(rows) - number, 'more cause')}", "soft"))
+                break
+            out += lines
+        return out if rows else [self.paint("No graph break, no recompile", "bold")]
+
+    def head(self, number: int, row: CauseRow) -> str:
+        """One line: how many, what it costs, what happens."""
+        text = f"{number + 1:>2}. {row['count']}" + (f" ({row['cost']})" if row["cost"] else "") + ": "
+        colour = "cyan" if row["kind"] == "recompile" else "yellow"
+        return self.paint(text, colour, "bold") + shorten(row["title"], max(20, self.width - len(text)))
+
+    def places(self, row: CauseRow) -> list[str]:
+        """What to do, where, and what runs eagerly because of it."""
+        out = [self.paint("    → ", "green") + line.lstrip() for line in self.wrap(row["fix"], "      ", 1)]
+        for mine, group in groupby(row["places"], lambda place: place["mine"]):
+            owner = "your code: " if mine else "library: " if self.mixed else ""
+            listed = self.listed(list(group), self.width - 6, owner)
+            out += [f"      {line}" for line in listed]
+        if row["eager"]:
+            words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, as it was compiled too often: "
+            names = ", ".join(row["eager"][:FUNCTIONS]) + (", …" if len(row["eager"]) > FUNCTIONS else "")
+            out.append(self.paint("      " + shorten(words + names, self.width - 6), "soft"))
+        return out
+
+    def listed(self, places: list[CausePlace], room: int, owner: str) -> list[str]:
+        """`poolers.py:104 _infer_scale (5×), :122 :125 _setup_scales`: the places by function, in at most two lines."""
+        parts = []
+        for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
+            here = list(group)
+            lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in here[:6]) + (" …" if len(here) > 6 else "")
+            times = sum(p["times"] for p in here)
+            parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(here) else ""))
+        rows = [owner]
+        for number, part in enumerate(parts):
+            text = shorten(part, room - 20) + ("," if number + 1 < len(parts) else "")
+            if len(rows[-1]) + len(text) > room - (12 if len(rows) > 1 else 0) and rows[-1] != owner:
+                if len(rows) == 2:
+                    rows[-1] += f" {len(parts) - number} more"
+                    break
+                rows.append(text)
+            else:
+                rows[-1] += (" " if rows[-1] not in ("", owner) else "") + text
+        return rows
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def calls(self, room: int) -> list[str]:
+        """The tree of calls in at most `room` lines."""
+        rows = [row for row in visible(self.shown["calls"]) if not self.is_noise(row)]
+        # the deepest rows are left out first, and before them those in which nothing happened, but not the first cause's
+        first = {id for cause in self.shown["causes"][:1] for place in cause["places"] for id in place["ids"]}
+        ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], first.isdisjoint(rows[n]["ids"]), rows[n]["depth"]))
+        kept = [rows[n] for n in sorted(ranked[: room - 1])]
+        more = len(rows) - len(kept)
+        names = ["  " * row["depth"] + shorten(row["name"], max(16, self.width - 58 - 2 * row["depth"])) for row in kept]
+        width = max([len(name) for name in names], default=0)
+        at = min(28, max([len(row["place"]) for row in kept], default=0))
+        note = "  (◆ your code)" if self.mixed else ""
+        out = [self.paint("Calls", "bold") + self.paint(note, "soft")]
+        for row, name in zip(kept, names, strict=True):
+            mark = "◆ " if self.mixed and row["mine"] else "  "
+            place = shorten(row["place"], at)
+            events, left = [], self.width - width - at - 6
+            for kind, words in row["events"]:
+                left -= len(words) + 3
+                events += [self.paint(words, _STYLES.get(kind, "soft"))] if left >= -3 else []
+            out.append(f"{mark}{name:<{width}}  " + self.paint(f"{place:<{at}}", "soft") + "  " + " · ".join(events))
+        if more > 0:
+            out[0] += self.paint(f"  ({plural(more, 'row')} not shown)", "soft")
+        return out
+
+    def is_noise(self, row: CallRow) -> bool:
+        """Whether nothing at all was made of the calls in a row."""
+        return row["folded"] and all(kind == "empty" for kind, _ in row["events"])
+
+
+def visible(rows: list[CallRow]) -> list[CallRow]:
+    """The rows that are not below a folded one."""
+    out: list[CallRow] = []
+    hidden_below: int | None = None
+    for row in rows:
+        if hidden_below is not None and row["depth"] > hidden_below:
+            continue
+        hidden_below = row["depth"] if row["folded"] else None
+        out.append(row)
+    return out

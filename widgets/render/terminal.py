@@ -1,0 +1,46 @@
+"""Lines for a terminal: colours, and sentences that are wrapped or cut to its width."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable
+
+from dynascope.widgets.guarded import guarded
+from dynascope.widgets.labels.advice import said
+
+_CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+
+
+class Terminal:
+    """What is written to a terminal of a width, in colour or plain."""
+
+    def __init__(self, colour: bool, width: int) -> None:
+        self.colour, self.width = colour, width
+
+    def part(self, what: str, make: Callable[[], list[str]]) -> list[str]:
+        """The lines of one part; if it cannot be written, one line that says so."""
+        return guarded(what, make, lambda why: ["", *self.wrap("note: " + why, "", 3)])
+
+    def paint(self, text: str, *styles: str) -> str:
+        """The text in these styles; empty or plain text stays as it is."""
+        codes = ";".join(_CODES[s] for s in styles)
+        return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
+
+    def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
+        """`text` in at most `most` lines: if longer, the sentences that fit; if these fill less than half, cut off text."""
+        sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
+        under = indent or "  "  # the later lines of a text at the margin
+        wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
+        for count in range(len(sentences), 0, -1):
+            whole = count == len(sentences)
+            lines = wrapper.wrap(" ".join(sentences[:count]) + ("" if whole else " …"))
+            if len(lines) <= most and (whole or 2 * len(lines) > most):
+                return lines
+        wrapper.max_lines, wrapper.placeholder = most, " …"
+        return wrapper.wrap(" ".join(sentences))
+
+    def paint_all(self, lines: list[str], *styles: str) -> list[str]:
+        """Each line in these styles."""
+        return [self.paint(line, *styles) for line in lines]
