@@ -45,6 +45,7 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
     )  # fmt: skip
     if before is not None and after is not None:
         report.fix_set.breaks_before, report.fix_set.breaks_after = len(before.breaks), len(after.breaks)
+        report.fix_set.recompiles_before, report.fix_set.recompiles_after = before.summary.recompiles, after.summary.recompiles
         report.fix_set.graphs_before, report.fix_set.graphs_after = before.summary.graphs, after.summary.graphs
     if target is not None:
         report.live_fixes = live_fixes(plan, target)
