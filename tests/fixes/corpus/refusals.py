@@ -173,7 +173,10 @@ def f(x):
     if x.sum() > 0:
         y = x.sqrt()
     return y.sum()
-""", "fixed", BRANCH, ("(torch.arange(4.) + 1).requires_grad_()", "(-torch.ones(4)).requires_grad_()"), "Choose with torch.cond"),
+""", "fixed", BRANCH, (
+        "(torch.arange(4.) + 1).requires_grad_()",
+        "(-torch.ones(4)).requires_grad_()",
+    ), "Choose with torch.cond"),
     FixProgram("shapes_differ", """
 import torch
 
