@@ -46,6 +46,9 @@ class Found:
     notes: list[str] = field(default_factory=list)
     is_complete: bool = True
     seconds: float = 0.0
+    #: of a call, where the run was profiled
+    seconds_before: float | None = None
+    seconds_after: float | None = None
 
 
 @dataclass
@@ -117,6 +120,10 @@ class Search:
         if self._steps:
             self._confirm()
             self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
+        if len(self._steps) > 1 and self._report.profile is not None:
+            times = self._report.profile.calls
+            self.found.seconds_before = self._trials.seconds(Plan(), times)
+            self.found.seconds_after = self._trials.seconds(self.found.plan, times)
 
     def _name_unproved(self) -> None:
         """Say of changes that seemed to hold why they are not proved."""

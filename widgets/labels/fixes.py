@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from dynascope.compiler.report import Fix, FixSet, Report, plural
+from dynascope.compiler.report import Fix, FixSet, Report, plural, seconds
 
 #: edited lines of one fix that are shown
 MOST_LINES = 24
@@ -23,7 +23,10 @@ def fixes_summary(report: Report) -> str:
         ("recompile", fixes.recompiles_before, fixes.recompiles_after),
     )
     fixed = [f"{before - after} of {plural(before, name)}" for name, before, after in counts if before and after <= before]
-    return f"{' and '.join(fixed)} can be fixed: {plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+    words = f"{' and '.join(fixed)} can be fixed: {plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+    if fixes.seconds_before is None or fixes.seconds_after is None:
+        return words
+    return f"{words}, {seconds(fixes.seconds_before)} → {seconds(fixes.seconds_after)} a call"
 
 
 def fix_words(fix: Fix) -> str:
