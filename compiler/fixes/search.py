@@ -17,7 +17,7 @@ from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan, full_names
 from dynascope.compiler.fixes.problem import problems_of
-from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, OtherGradients, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, NoGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report, plural
@@ -28,7 +28,7 @@ Cure = Callable[[Problem], list[Candidate]]
 Key = tuple[str, int, str]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
-_NO_GRADIENTS = "No gradients are asked for: they would not be those of eager"
+_NO_GRADIENTS = "No gradients are asked for: that would be an error"
 
 
 class OutOfTime(Exception):
@@ -199,7 +199,7 @@ class Search:
             except (NotApplicable, Refused) as reason:
                 at, failed = number, reason
                 break
-        if isinstance(failed, OtherGradients):
+        if isinstance(failed, NoGradients):
             self._lost_to_gradients.append(self._steps[at].candidate)
         self._drop_from(at, str(failed))
         return False

@@ -84,6 +84,7 @@ class Trials:
         entries: dict[int, Callable[..., Any]] = {}
         with (
             caches.only_known_codes(),
+            config.quiet_compiler(),
             plan.in_force(helpers),
             self._compiling.environment(settings),
             config.dynamo_config(suppress_errors=False) if strict else contextlib.nullcontext(),
