@@ -10,7 +10,7 @@ BUILTIN, SKIPPED, LOGGER = (
 ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
 AFTER, REORDERED = (
     "Write messages after the last tensor operation",
-    "Print the tensor's value without .item(), behind the graph",
+    "Print values and sizes as text, behind the graph",
 )
 
 PROGRAMS = [
@@ -31,7 +31,7 @@ def f(x):
     z = y.sin()
     print(f"z: {z.sum():.2f}")
     return z + 1
-""", "better", BUILTIN, title=AFTER),
+""", "fixed", BUILTIN, title=REORDERED),
     FixProgram("print_a_name_bound_again", """
 import torch
 
