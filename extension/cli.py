@@ -1,4 +1,4 @@
-"""The command line: `dynascope run`, `dynascope report`, `dynascope test`.
+"""The command line: `dynascope run`, `dynascope fix`, `dynascope report`, `dynascope test`.
 
 Exit status: 0 for success, 1 if a page or the script failed, 2 for bad usage (reported in one line), 130 if interrupted.
 `run` exits with the script's own status.
@@ -7,6 +7,7 @@ Exit status: 0 for success, 1 if a page or the script failed, 2 for bad usage (r
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dynascope.compiler import __version__
+from dynascope.compiler.report import expect
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT
 from dynascope.runs.saving import save, why_not
 
@@ -35,9 +37,22 @@ def build_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help=summary, description=f"{summary} {torchrun}")
     run.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg, .dot or .txt.")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
+    run.add_argument("--expect", metavar="COUNTS", help="Fail unless these counts hold: graphs=2,breaks<=1 (=, <= or >=).")
     run.set_defaults(execute=_run)
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
+
+    summary = "Run a script, look for fixes for its graph breaks, and print those that are proved as a patch."
+    fix = commands.add_parser("fix", help=summary, description=f"{summary} What the script prints goes to the error stream.")
+    fix.add_argument("--apply", action="store_true", help="Write the fixes into the files instead of printing the patch.")
+    fix.add_argument("-o", "--output", metavar="PATH", help="Save the report: .html, .json, .svg, .dot or .txt.")
+    fix.add_argument(
+        "--fix-seconds", type=float, default=60, metavar="SECONDS", help="Time limit of the search (default: %(default)g)."
+    )
+    fix.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
+    fix.set_defaults(execute=_fix)
+    fix.add_argument("script", metavar="SCRIPT")
+    fix.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
 
     report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json.")
     report.set_defaults(execute=_report)
@@ -85,11 +100,15 @@ def _run(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
     from dynascope.widgets.render.text import takes_colours, to_text
 
-    _check_output(chosen.output)
-    if not chosen.module and not Path(chosen.script).is_file():
-        raise UsageError(f"{chosen.script}: no such file")
+    _check_script(chosen)
+    expected = _expected(chosen.expect)
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
     _print(to_text(report, colour=takes_colours(sys.stdout)), sys.stdout)
+    try:
+        expect.check(report, expected)
+    except expect.ExpectationFailed as error:
+        _print(f"--expect: {error}", sys.stderr)
+        status = status or FAILED
     if not chosen.output:
         return status
     path = _path_of_rank(Path(chosen.output))
@@ -98,6 +117,49 @@ def _run(chosen: argparse.Namespace) -> int:
         _print(f"-o {path}: {wrong}", sys.stderr)
         return status or FAILED
     _print(f"report: {path}", sys.stdout)
+    return status
+
+
+def _check_script(chosen: argparse.Namespace) -> None:
+    """Raise UsageError, before anything runs, if there is no such script or no report can be saved."""
+    _check_output(chosen.output)
+    if not chosen.module and not Path(chosen.script).is_file():
+        raise UsageError(f"{chosen.script}: no such file")
+
+
+def _expected(text: str | None) -> list[expect.Expectation]:
+    try:
+        return expect.parse(text) if text else []
+    except ValueError as error:
+        raise UsageError(f"--expect: {error}") from None
+
+
+# -- fix ------------------------------------------------------------------------------------------
+
+
+def _fix(chosen: argparse.Namespace) -> int:
+    from dynascope.compiler.fixes import patch
+    from dynascope.compiler.fixes.text_edits import NotApplicable
+    from dynascope.script import run_script
+    from dynascope.widgets.render.text import takes_colours, to_text
+
+    _check_script(chosen)
+    with contextlib.redirect_stdout(sys.stderr):  # a patch alone goes to the output
+        report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix_seconds=chosen.fix_seconds)
+    _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)
+    if chosen.output and (wrong := save(report, chosen.output)) is not None:
+        _print(f"-o {chosen.output}: {wrong}", sys.stderr)
+        status = status or FAILED
+    if not report.patch():
+        return status
+    if not chosen.apply:
+        sys.stdout.write(report.patch())
+        return status
+    try:
+        written = patch.apply(report.fix_set.edits)
+    except (NotApplicable, OSError, UnicodeError) as reason:
+        raise UsageError(f"--apply: {reason}") from None
+    _print("\n".join(f"fixed: {file}" for file in written), sys.stderr)
     return status
 
 

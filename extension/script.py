@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 
-def run_script(script: str, arguments: list[str], *, module: bool = False) -> tuple[Any, int]:
+def run_script(script: str, arguments: list[str], *, module: bool = False, fix_seconds: float | None = None) -> tuple[Any, int]:
     """Run a script or module; returns (report, exit status).
 
     The status is that of `sys.exit`, 1 after an exception, 130 after Ctrl-C.  There is a report in every case.
+    `fix_seconds`: afterwards look for fixes for what the script compiles, for so long.
     """
-    import dynascope
+    from dynascope.compiler.driver.pipeline import Run
+    from dynascope.compiler.settings import Settings
 
     sys.argv = [script, *arguments]
-    recording = dynascope.observe()
+    fix = None if fix_seconds is None else Settings(backend="eager", fix=True, fix_seconds=fix_seconds)
+    recording = Run(retraces=False, fix_own=fix, on_progress=None)
     try:
         with recording:  # inside the `try`: the report includes the error that ends the script
             status = _status(script, module)

@@ -48,6 +48,7 @@ class Run:
         warn: called before a call is repeated, with a sentence about what repeating it cannot undo.
         quiet: context manager entered while calls are repeated.
         user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
+        fix_own: look for fixes for what the program compiles itself, trying them with these settings.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Run:
         warn: Callable[[str], None] = lambda sentence: None,
         quiet: Quiet = contextlib.nullcontext,
         user_code: Callable[..., Any] = lambda function, *args: function(*args),
+        fix_own: Settings | None = None,
     ) -> None:
         self.settings = settings
         self.recording = Recording(settings, compiled, cells, on_progress)
@@ -73,7 +75,9 @@ class Run:
         self._checked: Check | None = None
         self._measured: measure.Measured | None = None
         self._tried: list[inputs.Tried] | None = None
-        self._kept = KeptCalls() if settings is not None and settings.fix else None
+        self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
+        self._fixes_own = fix_own is not None
+        self._kept = KeptCalls() if self._fix is not None else None
         self._cells, self._on_progress = cells, on_progress
         self._retrace: Callable[[Any], None] = lambda target: None
         self._stack = contextlib.ExitStack()
@@ -94,6 +98,8 @@ class Run:
     def __enter__(self) -> Run:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.recording)
+            if self._kept is not None and self._fixes_own:
+                stack.enter_context(self._kept.watching_compiled_code())
             if self.settings is not None:
                 stack.enter_context(compiling.environment(self.settings))
             if self._regions is not None:
@@ -128,10 +134,11 @@ class Run:
 
     def _find_fixes(self, report: Report) -> None:
         """`--fix`."""
-        if self._kept is not None and self.settings is not None:
-            find_fixes(
-                report, self._kept, self.settings, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code
-            )
+        if self._kept is not None and self._fix is not None:
+            with self._quiet():
+                find_fixes(
+                    report, self._kept, self._fix, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code
+                )
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -155,7 +162,7 @@ class Run:
             inheriting = self.settings.replace(error_on_graph_break=None)
             made = self._regions.inherited_by(made, lambda: compiling.entry_point(target, inheriting))
         made = made if self._last is None else self._last.watch(target, made, namespace)
-        return made if self._kept is None else self._kept.watch(target, made, namespace)
+        return made if self._kept is None or self._fixes_own else self._kept.watch(target, made, namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
         """Run the last call again for `--check`, `--profile` and `--inputs`, undoing its changes.

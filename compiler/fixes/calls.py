@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.replay.last_call import watching
 from dynascope.compiler.replay.replay import RecordedCall
-from dynascope.compiler.torch_private import caches
+from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.torch_private import caches, hooks, marks
 
 #: calls that are kept: their arguments are copied
 MOST_CALLS = 8
@@ -48,12 +50,39 @@ class KeptCalls:
 
         return watching(call, entry)
 
+    @contextlib.contextmanager
+    def watching_compiled_code(self) -> Iterator[None]:
+        """Keep the first call of everything that the program compiles itself, for the duration of a recording."""
+        hooks.HOOKS.call_watchers.append(self._called)
+        try:
+            yield
+        finally:
+            hooks.HOOKS.call_watchers.remove(self._called)
+
+    def _called(self, entered: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        import torch
+
+        target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
+        key = id(getattr(target, "__func__", target))
+        if key not in self._targets and len(self.calls) < MOST_CALLS and not in_torch(_file_of(target)):
+            self._targets.add(key)
+            self._add(KeptCall(target, RecordedCall(target, args, kwargs)))
+
     def _keep(self, kept: KeptCall, *, compiled: bool) -> None:
         is_first = id(kept.target) not in self._targets
         if not (compiled or is_first):
             return
         self._targets.add(id(kept.target))
+        self._add(kept)
+
+    def _add(self, kept: KeptCall) -> None:
         if kept.recorded.refusal is not None:
             self.refusals.append(kept.recorded.refusal)
         else:
             self.calls.append(kept)
+
+
+def _file_of(target: Any) -> str:
+    function = getattr(target, "__func__", target)
+    code = getattr(function, "__code__", None) or getattr(getattr(type(target), "forward", None), "__code__", None)
+    return code.co_filename if code is not None else ""

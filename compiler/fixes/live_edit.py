@@ -20,7 +20,7 @@ from typing import Any
 
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.patching import own, put
-from dynascope.compiler.source.code import nested_code
+from dynascope.compiler.source.code import STATEMENTS, nested_code
 from dynascope.compiler.torch_private import caches, custom_operators
 
 #: (qualified name, which of several with that name)
@@ -145,6 +145,8 @@ class _FileChange:
                 raise NotApplicable(f"{place[0]} would need other variables of the functions around it")
             undo.functions.append((function, old, code))
             function.__code__ = code
+        if not is_found and any(function.__name__ == STATEMENTS for function in self.functions):
+            raise NotApplicable("statements of a cell cannot be changed while they live: put them into a function")
         if not is_found:
             raise NotApplicable("the file has changed since it was loaded")
 

@@ -5,28 +5,36 @@ from __future__ import annotations
 import ast
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.plan import DYNAMO, Plan
+from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
+from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import is_users
 
 _HEADER = "# dynascope: also set {}\n"
 
 
-def final_texts(plan: Plan, settings_file: str | None) -> dict[str, str]:
-    """The texts of all files with the edits, and the settings of Dynamo as statements in `settings_file`."""
+def final_texts(plan: Plan, settings_file: str | None, known: Mapping[str, str]) -> dict[str, str]:
+    """The texts of all files with the edits, and the settings of Dynamo as statements in `settings_file`.
+
+    `known`: packages that need no import there, with their names.
+    """
     texts = dict(plan.texts)
     values = {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}
     if values and settings_file is not None:
-        texts[settings_file] = with_settings(plan.text(settings_file), values)
+        texts[settings_file] = with_settings(plan.text(settings_file), values, known)
     return texts
 
 
-def with_settings(text: str, settings: Mapping[str, object]) -> str:
+def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str]) -> str:
     """The text with these settings made after its first imports."""
     lines = text.splitlines(keepends=True)
     imports, line = _imports(text)
+    imports = {**known, **imports}
     torch = imports.get("torch")
     added = [] if torch is not None else ["import torch\n"]
     statements: list[str] = []
@@ -73,7 +81,9 @@ def _comments(text: str) -> int:
 
 
 def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None) -> str:
-    """A diff of all files; what is no statement of any file stands above it as a comment."""
+    """A diff of all files; what is no statement of any file stands above it as a comment.  "" if no file changes."""
+    if not texts:
+        return ""
     above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
     words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
     parts = [_HEADER.format(setting) for setting in words]
@@ -81,6 +91,26 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
         before = plan.originals.get(file) or plan.with_texts({}).text(file)
         parts.append(_diff(file, before, text, cells))
     return "".join(parts)
+
+
+def apply(edits: Iterable[FixEdit]) -> list[str]:
+    """Write edits of original texts into their files; returns the files.
+
+    Raises NotApplicable, before anything is written, if a file is a library's or not what it was.
+    """
+    by_file: dict[str, list[Edit]] = {}
+    for e in edits:
+        by_file.setdefault(e.file, []).append(Edit(e.file, e.first_line, e.last_line, e.before, e.after))
+    texts: dict[str, str] = {}
+    for file, own in by_file.items():
+        if not is_users(file) or not os.path.isfile(file):
+            raise NotApplicable(f"{file} is not a file of yours: apply the patch where you keep it")
+        before = Path(file).read_bytes().decode().replace("\r\n", "\n")
+        before += "" if before.endswith("\n") else "\n"
+        texts[file] = on_disk(file, with_edits(before, own), like=before)
+    for file, text in texts.items():
+        Path(file).write_bytes(text.encode())
+    return list(texts)
 
 
 def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import linecache
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,8 @@ from dynascope.compiler.torch_private import config
 
 #: how a setting of Dynamo is named; all others are arguments of torch.compile
 DYNAMO = "torch._dynamo.config."
+#: arguments of torch.compile that a candidate may set
+COMPILE = ("dynamic",)
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Plan:
             if texts[file] == before:
                 raise NotApplicable("it changes nothing")
         return replace(
-            self, texts=texts, originals=originals, settings=_merged(self.settings, candidate.settings),
+            self, texts=texts, originals=originals, settings=_merged(self.settings, full_names(candidate.settings)),
             assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),
         )  # fmt: skip
 
@@ -79,6 +82,11 @@ class Plan:
         return settings.replace(**own) if own else settings
 
 
+def full_names(settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings by their full names: what torch.compile takes keeps its own, all else is Dynamo's."""
+    return {n if n.startswith(DYNAMO) or n in COMPILE else DYNAMO + n: value for n, value in settings.items()}
+
+
 def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
     merged = dict(settings)
     for name, value in more.items():
@@ -90,5 +98,9 @@ def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[
 
 def resolved(name: str) -> Any:
     """The object with this dotted name."""
-    module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(module), attribute)
+    parts = name.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        with contextlib.suppress(ImportError):
+            found = importlib.import_module(".".join(parts[:length]))
+            return functools.reduce(getattr, parts[length:], found)
+    raise NotApplicable(f"there is no {name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import FunctionType, ModuleType
 from typing import Any
 
 from dynascope.compiler.fixes import patch
@@ -12,6 +13,7 @@ from dynascope.compiler.fixes.search import Found
 from dynascope.compiler.fixes.session import live_fixes
 from dynascope.compiler.fixes.text_edits import edits_between
 from dynascope.compiler.report import FixEdit, FixSet, Report
+from dynascope.compiler.source.code import STATEMENTS
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import marks
@@ -22,8 +24,10 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
     plan, before, after = found.plan, found.before, found.after
     chosen = [fix.id for fix in found.fixes if fix.chosen]
     target = kept.calls[0].target if kept.calls else None
-    settings_file = _file_of(target, plan)
-    texts = patch.final_texts(plan, settings_file)
+    function = _function_of(target)
+    settings_file = _file_of(function, plan)
+    is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
+    texts = patch.final_texts(plan, settings_file, _packages(function) if is_cell else {})
     originals = {file: plan.originals.get(file) or Plan().text(file) for file in texts}
     report.fixes = found.fixes
     report.fix_set = FixSet(
@@ -41,17 +45,33 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
     )  # fmt: skip
     if before is not None and after is not None:
         report.fix_set.breaks_before, report.fix_set.breaks_after = len(before.breaks), len(after.breaks)
+        report.fix_set.recompiles_before, report.fix_set.recompiles_after = before.summary.recompiles, after.summary.recompiles
         report.fix_set.graphs_before, report.fix_set.graphs_after = before.summary.graphs, after.summary.graphs
     if target is not None:
         report.live_fixes = live_fixes(plan, target)
 
 
-def _file_of(target: Any, plan: Plan) -> str | None:
-    """The user's file that the settings go into: that of what was compiled, or one that is edited."""
+def _function_of(target: Any) -> FunctionType | None:
+    """The Python function of what was compiled; a module's is its `forward`."""
     target = inspect.unwrap(marks.undecorated(marks.inner_function(target)))
     function = getattr(target, "__func__", target)
-    if not hasattr(function, "__code__"):
-        function = getattr(type(target), "forward", None)
-    code = getattr(function, "__code__", None)
-    files = [*([code.co_filename] if code is not None else []), *plan.texts]
+    if not isinstance(function, FunctionType):
+        function = inspect.unwrap(getattr(type(target), "forward", function))
+    return function if isinstance(function, FunctionType) else None
+
+
+def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
+    """The user's file that the settings go into: that of what was compiled, or one that is edited.
+
+    None if there is none, and for the statements of a cell: there they would be compiled, too.
+    """
+    if function is not None and function.__name__ == STATEMENTS:
+        return None
+    files = [*([function.__code__.co_filename] if function is not None else []), *plan.texts]
     return next((file for file in files if is_users(file) and plan.text(file)), None)
+
+
+def _packages(function: FunctionType | None) -> dict[str, str]:
+    """Packages that the names around a function stand for, with their names there."""
+    names = {} if function is None else function.__globals__
+    return {value.__name__: name for name, value in names.items() if isinstance(value, ModuleType) and not name.startswith("_")}

@@ -7,23 +7,28 @@ break is kept as long as the end is better than the beginning.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from dynascope.compiler.fixes import setting_cures
+from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.plan import Plan, full_names
 from dynascope.compiler.fixes.problem import problems_of
-from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, OtherGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.text_edits import NotApplicable
-from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
+from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report, plural
+from dynascope.compiler.torch_private import marks
 
 Cure = Callable[[Problem], list[Candidate]]
 #: file, line in the original text, type of a break
 Key = tuple[str, int, str]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
+_NO_GRADIENTS = "No gradients are asked for: they would not be those of eager"
 
 
 class OutOfTime(Exception):
@@ -54,9 +59,9 @@ class _Step:
     fix: Fix | None = None
 
     @property
-    def badness(self) -> tuple[int, int]:
+    def badness(self) -> tuple[int, int, int]:
         report = self.ran.report
-        return len(report.breaks) + _eager_frames(report), report.summary.graphs
+        return len(report.breaks) + _eager_frames(report), report.summary.recompiles, -report.summary.ops
 
 
 class Search:
@@ -69,31 +74,62 @@ class Search:
         cures: Sequence[Cure],
         *,
         seconds: float,
+        of_called: Sequence[Cure] = (),
         on_progress: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self._trials, self._report, self._cures = trials, report, cures
+        self._of_called, self._entries = of_called, set(map(_entry_name, trials.calls))
         self._seconds, self._on_progress = seconds, on_progress
         self._started = time.perf_counter()
         self._prover = Prover(trials, self._tick)
         self._given_up: set[Key] = set()
         self._steps: list[_Step] = []
         self._banned: list[Candidate | None] = []
+        self._refused: list[tuple[Candidate, Plan]] = []
+        self._lost_to_gradients: list[Candidate | None] = []
+        self._gradients = True
+        self._ids = itertools.count()
+        self._why_stopped = ""
         self._tried = 0
         self.found = Found()
 
     def run(self) -> Found:
         """Search until nothing more can be fixed, or the time is over; an interrupt ends it, too."""
         try:
-            self._run()
+            try:
+                self._run()
+            except OutOfTime:
+                self._stopped(TIME_LIMIT)
+                self._seconds *= 1.5  # what was found so far is worth a proof
+                while not self._settle():
+                    pass
+            self._finish()
         except OutOfTime:
-            self._stopped(TIME_LIMIT)
+            pass
         except KeyboardInterrupt:
             self._stopped(INTERRUPTED)
+        self._name_unproved()
         self.found.seconds = time.perf_counter() - self._started
         return self.found
 
+    def _finish(self) -> None:
+        """Keep what is proved."""
+        if self._steps:
+            self._confirm()
+            self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
+
+    def _name_unproved(self) -> None:
+        """Say of changes that seemed to hold why they are not proved."""
+        for step in self._steps[1:]:
+            if step.fix is not None and step.fix.verdict != "proved":
+                step.fix.reason = f"not proved: {self._why_stopped or TIME_LIMIT}"
+        if not self.found.plan.texts and not self.found.plan.settings:
+            for fix in self.found.fixes:
+                if fix.chosen:
+                    fix.chosen, fix.verdict, fix.reason = False, "untried", f"not proved: {self._why_stopped}"
+
     def _stopped(self, reason: str) -> None:
-        self.found.is_complete = False
+        self.found.is_complete, self._why_stopped = False, reason
         self.found.notes.append(f"{reason[0].upper()}{reason[1:]}: not every change was tried")
 
     def _tick(self) -> None:
@@ -112,13 +148,22 @@ class Search:
             return
         self.found.before = self.found.after = start.ran.report
         self._steps = [start]
+        if self._report.recompiles and not start.ran.report.recompiles:
+            self.found.notes.append("The recompiles do not come back when each call is repeated from the same state")
+        self._work()
+        if self._lost_to_gradients and not self._prover.asks_for_gradients():
+            self._gradients = False
+            self._banned = [c for c in self._banned if c not in self._lost_to_gradients]
+            self._given_up.clear()
+            self._work()
+
+    def _work(self) -> None:
+        """Fix what can be fixed, and prove it."""
         while True:
             self._extend()
             self._cut_back()
             if self._settle():
                 break
-        self._confirm()
-        self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
 
     def _extend(self) -> None:
         """Add steps until no break that remains can be fixed."""
@@ -136,27 +181,38 @@ class Search:
             return True
         self._on_progress("proving all changes together")
         try:
-            self._proved(self._prover.prove(self._steps[-1].plan, recompiles=True))
+            self._proved(self._prove(self._steps[-1]))
             return True
         except (NotApplicable, Refused) as reason:
-            failed = str(reason)
+            failed: Exception = reason
+        at = len(self._steps) - 1
         for number, step in enumerate(self._steps[1:-1], 1):
             try:
-                self._prover.prove(step.plan, recompiles=True)
+                self._prove(step)
             except (NotApplicable, Refused) as reason:
-                self._drop_from(number, str(reason))
-                return False
-        self._drop_from(len(self._steps) - 1, failed)
+                at, failed = number, reason
+                break
+        if isinstance(failed, OtherGradients):
+            self._lost_to_gradients.append(self._steps[at].candidate)
+        self._drop_from(at, str(failed))
         return False
+
+    def _prove(self, step: _Step) -> Proof:
+        return self._prover.prove(step.plan, recompiles=True, gradients=self._gradients)
 
     def _proved(self, proof: Proof) -> None:
         for step in self._steps[1:]:
             assert step.fix is not None
             step.fix.verdict, step.fix.chosen, step.fix.reason = "proved", True, proof.words()
             step.fix.assumption = step.fix.assumption or ". ".join(proof.remarks)
+            if step.candidate in self._lost_to_gradients:
+                step.fix.assumption = f"{step.fix.assumption.rstrip('.')}. {_NO_GRADIENTS}".removeprefix(". ")
 
     def _drop_from(self, number: int, reason: str) -> None:
         """Refuse a step; those after it, which build on it, may be tried again."""
+        dropped = {step.fix.break_ for step in self._steps[number:] if step.fix is not None}
+        # they are tried now, and listed then
+        self.found.fixes = [fix for fix in self.found.fixes if not (fix.break_ in dropped and fix.reason == _INSTEAD)]
         for position, step in enumerate(self._steps[number:]):
             assert step.fix is not None
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
@@ -193,6 +249,13 @@ class Search:
             if better is not None:
                 return better
             self._given_up.add(key)
+        for recompile in step.ran.report.recompiles:
+            key = _recompile_key(recompile, step.ran.report)
+            if key not in self._given_up:
+                better = self._fix_recompile(recompile, step)
+                if better is not None:
+                    return better
+                self._given_up.add(key)
         return None
 
     def _ordered(self, breaks: Iterable[Break]) -> list[Break]:
@@ -204,17 +267,32 @@ class Search:
         return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
-        candidates = self._candidates(problems_of(b, step.plan.text))
-        better: _Step | None = None
-        first = len(self.found.fixes)
-        fixes = [self._fix_of(f"x{first + i}", candidate, b, step) for i, candidate in enumerate(candidates)]
+        candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
+        fixes = [self._fix_of(candidate, step) for candidate in candidates]
+        known = {_key(other, Plan())[:2]: other.id for other in self._report.breaks}
+        for fix in fixes:
+            fix.break_ = known.get(_key(b, step.plan)[:2])
+        return self._first_that_holds(candidates, fixes, step, lambda ran, plan: _worse(ran, step, plan, b))
+
+    def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
+        made = [c for c in setting_cures.for_recompile(recompile) if (c, step.plan) not in self._refused]
+        candidates = [c for c in made if c not in self._banned]
+        fixes = [self._fix_of(candidate, step) for candidate in candidates]
+        known = {_recompile_key(other, self._report): other.frame for other in self._report.recompiles}
+        for fix in fixes:
+            fix.recompile = known.get(_recompile_key(recompile, step.ran.report))
+        return self._first_that_holds(candidates, fixes, step, lambda ran, plan: _still_recompiles(ran, step))
+
+    def _first_that_holds(
+        self, candidates: list[Candidate], fixes: list[Fix], step: _Step, worse: Callable[[Ran, Plan], str | None]
+    ) -> _Step | None:
         self.found.fixes += fixes
         for number, (candidate, fix) in enumerate(zip(candidates, fixes, strict=True)):
             self._on_progress(f"trying change {self._tried + 1}: {candidate.title}")
             self._tried += 1
             try:
                 self._tick()
-                better = self._try(candidate, fix, b, step)
+                better = self._try(candidate, fix, step, worse)
             except (OutOfTime, KeyboardInterrupt) as stop:
                 for rest in fixes[number:]:
                     rest.reason = TIME_LIMIT if isinstance(stop, OutOfTime) else INTERRUPTED
@@ -225,44 +303,46 @@ class Search:
                 return better
         return None
 
-    def _candidates(self, problems: list[Problem]) -> list[Candidate]:
-        """Everything that may help, each once; a cure that fails is left out with a note."""
+    def _candidates(self, problems: list[Problem], plan: Plan) -> list[Candidate]:
+        """Everything that may help and was not refused on top of this plan; a cure that fails is left out with a note."""
         made: list[Candidate] = []
         for cure in self._cures:
             for problem in problems:
+                if cure in self._of_called and problem.function in self._entries:
+                    continue
                 try:
                     made += cure(problem)
                 except Exception as error:
                     note = f"{cure.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
                     self.found.notes += [note] if note not in self.found.notes else []
-        return [candidate for candidate in _distinct(made) if candidate not in self._banned]
+        return [c for c in _distinct(made) if c not in self._banned and (c, plan) not in self._refused]
 
-    def _try(self, candidate: Candidate, fix: Fix, b: Break, step: _Step) -> _Step | None:
+    def _try(self, candidate: Candidate, fix: Fix, step: _Step, worse: Callable[[Ran, Plan], str | None]) -> _Step | None:
         """The program with this candidate; None if it does not hold, with the reason in `fix`."""
         try:
             plan = step.plan.with_candidate(candidate)
             ran = self._trials.run(plan, QUICK)
             fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
-            worse = _worse(ran, step, plan, b)
-            if worse is not None:
-                raise Refused(worse)
+            why_worse = worse(ran, plan)
+            if why_worse is not None and not (candidate.kind == "rewrite" and _captures_more(ran, step)):
+                raise Refused(why_worse)
             self._prover.compare(plan, ran.observed)
             self._prover.prove(plan, recompiles=False)
         except (NotApplicable, Refused) as reason:
             fix.verdict, fix.reason = "refused", str(reason)
+            self._refused.append((candidate, step.plan))
             return None
         fix.reason = "proved on the inputs of the recorded sizes only"
         return _Step(plan, ran, candidate, fix)
 
-    def _fix_of(self, id: str, candidate: Candidate, b: Break, step: _Step) -> Fix:
-        known = {_key(other, Plan())[:2]: other.id for other in self._report.breaks}
+    def _fix_of(self, candidate: Candidate, step: _Step) -> Fix:
         edits = [
             FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
             for e in candidate.edits
         ]
         return Fix(
-            id=id, break_=known.get(_key(b, step.plan)[:2]), kind=candidate.kind, title=candidate.title, edits=edits,
-            settings=dict(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
+            id=f"x{next(self._ids)}", kind=candidate.kind, title=candidate.title, edits=edits,
+            settings=full_names(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
             breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
         )  # fmt: skip
 
@@ -302,6 +382,10 @@ def _worse(ran: Ran, step: _Step, plan: Plan, b: Break) -> str | None:
     changed = [other for (_, line), other in new if line is None]
     if changed:
         return f"a new graph break in the changed lines: {_words(changed[0])}"
+    calls = {(entry.file, entry.line) for entry in b.stack}
+    moved = [other for place, other in new if place in calls]
+    if moved:
+        return f"a graph break at the call instead: {_words(moved[0])}"
     skipped = _eager_frames(after) - _eager_frames(before)
     if skipped > 0:
         return f"{plural(skipped, 'more frame')} skipped"
@@ -318,6 +402,32 @@ def _words(b: Break) -> str:
     return b.type if reason.startswith(b.type) else f"{b.type}: {reason}"
 
 
+def _recompile_key(recompile: Recompile, report: Report) -> Key:
+    """What was compiled again, and the first reason."""
+    frame = report.frame(recompile.frame)
+    guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
+    return frame.file, frame.line, f"recompile {guard}"
+
+
+def _still_recompiles(ran: Ran, step: _Step) -> str | None:
+    """Why a change for a recompile does no better; None if it does."""
+    before, after = step.ran.report, ran.report
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
+    if after.summary.recompiles >= before.summary.recompiles:
+        return "it is compiled as often"
+    if len(after.breaks) > len(before.breaks) or _eager_frames(after) > _eager_frames(before):
+        return "more of the program runs eagerly"
+    return None
+
+
+def _captures_more(ran: Ran, step: _Step) -> bool:
+    """Whether more of the program is compiled and no more of it breaks: a loop around a break is no longer lost with it."""
+    before, after = step.ran.report, ran.report
+    is_no_worse = len(after.breaks) <= len(before.breaks) and _eager_frames(after) <= _eager_frames(before)
+    return is_no_worse and after.error is None and after.summary.ops > before.summary.ops
+
+
 def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
     origins = plan.origins(b.file, earlier)
     return b.line if origins is None else origins.get(b.line)
@@ -325,6 +435,12 @@ def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
 
 def _eager_frames(report: Report) -> int:
     return report.summary.skipped + report.summary.failed
+
+
+def _entry_name(call: KeptCall) -> str:
+    """The name of what was compiled, as it stands in its module."""
+    target = marks.undecorated(marks.inner_function(call.target))
+    return str(getattr(target, "__qualname__", None) or f"{type(target).__qualname__}.forward")
 
 
 def _first_line(text: str) -> str:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import ast
+import sys
+from collections.abc import Callable
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 
 _NONSTRICT = "torch._dynamo.nonstrict_trace"
 
 
-def candidates(problem: Problem) -> list[Candidate]:
-    """Wrap the function around the break, or the one that is called there."""
+def decorated(problem: Problem) -> list[Candidate]:
+    """Wrap the function around the break."""
+    return _wrapped(problem, _decorated)
+
+
+def called(problem: Problem) -> list[Candidate]:
+    """Wrap the function that is called at the break."""
+    return _wrapped(problem, _called)
+
+
+def _wrapped(problem: Problem, make: Callable[[Problem, ast.Module, str], list[Candidate]]) -> list[Candidate]:
     try:
         tree = ast.parse(problem.source)
     except (SyntaxError, ValueError):
         return []
-    torch = _name_of_torch(tree)
-    if torch is None:
-        return []
-    wrapper = _NONSTRICT.replace("torch", torch, 1)
-    return [*_decorated(problem, tree, wrapper), *_called(problem, tree, wrapper)]
+    torch = name_of_torch(tree)
+    return [] if torch is None else make(problem, tree, _NONSTRICT.replace("torch", torch, 1))
 
 
 def _decorated(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]:
@@ -48,6 +56,8 @@ def _called(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]
     call, name = calls[0], _dotted(calls[0].func)
     assert name is not None
     top = next((node for node in tree.body if node.lineno <= problem.line <= (node.end_lineno or 0)), None)
+    if name.partition(".")[0] in sys.stdlib_module_names:  # what they give changes, or is no tensor
+        return []
     if top is None or not _is_global(name.partition(".")[0], tree) or call.func.end_lineno != call.func.lineno:
         return []
     helper = "_traced_" + name.replace(".", "_")
@@ -70,7 +80,7 @@ def _assumption(name: str) -> str:
     return f"What {name} reads beside its arguments stays the same"
 
 
-def _name_of_torch(tree: ast.Module) -> str | None:
+def name_of_torch(tree: ast.Module) -> str | None:
     """The name by which a module knows torch."""
     names = [a.asname or a.name for node in tree.body if isinstance(node, ast.Import) for a in node.names if a.name == "torch"]
     return names[0] if names else None

@@ -253,6 +253,8 @@ def _entries(hooks: Hooks) -> Undo:
             return  # torch.compiler.disable uses this function, too
         caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
         function, name, target = translators.entered_function(caller.f_locals.get("fn"))
+        for watcher in hooks.call_watchers:
+            watcher(caller.f_locals.get("fn"), target, caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {}))
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType) and id(code) not in hooks.entered:
             hooks.entered[id(code)] = (code, function.__globals__)

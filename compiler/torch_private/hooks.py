@@ -64,6 +64,8 @@ class Hooks:
         self._codes: dict[int, tuple[CodeType, Code]] = {}
         #: code objects that were called compiled while hooks were on, with their globals
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
+        #: called before a compiled function runs: with the function that torch enters, the user's object, and the arguments
+        self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
 
     def attach(self, sink: Sink, points: Points) -> dict[str, bool | str]:
         """Send events to `sink` from now on; returns which of the hooks could be installed."""

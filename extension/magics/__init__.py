@@ -1,4 +1,4 @@
-"""`%%compile`, `%%observe` and `%compile_defaults`.
+"""`%%compile`, `%%observe`, `%compile_defaults` and `%fix`.
 
 `magics` defines them, `options` turns `Settings` into flags and traits, `completion` completes a line, `loading` adds all of
 it to a shell and removes it again.

@@ -12,7 +12,7 @@ from dynascope.magics.completion import matcher_for
 from dynascope.magics.magics import DynascopeMagics
 from dynascope.runs import history, rerun
 
-_MAGICS = ("compile", "observe", "compile_defaults")
+_MAGICS = ("compile", "observe", "compile_defaults", "fix")
 _KINDS = ("line", "cell")
 _EVENTS = (
     ("pre_run_cell", rerun.before_cell),

@@ -1,4 +1,4 @@
-"""`%%compile`, `%compile`, `%%observe` and `%observe`."""
+"""`%%compile`, `%compile`, `%%observe`, `%observe` and `%fix`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
+from dynascope.compiler.driver.latest import last
 from dynascope.compiler.settings import Settings
 from dynascope.magics.options import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
 from dynascope.runs.cell_run import CellRun
+from dynascope.runs.fixed_cell import latest
 from dynascope.shell import raw_cell
+from dynascope.widgets.labels.fixes import fixes_summary, unplaced_settings
 
 
 @magics_class
@@ -75,6 +78,29 @@ class DynascopeMagics(Magics):
         if line.strip():
             raise UsageError("%compile_defaults takes no arguments; set one with %config DynascopeMagics.NAME = VALUE")
         print(describe_defaults(self))
+
+    @line_magic("fix")  # type: ignore[arg-type]
+    def put_fixed_cell(self, line: str = "") -> None:
+        """Put the fixed text of the latest %%compile --fix into a new cell below this one; nothing is overwritten."""
+        if line.strip():
+            raise UsageError("%fix takes no arguments: it uses the latest report")
+        try:
+            report = last()
+        except LookupError as error:
+            raise UsageError(str(error)) from None
+        if report.fix_set is None:
+            raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
+        found = latest(report)
+        if found is None:
+            print(fixes_summary(report) or "There is no graph break to fix.")
+        else:
+            text, others = found
+            shell: Any = self.shell
+            shell.set_next_input(text, replace=False)
+            if others:
+                print(f"{', '.join(others)} changed, too: print(dynascope.last().patch())")
+        for statement in unplaced_settings(report):
+            print(f"Not in the cell: {statement}")
 
     def defaults(self) -> Settings:
         """The settings in force if a magic's line does not say otherwise."""

@@ -25,7 +25,7 @@ from dynascope.compiler.report import Report, expect
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import check_settings
 from dynascope.regions.active import ActiveRegions
-from dynascope.runs import history, rerun, saving
+from dynascope.runs import fixed_cell, history, rerun, saving
 from dynascope.runs.compiled_cell import CompiledCell
 from dynascope.runs.display import Display
 from dynascope.runs.inputs import check_inputs, inputs_named
@@ -167,6 +167,7 @@ class CellRun:
     def _publish(self, report: Report, display: Display) -> None:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
         self.report = report
+        fixed_cell.to_users_texts(self.shell, report)
         if self.key is None:
             self.key = history.key(cell_id(self.shell), report, self.cell.text)
         previous = history.add(self.key, report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from dynascope.compiler.report import Fix, Report, plural
+from dynascope.compiler.report import Fix, FixSet, Report, plural
 
 #: edited lines of one fix that are shown
 MOST_LINES = 24
@@ -13,15 +13,17 @@ MOST_LINES = 24
 def fixes_summary(report: Report) -> str:
     """`2 of 3 graph breaks can be fixed: 4 graphs → 1`; "" if no fixes were looked for, or there was nothing to fix."""
     fixes = report.fix_set
-    if fixes is None or not (report.breaks or fixes.notes):
+    if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
-    fixed = fixes.breaks_before - fixes.breaks_after
+    what = "graph break" if fixes.breaks_before or report.breaks else "recompile"
     if not fixes.fixes:
-        return "no graph break can be fixed" + ("" if fixes.is_complete else " by what was tried so far")
-    return (
-        f"{fixed} of {plural(fixes.breaks_before, 'graph break')} can be fixed: "
-        f"{plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+        return f"no {what} can be fixed" + ("" if fixes.is_complete else " by what was tried so far")
+    counts = (
+        ("graph break", fixes.breaks_before, fixes.breaks_after),
+        ("recompile", fixes.recompiles_before, fixes.recompiles_after),
     )
+    fixed = [f"{before - after} of {plural(before, name)}" for name, before, after in counts if before and after <= before]
+    return f"{' and '.join(fixed)} can be fixed: {plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
 
 
 def fix_words(fix: Fix) -> str:
@@ -30,14 +32,22 @@ def fix_words(fix: Fix) -> str:
     return f"{words}, {fix.reason}" if fix.reason else words
 
 
-def setting_lines(fix: Fix) -> list[str]:
+def unplaced_settings(report: Report) -> list[str]:
+    """Settings that the fixed texts do not hold, as they are written in Python."""
+    fixes = report.fix_set
+    if fixes is None:
+        return []
+    return [line for line in setting_lines(fixes) if not any(line in edit.after for edit in fixes.edits)]
+
+
+def setting_lines(fix: Fix | FixSet) -> list[str]:
     """The settings of a fix as they are written in Python."""
     lines = []
     for name, value in fix.settings.items():
         if isinstance(value, list):
             lines += [f"{name}.add({function.removeprefix('builtins.')})" for function in value]
         else:
-            lines.append(f"{name} = {value!r}")
+            lines.append(f"{name} = {value!r}" if "." in name else f"torch.compile(..., {name}={value!r})")
     return lines
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import difference
 from dynascope.compiler.accuracy.outcome import Outcome
+from dynascope.compiler.fixes.proving.side_state import SideState, changed
 from dynascope.compiler.replay.replay import Prepare
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -33,9 +34,12 @@ class Observed:
     outcome: Outcome | None = None
     error: BaseException | None = None
     printed: str = ""
-    #: log records and warnings, as text
-    messages: list[str] = field(default_factory=list)
+    #: log records, and warnings, as text
+    logged: list[str] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
     random: tuple[Any, ...] = ()
+    #: state beside the arguments and modules, after the run
+    state: dict[str, Any] = field(default_factory=dict)
 
     @property
     def error_type(self) -> str | None:
@@ -44,7 +48,12 @@ class Observed:
 
 
 def observe_call(
-    target: Any, entry: Callable[..., Any], prepare: Prepare, vary: Vary, namespace: dict[str, Any] | None = None
+    target: Any,
+    entry: Callable[..., Any],
+    prepare: Prepare,
+    vary: Vary,
+    namespace: dict[str, Any] | None = None,
+    state: SideState | None = None,
 ) -> Observed:
     """Run `entry`, made of `target`, once, on arguments that `vary` has changed; an error of the user's code is data."""
     import torch
@@ -55,24 +64,26 @@ def observe_call(
         return vary(*prepare(only_changed=only_changed))
 
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed.messages):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
         try:
             observed.outcome = outcome.replay(target, entry, prepared, namespace)
         except Exception as error:
             observed.error = error.with_traceback(None)
+        if state is not None:
+            observed.state = state.read()
         observed.random = (torch.get_rng_state().numpy().tobytes(), random.getstate())
     observed.printed = _HISTORY.sub("", out.getvalue())
     return observed
 
 
 @contextlib.contextmanager
-def _messages(messages: list[str]) -> Iterator[None]:
+def _messages(observed: Observed) -> Iterator[None]:
     """Collect log records and warnings; the program's own handlers get none of them."""
 
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if not record.name.startswith("torch."):
-                messages.append(f"{record.name} {record.levelname}: {record.getMessage()}")
+                observed.logged.append(f"{record.name} {record.levelname}: {record.getMessage()}")
 
     others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
     kept = [
@@ -86,7 +97,7 @@ def _messages(messages: list[str]) -> Iterator[None]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        messages += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_compilers(w)]
+        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_compilers(w)]
     finally:
         for logger, handlers in kept:
             logger.handlers = handlers
@@ -112,11 +123,17 @@ def differences(actual: Observed, expected: Observed, assumption: str = "") -> s
         return _other_error(actual, expected, assumption)
     assert actual.outcome is not None
     assert expected.outcome is not None
-    return _other_outcome(actual.outcome, expected.outcome) or _other_output(actual, expected)
+    return (
+        _other_outcome(actual.outcome, expected.outcome)
+        or changed(actual.state, expected.state)
+        or _other_output(actual, expected)
+    )
 
 
 def order_changed(actual: Observed, expected: Observed) -> bool:
     """Whether the same lines come in another order."""
+    if actual.error is not None or expected.error is not None:
+        return False
     return not _same_lines(actual.printed.splitlines(), expected.printed.splitlines())
 
 
@@ -155,8 +172,12 @@ def _other_output(actual: Observed, expected: Observed) -> str | None:
     one, other = sorted(actual.printed.splitlines()), sorted(expected.printed.splitlines())
     if not _same_lines(one, other):
         return f"prints {_summary(one, other)}"
-    if not _same_lines(sorted(actual.messages), sorted(expected.messages)):
-        return f"messages differ: {_summary(actual.messages, expected.messages)}"
+    if not _same_lines(sorted(actual.logged), sorted(expected.logged)):
+        return f"logs {_summary(actual.logged, expected.logged)}"
+    # compiling may add warnings of its own
+    warned = [text for text in actual.warned if text in expected.warned]
+    if sorted(warned) != sorted(expected.warned):
+        return f"warns {_summary(warned, expected.warned)}"
     if actual.random != expected.random:
         return "draws other random numbers"
     return None
@@ -164,7 +185,8 @@ def _other_output(actual: Observed, expected: Observed) -> str | None:
 
 def _summary(actual: list[str], expected: list[str]) -> str:
     if len(actual) != len(expected):
-        return f"{len(actual)} lines where eager has {len(expected)}"
+        shown = next((line for line in [*actual, *expected] if (line in actual) != (line in expected)), "")
+        return f"{len(actual)} lines where eager has {len(expected)} ({shown!r:.80})"
     one, other = next((a, b) for a, b in zip(actual, expected, strict=True) if not _same_lines([a], [b]))
     return f"{one!r:.60} where eager has {other!r:.60}"
 

@@ -28,6 +28,10 @@ class Refused(Exception):
     """The plan does not do what eager does; the message says where."""
 
 
+class OtherGradients(Refused):
+    """Only the gradients differ, on inputs that were made to require them."""
+
+
 @dataclass
 class Proof:
     """What a plan was held against."""
@@ -64,13 +68,24 @@ class Prover:
         for call, actual in zip(self._trials.calls, observed, strict=True):
             _compare(actual, self.expected(call, recorded()), plan, recorded())
 
-    def prove(self, plan: Plan, *, recompiles: bool) -> Proof:
+    def asks_for_gradients(self) -> bool:
+        """Whether any of the recorded calls computes something that has a gradient."""
+        outcomes = [self.expected(call, recorded()).outcome for call in self._trials.calls]
+        return any(outcome is not None and outcome.parts["gradients"] for outcome in outcomes)
+
+    def prove(self, plan: Plan, *, recompiles: bool, gradients: bool = True) -> Proof:
         """Compare on all variations and on both sides of all conditions; raises Refused, or NotApplicable.
 
-        `recompiles`: also on variations for which the compiler works again, which takes longer.
+        `recompiles`: also on variations for which the compiler works again, which takes longer; `gradients`: also on inputs
+        that are made to require gradients.
         """
         proof = Proof()
-        cases = [(call, v) for call in self._trials.calls for v in self._of(call) if recompiles or not v.recompiles]
+        levels = {False: (True, recompiles), True: (recompiles and gradients,) * 2}
+
+        def is_wanted(variation: Variation) -> bool:
+            return levels[variation.gradients][variation.recompiles]
+
+        cases = [(call, v) for call in self._trials.calls for v in self._of(call) if is_wanted(v)]
         wanted = [(call, v, self.expected(call, v)) for call, v in cases]
         wanted = [(call, v, seen) for call, v, seen in wanted if not (v.may_fail and seen.error is not None)]
         with self._trials.compiled(plan, THOROUGH) as run:
@@ -84,7 +99,7 @@ class Prover:
             self._check_fakes(plan, wanted)
         proof.variations = len(wanted) - len(self._trials.calls)
         for test in dict.fromkeys(plan.tests):
-            self._force(plan, test, proof, recompiles)
+            self._force(plan, test, proof, is_wanted)
         return proof
 
     def _of(self, call: KeptCall) -> list[Variation]:
@@ -105,7 +120,7 @@ class Prover:
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
-    def _force(self, plan: Plan, test: str, proof: Proof, recompiles: bool) -> None:
+    def _force(self, plan: Plan, test: str, proof: Proof, is_wanted: Callable[[Variation], bool]) -> None:
         for side in (True, False):
             pair = _forced_pair(plan, test, side)
             if pair is None:
@@ -114,7 +129,7 @@ class Prover:
                 raise Refused(f"the other side of `{test}` cannot be tried")
             original, changed = pair
             for call in self._trials.calls:
-                cases = [v for v in self._of(call) if not v.recompiles or (recompiles and v.gradients)]
+                cases = [v for v in self._of(call) if is_wanted(v) and (v.gradients or not v.recompiles)]
                 expected = []
                 for variation in cases:
                     self._tick()
@@ -125,17 +140,16 @@ class Prover:
                             continue
                         self._tick()
                         actual = run(call, variation)
-                        text = differences(actual, seen, " ".join(plan.assumptions))
-                        if text is not None:
-                            raise Refused(f"where `{test}` is {side}, with {variation.name}: {text}")
+                        _compare(actual, seen, plan, variation, f"where `{test}` is {side}, ")
                         proof.variations += 1
                         proof.forced += 1
 
 
-def _compare(actual: Observed, expected: Observed, plan: Plan, variation: Variation) -> None:
+def _compare(actual: Observed, expected: Observed, plan: Plan, variation: Variation, where: str = "") -> None:
     text = differences(actual, expected, " ".join(plan.assumptions))
     if text is not None:
-        raise Refused(f"with {variation.name}: {text}")
+        refused = OtherGradients if variation.gradients else Refused
+        raise refused(f"{where}with {variation.name}: {text}")
 
 
 def _remark(proof: Proof, sentence: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.observed import Observed, observe_call
+from dynascope.compiler.fixes.proving.side_state import SideState
 from dynascope.compiler.fixes.proving.variations import Variation, recorded
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
@@ -48,6 +49,7 @@ class Trials:
 
     def __init__(self, calls: list[KeptCall], settings: Settings, compiling: Compiling, cells: CellResolver | None) -> None:
         self.calls = calls
+        self._states = {id(call): SideState(call.target) for call in calls}
         #: as the run, but nothing else is measured, and a break is never an error
         self.settings = settings.replace(
             fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False, mode=None, options={}
@@ -77,7 +79,8 @@ class Trials:
                     trace_anew(call.target)
                     entries[id(call.target)] = self._compiling.entry_point(call.target, settings)
                 with call.recorded.replaying() as prepare:
-                    return observe_call(call.target, entries[id(call.target)], prepare, variation.vary, call.namespace)
+                    entry = entries[id(call.target)]
+                    return observe_call(call.target, entry, prepare, variation.vary, call.namespace, self._states[id(call)])
 
             yield run
             entries.clear()
@@ -99,4 +102,4 @@ class Trials:
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
         eager = torch.compiler.set_stance("force_eager")
         with caches.only_known_codes(), edits, call.recorded.replaying() as prepare, eager:
-            return observe_call(call.target, call.target, prepare, variation.vary, call.namespace)
+            return observe_call(call.target, call.target, prepare, variation.vary, call.namespace, self._states[id(call)])

@@ -55,7 +55,9 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
         for name, change in _VALUES:
             found.append(Variation(name, functools.partial(_vary_values, held, change)))
     if any(t.is_floating_point() and not t.requires_grad and t.is_leaf for t in _tensors(args, kwargs, [])):
-        found.append(Variation("inputs that require gradients", _require_gradients, True, True, True))
+        for other in [recorded(), *found]:
+            vary = functools.partial(_require_gradients, other.vary)
+            found.append(Variation(f"{other.name} that require gradients", vary, True, True, True))
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
     for size in sizes[:_MOST_SIZES]:
@@ -196,7 +198,8 @@ _VALUES: tuple[tuple[str, _Change], ...] = (
 # -- gradients, sizes ------------------------------------------------------------------------------------------------
 
 
-def _require_gradients(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    args, kwargs = first(args, kwargs)
     for tensor in _tensors(args, kwargs, []):
         if tensor.is_floating_point() and tensor.is_leaf:
             tensor.requires_grad_(True)

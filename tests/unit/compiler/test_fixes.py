@@ -526,3 +526,128 @@ def test_methods_closures_and_modules(module: MakeModule, monkeypatch: pytest.Mo
         assert report.fix_set.breaks_after == 0, [x.reason for x in report.fixes or ()]
         with report.fixed() as g:
             torch.compile(g, backend="eager", fullgraph=True)(torch.ones(2, 3))
+
+
+def test_a_numpy_function_becomes_an_operator(module: MakeModule) -> None:
+    made = module("""
+        import numpy as np
+        import torch
+
+
+        def smooth(x, k=2):
+            y = np.unwrap(x.numpy()) * k
+            return torch.tensor(y.sum())
+
+
+        def f(x):
+            return smooth(x.sin()) + 1
+        """)
+    report = fix(made.f, torch.arange(4.0))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0, [(x.title, x.reason) for x in report.fixes or ()]
+    wrong, right = [x for x in report.fixes or () if x.verdict != "untried"]
+    assert (wrong.verdict, right.verdict) == ("refused", "proved")
+    assert "0 dimensions where its fake says 1" in wrong.reason
+    assert 'schema="(Tensor x, int k=2) -> Tensor"' in report.patch()
+    assert not hasattr(torch.ops.dynascope, "smooth")
+    x = torch.rand(7)
+    expected = made.f(x)
+    with report.fixed() as g:
+        assert torch.allclose(torch.compile(g, backend="aot_eager", fullgraph=True)(x), expected)
+
+
+def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dictionary, a global, a list of an object and a variable of a closure are compared, too."""
+    made = module("""
+        import torch
+
+        stats, count = {}, 0
+
+        class Log:
+            def __init__(self):
+                self.seen = []
+
+        log = Log()
+
+        def outer():
+            last = None
+
+            def f(x):
+                nonlocal last
+                global count
+                if x.sum() > 0:
+                    y = x * 2
+                else:
+                    y = x * 3
+                stats["n"] = x.shape[0]  # A
+                count += 1  # B
+                log.seen.append(3)  # C
+                last = (last or 0) + 1  # D
+                return y
+
+            return f
+
+        f = outer()
+        """)
+    good = "        y = torch.where(x.sum() > 0, x * 2, x * 3)\n"
+    for mark in ("A", "B", "C", "D", ""):
+
+        def cure(problem: Problem, mark: str = mark) -> list[Candidate]:
+            lines = problem.source.splitlines(keepends=True)
+            start = next(i for i, line in enumerate(lines) if "if x.sum()" in line)
+            kept = [line for line in lines[start + 4 :] if not (mark and line.endswith(f"# {mark}\n"))]
+            if mark == "D":
+                kept.insert(0, "        last\n")
+            text = [*lines[:start], good, *kept]
+            edit = Edit(problem.file, 1, len(lines), "".join(lines), "".join(text))
+            return [Candidate("rewrite", "planted", (edit,), tests=("x.sum() > 0",))]
+
+        only(monkeypatch, cure)
+        report = fix(made.f, torch.ones(3))
+        [tried] = report.fixes or ()
+        assert tried.verdict == ("refused" if mark else "proved"), (mark, tried.reason)
+        assert "valid Python" not in tried.reason
+
+
+def test_a_fix_without_the_gradients_of_eager_says_so(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            while x.abs().sum() > 1:
+                x = x / 2
+            return x
+        """).f
+    report = fix(f, torch.arange(4.0))
+    [chosen] = [x for x in report.fixes or () if x.chosen]
+    assert "No gradients are asked for" in chosen.assumption
+    report = fix(f, torch.arange(4.0).requires_grad_())
+    assert not any(x.chosen for x in report.fixes or ())
+
+
+def test_a_break_that_moves_to_the_call_is_not_fixed(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = module("""
+        import torch
+
+        def g(x):
+            torch._dynamo.graph_break()
+            return x + 1
+
+        def f(x):
+            return g(x.sin()) * 2
+        """).f
+    only(monkeypatch, replacing("def g(x)", "@torch.compiler.disable\ndef g(x)"))
+    report = fix(f, torch.arange(4.0))
+    assert [x.verdict for x in report.fixes or ()] == ["refused"]
+    assert "a graph break at the call instead" in (report.fixes or ())[0].reason
+
+
+def test_a_cure_that_fails_is_left_out(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(problem: Problem) -> list[Candidate]:
+        raise RecursionError
+
+    only(monkeypatch, broken, *fixing.CURES)
+    report = fix(module(PRINTS).f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
+    assert any("RecursionError" in note for note in report.fix_set.notes)

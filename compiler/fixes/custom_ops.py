@@ -1,0 +1,101 @@
+"""Functions of NumPy and the like as custom operators: the compiler calls them as they are, in the graph.
+
+What such a function returns is guessed, simplest first; the proof compares each guess with what the function gives for several
+sizes, and refuses the wrong ones.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.wraps import name_of_torch
+
+#: packages whose functions Dynamo does not trace
+_OUTSIDE = frozenset(("numpy", "scipy", "sklearn", "pandas", "cv2", "PIL", "skimage", "numba", "math"))
+_LEAVES_TORCH = frozenset(("numpy", "tolist", "__array__"))
+#: what is returned: a shape in terms of the first argument, and words
+_GUESSES = (
+    ("torch.empty_like({x})", "a tensor like {x}"),
+    ("{x}.new_empty(())", "one number"),
+    ("{x}.new_empty({x}.shape[:1])", "one number for each row of {x}"),
+    ("{x}.new_empty({x}.shape[:-1])", "one number for each last row of {x}"),
+    ("{x}.new_empty({x}.shape[-1:])", "one number for each last column of {x}"),
+    ("torch.empty_like({x}, dtype=torch.float64)", "a float64 tensor of the shape of {x}"),
+    ("torch.empty_like({x}, dtype=torch.int64)", "an int64 tensor of the shape of {x}"),
+    ("torch.empty_like({x}, dtype=torch.bool)", "a bool tensor of the shape of {x}"),
+)
+_TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
+
+
+def candidates(problem: Problem) -> list[Candidate]:
+    """The function of the module that holds the break as a custom operator, for each guess of what it returns."""
+    try:
+        tree = ast.parse(problem.source)
+    except (SyntaxError, ValueError):
+        return []
+    torch = name_of_torch(tree)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == problem.function]
+    if torch is None or len(functions) != 1 or not _leaves_torch(functions[0], tree):
+        return []
+    schema = _schema(functions[0])
+    return [] if schema is None else [_candidate(problem, functions[0], torch, schema, *guess) for guess in _GUESSES]
+
+
+def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str, guess: str, words: str) -> Candidate:
+    lines = problem.source.splitlines()
+    first, last = lines[node.lineno - 1], lines[(node.end_lineno or node.lineno) - 1]
+    names = [argument.arg for argument in node.args.args]
+    signature = ast.unparse(ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, node.args.defaults))
+    decorator = f'@{torch}.library.custom_op("dynascope::{node.name}", mutates_args=(), schema="{schema}")'
+    fake = (
+        f"\n\n@{node.name}.register_fake\n"
+        f"def {node.name}_fake({signature}):\n"
+        f"    return {guess.format(x=names[0]).replace('torch.', f'{torch}.')}\n"
+    )
+    if node.lineno == node.end_lineno:
+        edits: tuple[Edit, ...] = (Edit(problem.file, node.lineno, node.lineno, first, f"{decorator}\n{first}\n{fake}"),)
+    else:
+        end = node.end_lineno or node.lineno
+        edits = (
+            Edit(problem.file, node.lineno, node.lineno, first, f"{decorator}\n{first}\n"),
+            Edit(problem.file, end, end, last, f"{last}\n{fake}"),
+        )
+    return Candidate(
+        "wrap", f"Make {node.name} a custom operator that returns {words.format(x=names[0])}", edits,
+        assumption=f"What {node.name} returns has no gradient, and is {words.format(x=names[0])} for every input",
+    )  # fmt: skip
+
+
+def _leaves_torch(node: ast.FunctionDef, tree: ast.Module) -> bool:
+    """Whether the function uses a package that Dynamo does not trace, and is no operator yet."""
+    imports = [n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
+    outside = {
+        (a.asname or a.name).partition(".")[0]
+        for n in imports
+        for a in n.names
+        if (n.module or "" if isinstance(n, ast.ImportFrom) else a.name).partition(".")[0] in _OUTSIDE
+    }
+    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | {
+        n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in _LEAVES_TORCH
+    }
+    return not node.decorator_list and bool(used & (outside | _LEAVES_TORCH))
+
+
+def _schema(node: ast.FunctionDef) -> str | None:
+    """The operator's schema: tensors, and numbers that have a default; None if the signature has none."""
+    args = node.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or not args.args:
+        return None
+    defaults = [None] * (len(args.args) - len(args.defaults)) + list(args.defaults)
+    words = []
+    for argument, default in zip(args.args, defaults, strict=True):
+        if default is None:
+            words.append(f"Tensor {argument.arg}")
+            continue
+        kind = _TYPES.get(type(default.value)) if isinstance(default, ast.Constant) else None
+        if kind is None or not isinstance(default, ast.Constant):
+            return None
+        value = str(default.value) if not isinstance(default.value, str) else f"'{default.value}'"
+        words.append(f"{kind} {argument.arg}={value}")
+    return f"({', '.join(words)}) -> Tensor"

@@ -1,0 +1,100 @@
+"""State outside of a call's arguments and modules that it may change: globals, closures, attributes, and what they hold.
+
+`accuracy.outcome` has the arguments, the modules' parameters, buffers and numbers; this has the rest, so that a change that
+drops `stats["loss"] = ...` or `self.seen.append(...)` is not taken for one that does what eager does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from types import CellType
+from typing import Any
+
+from dynascope.compiler.accuracy.compare import NUMBERS, difference
+from dynascope.compiler.replay import state
+from dynascope.compiler.replay.reachable import Reachable
+from dynascope.compiler.replay.state import GlobalName
+
+#: attributes of a module that `accuracy.outcome` compares, or that are torch's
+_MODULES_OWN = frozenset(("_parameters", "_buffers", "_modules"))
+#: elements of a tensor that is copied
+_LARGEST = 1 << 20
+
+
+class SideState:
+    """What a target reaches beside its arguments; made before anything is edited."""
+
+    def __init__(self, target: Any) -> None:
+        import torch
+
+        objects = Reachable([target]).objects
+        torchs = {
+            id(value)
+            for module in objects
+            if isinstance(module, torch.nn.Module)
+            for name, value in vars(module).items()
+            if name in _MODULES_OWN or name.endswith("_hooks")
+        }
+        kinds = (GlobalName, CellType, *state.CONTAINERS)
+        self._owners = [o for o in objects if id(o) not in torchs and (isinstance(o, kinds) or _has_attributes(o))]
+
+    def read(self) -> dict[str, Any]:
+        """Everything that can be compared, by a name that is the same for each run."""
+        values: dict[str, Any] = {}
+        for number, owner in enumerate(self._owners):
+            for name, value in _entries(owner):
+                if (kept := _kept(value)) is not None:
+                    values[f"{_name(owner, number)}{name}"] = kept
+        return values
+
+
+def changed(actual: dict[str, Any], expected: dict[str, Any]) -> str | None:
+    """How the state after two runs differs, in words; None if it does not."""
+    for name in expected:
+        if name not in actual:
+            return f"{_shown(name)} is not set"
+        text = difference(actual[name], expected[name])
+        if text is not None:
+            return f"{_shown(name)}: {text}"
+    added = [name for name in actual if name not in expected]
+    return f"{_shown(added[0])} is set only with it" if added else None
+
+
+def _has_attributes(value: Any) -> bool:
+    return not isinstance(value, type) and not callable(value) and state.attributes_of(value) is not None
+
+
+def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(owner, GlobalName):
+        yield "", owner.namespace.get(owner.name)
+    elif isinstance(owner, CellType):
+        yield "", state.value_or_absent(functools.partial(getattr, owner, "cell_contents"))
+    elif isinstance(owner, dict):
+        yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, NUMBERS))
+    elif isinstance(owner, set):
+        yield "", len(owner)
+    elif isinstance(owner, state.CONTAINERS):
+        yield from ((f"[{i}]", value) for i, value in enumerate(state.contents_of(owner)))
+    else:
+        yield from ((f".{name}", value) for name, value in (state.attributes_of(owner) or {}).items())
+
+
+def _kept(value: Any) -> Any:
+    """A copy of what can be compared; None for anything else."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        is_own = isinstance(value, torch.nn.Parameter) or value.numel() > _LARGEST or value.layout is not torch.strided
+        return None if is_own or value.device.type == "meta" else value.detach().clone()
+    return value if isinstance(value, NUMBERS) else None
+
+
+def _name(owner: Any, number: int) -> str:
+    """Unique for an owner; what is shown of it stands before the first space."""
+    return f"{owner.name if isinstance(owner, GlobalName) else type(owner).__name__} {number} "
+
+
+def _shown(name: str) -> str:
+    kind, _, rest = name.split(" ", 2)
+    return f"{kind}{rest}"

@@ -1,0 +1,38 @@
+"""Each program of the corpus through `explain(f, fix=True)`: what is proved holds on inputs that the search did not see."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import FixProgram, all_programs
+from harness import arguments, imported, quiet, same
+
+import dynascope
+from dynascope.compiler.report import Report
+
+PROGRAMS = all_programs()
+
+
+def fixed_text(program: FixProgram) -> tuple[str, dict[str, object], Report]:
+    """The program with all of its proved fixes, and the settings of the compiler that belong to it."""
+    source = program.source.removeprefix("\n")
+    with imported(source) as module, quiet():
+        report = dynascope.explain(module.f, backend="eager", fix=True, fix_seconds=300)(*arguments(program.inputs[0]))
+        assert report.fix_set is not None
+        assert report.fix_set.is_complete
+        text = report.live_fixes.plan.texts.get(module.__file__, source)
+    return text, dict(report.fix_set.settings), report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [pytest.param(p, id=p.name) for p in PROGRAMS])
+def test_what_is_proved_holds(program: FixProgram) -> None:
+    text, settings, report = fixed_text(program)
+    assert report.fix_set is not None
+    options: dict[str, object] = {"backend": "aot_eager"}
+    if report.fix_set.breaks_after == 0 and not report.fix_set.breaks_before == 0:
+        options["fullgraph"] = True
+    if report.fix_set.fixes:
+        assert same(text, program.source.removeprefix("\n"), program.inputs, program.raises, settings, **options) == ""
+    if program.verdict == "fixed" or program.instead == "setting":
+        tried = [(x.title, x.verdict, x.reason) for x in report.fixes or ()]
+        assert report.fix_set.breaks_after == 0, tried

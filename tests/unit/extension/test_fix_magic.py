@@ -1,0 +1,126 @@
+"""`%%compile --fix`, `%fix`, and `dynascope fix`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BRANCH = (
+    "def f(x):  # the function",
+    "    if x.sum() > 0:",
+    "        y = x * 2",
+    "    else:",
+    "        y = x * 3",
+    "    return y",
+)
+
+
+def next_inputs(shell: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is put below the cell from now on."""
+    texts: list[str] = []
+
+    def put(text: str, replace: bool = False) -> None:
+        assert not replace
+        texts.append(text)
+
+    monkeypatch.setattr(shell.ip, "set_next_input", put)
+    return texts
+
+
+def test_the_fixed_cell_is_put_below_and_has_no_break(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = next_inputs(shell, monkeypatch)
+    shell("import torch")
+    cell = ("%%compile --fix --backend eager", *BRANCH, "", "f(torch.ones(3))")
+    text = str(shell.report(*cell))
+    assert "1 of 1 graph break can be fixed: 2 graphs → 1" in text
+    assert "+    y = torch.where(x.sum() > 0, x * 2, x * 3)" in text
+    before = shell.ns["f"]
+    assert shell("%fix").error is None
+    assert shell.ns["f"] is before
+    [fixed] = texts
+    assert fixed.splitlines() == [cell[0], BRANCH[0], "    y = torch.where(x.sum() > 0, x * 2, x * 3)", BRANCH[-1], *cell[-2:]]
+    report = shell.report(*fixed.splitlines())
+    assert report.summary.breaks == 0
+    assert report.fixes == []
+    assert shell("%fix").text.strip() == "There is no graph break to fix."
+
+
+def test_fix_says_what_is_missing(shell: Any) -> None:
+    shell("import torch")
+    shell("%%compile --backend eager", *BRANCH, "f(torch.ones(3))")
+    assert "run the cell with %%compile --fix" in shell("%fix").text
+    assert "takes no arguments" in shell("%fix 3").text
+
+
+def test_statements_of_a_cell_keep_their_settings_outside(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the cell they would be compiled, too."""
+    texts = next_inputs(shell, monkeypatch)
+    shell("import torch", "x = torch.ones(3)")
+    shell("%%compile --fix --backend eager", "y = x + 1", 'print("half way")', "y * 2")
+    text = shell("%fix").text
+    assert texts == []
+    assert "Not in the cell: torch._dynamo.config.reorderable_logging_functions.add(print)" in text
+
+
+def test_one_compile_for_all_sizes(shell: Any) -> None:
+    shell("import torch")
+    cell = ("def f(x):", "    return x.sin() + x.shape[0]", "f(torch.ones(3))", "f(torch.ones(5))")
+    report = shell.report("%%compile --fix --backend eager", *cell)
+    [chosen] = [x for x in report.fixes if x.chosen]
+    assert (chosen.verdict, chosen.settings, chosen.recompile) == ("proved", {"dynamic": True}, report.recompiles[0].frame)
+    assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (1, 0)
+    assert "1 of 1 recompile can be fixed: 2 graphs → 1" in str(report)
+    assert report.patch() == ""
+    assert "Not in the cell: torch.compile(..., dynamic=True)" in shell("%fix").text
+    shell.report("%%compile --backend eager --dynamic true", *cell).expect("recompiles=0,graphs=1")
+
+
+SCRIPT = """
+import torch
+
+
+@torch.compile(backend="eager")
+def f(x):
+    if x.sum() > 0:  # a branch on values
+        y = x * 2
+    else:
+        y = x * 3
+    return y
+
+
+print(f(torch.ones(3)))
+"""
+
+
+def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "dynascope", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def test_a_script_is_fixed(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    assert command("run", "--expect", "breaks=0", "script.py", cwd=tmp_path).returncode == 1
+    done = command("fix", "script.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert script.read_text() == SCRIPT
+    assert done.stdout.startswith("--- a/script.py\n+++ b/script.py\n")
+    assert "tensor([2., 2., 2.])" in done.stderr
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=done.stdout, text=True, check=True)
+    fixed = script.read_text()
+    assert fixed != SCRIPT
+    run = command("run", "--expect", "breaks=0,graphs=1", "script.py", cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+    script.write_text(SCRIPT)
+    assert command("fix", "--apply", "script.py", cwd=tmp_path).returncode == 0
+    assert script.read_text() == fixed
+
+
+def test_bad_usage_of_the_command(tmp_path: Path) -> None:
+    assert command("fix", "absent.py", cwd=tmp_path).returncode == 2
+    (tmp_path / "a.py").write_text("")
+    assert command("run", "--expect", "cats=3", "a.py", cwd=tmp_path).returncode == 2
