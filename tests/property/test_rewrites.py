@@ -45,7 +45,8 @@ def condition(draw: st.DrawFn) -> str:
     a, b, c = draw(NAMES), draw(NAMES), draw(NUMBER)
     forms = [
         f"{a}.sum() > {c}", f"({a} > {c}).any()", f"not ({a} > {c}).all()", f"{a}.mean().item() < {c}",
-        f"{a}.max() > {c} and {b}.min() < 1", f"-2 < {a}.sum() < 3", f"bool(({a} < {b}).all())", f"{a}.sum() < {c} or {b}[0] > 0",
+        f"{a}.max() > {c} and {b}.min() < 1", f"-2 < {a}.sum() < 3", f"bool(({a} < {b}).all())",
+        f"{a}.sum() < {c} or {b}[0] > 0", f"torch.equal({a}, {b}.abs())",
     ]  # fmt: skip
     return draw(st.sampled_from(forms))
 

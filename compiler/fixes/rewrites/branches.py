@@ -55,7 +55,7 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
     """`a if test else b`."""
     torch = Torch(source, source.scope_of(choice))
     condition = conditions.as_tensor(source, torch, choice.test)
-    if condition is None or _not_a_tensor(choice.body) or _not_a_tensor(choice.orelse):
+    if condition is None or conditions.is_python(choice.test) or _not_a_tensor(choice.body) or _not_a_tensor(choice.orelse):
         return []
     tests = conditions.parts(source, choice.test)
     yes, no = _argument(source, choice.body), _argument(source, choice.orelse)

@@ -12,6 +12,8 @@ from dynascope.compiler.fixes.rewrites.source_text import Change, Source
 _PURE_BUILTINS = frozenset(
     [
         "abs",
+        "all",
+        "any",
         "bool",
         "dict",
         "float",

@@ -116,6 +116,16 @@ def f(x):
         x = x * 2 + 0 * now
     return x
 """, "better", SKIPPED, title="Call time.time() before the loop"),
+    FixProgram("folder_in_loop", """
+import os
+import torch
+
+def f(x):
+    for _ in range(2):
+        folder = os.getcwd()
+        x = x * len(folder) / len(folder)
+    return x
+""", "better", SKIPPED, title="Call os.getcwd() before the loop"),
     FixProgram("clock", """
 from time import perf_counter
 import torch
