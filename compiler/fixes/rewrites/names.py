@@ -429,6 +429,12 @@ def read_first(block: Iterable[cst.CSTNode], bound: set[str] | None = None) -> s
             read |= read_first(statements(one.body), known)
             other = getattr(one, "orelse", None)
             read |= read_first([other] if isinstance(other, cst.If) else statements(other), bound)
+        elif isinstance(one, cst.Try):
+            handlers = [(h.type, h.name, statements(h.body)) for h in one.handlers]
+            read |= read_first(statements(one.body), bound) | read_first(statements(one.finalbody), bound)
+            read |= read_first(statements(one.orelse), bound | certainly_bound(statements(one.body)))
+            for kind, name, body in handlers:
+                read |= (uses(kind).reads - bound) | read_first(body, bound | uses(name).writes)
         else:
             read |= uses(one).reads - bound
         bound |= certainly_bound([one])
