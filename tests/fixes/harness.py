@@ -147,7 +147,7 @@ def outcome(text: str, inputs: str, settings: dict[str, object] | None = None, *
 
 def difference(one: Outcome, other: Outcome, raises: str | None = None, **tolerance: float) -> str:
     """How two outcomes differ, "" if they do not; `raises`: the exception of the first, where the second has one."""
-    if one.error != (raises if other.error is not None and raises else other.error):
+    if one.error not in ((other.error, raises) if other.error is not None else (None,)):
         return f"raises {one.error} instead of {other.error}"
     if one.error is not None:
         return ""

@@ -1,7 +1,7 @@
-"""Made programs with branches, numbers, messages, masks and loops on values: no rewrite that is offered changes what they do.
+"""Made programs with branches, numbers, messages, masks and loops on values: no rewrite changes what they do.
 
-All operations keep shape and type, so each rewrite must be right by itself, before any proof: in eager mode, on inputs that reach
-different sides.  What removes all breaks must also be one graph.
+All operations keep shape and type, so each rewrite must be right by itself, before any proof: in eager mode, on inputs that
+reach different sides.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from example_counts import examples
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "fixes"))
@@ -45,31 +45,25 @@ def condition(draw: st.DrawFn) -> str:
     a, b, c = draw(NAMES), draw(NAMES), draw(NUMBER)
     forms = [
         f"{a}.sum() > {c}", f"({a} > {c}).any()", f"not ({a} > {c}).all()", f"{a}.mean().item() < {c}",
-        f"{a}.max() > {c} and {b}.min() < 1", f"-2 < {a}.sum() < 3", f"bool(({a} < {b}).all())", f"{a}.sum() < {c} or {b}[0] > 0",
+        f"{a}.max() > {c} and {b}.min() < 1", f"-2 < {a}.sum() < 3", f"bool(({a} < {b}).all())",
+        f"{a}.sum() < {c} or {b}[0] > 0", f"torch.equal({a}, {b}.abs())",
     ]  # fmt: skip
     return draw(st.sampled_from(forms))
 
 
 @st.composite
 def assignments(draw: st.DrawFn, indent: str) -> list[str]:
-    count = draw(st.integers(1, 2))
-    return [
-        f"{indent}{draw(st.sampled_from(['y', 'z']))} {draw(st.sampled_from(['=', '=', '+=', '*=']))} {draw(value())}"
-        for _ in range(count)
-    ]
+    def one() -> str:
+        operator = draw(st.sampled_from(["=", "=", "+=", "*="]))
+        return f"{indent}{draw(st.sampled_from(['y', 'z']))} {operator} {draw(value())}"
+
+    return [one() for _ in range(draw(st.integers(1, 2)))]
 
 
 @st.composite
 def statement(draw: st.DrawFn, indent: str = "    ", nested: bool = False) -> list[str]:
-    kind = draw(
-        st.sampled_from(
-            ["assign", "branch", "branch", "choice", "number", "print", "mask", "while"] + []
-            if nested
-            else ["for", "return", "raise"]
-        )
-        if draw(st.booleans())
-        else st.sampled_from(["assign", "branch", "number", "print"])
-    )
+    kinds = ["assign", "branch", "branch", "choice", "number", "print", "mask", "while"]
+    kind = draw(st.sampled_from(kinds if nested else [*kinds, "for", "return", "raise"]))
     inner = indent + "    "
     a, c = draw(NAMES), draw(NUMBER)
     if kind == "assign":
@@ -124,12 +118,17 @@ def programs(draw: st.DrawFn) -> Made:
     return Made(text.replace("\n", draw(st.sampled_from(["\n", "\n", "\r\n"]))))
 
 
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(12),
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(programs())
 def test_offered_rewrites_change_nothing(made: Made) -> None:
     text = made.text
-    _, problems = report_of(text, INPUTS[0])
     wanted = {each: outcome(text, each) for each in INPUTS}
+    assume(not wanted[INPUTS[0]].error)
+    _, problems = report_of(text, INPUTS[0])
     for problem in problems[:2]:
         for rewrite in REWRITES:
             for candidate in rewrite(problem):
