@@ -89,6 +89,8 @@ class Search:
         self._steps: list[_Step] = []
         self._banned: list[Candidate | None] = []
         self._refused: list[tuple[Candidate, Plan]] = []
+        #: id of a break, and the title of a change for it that does not hold
+        self._dropped: set[tuple[str | None, str]] = set()
         self._lost_to_gradients: list[Candidate | None] = []
         self._gradients = True
         self._ids = itertools.count()
@@ -161,6 +163,7 @@ class Search:
         if self._lost_to_gradients and not self._prover.asks_for_gradients():
             self._gradients = False
             self._banned = [c for c in self._banned if c not in self._lost_to_gradients]
+            self._dropped -= {pair for pair in self._dropped if pair[1] in {c.title for c in self._lost_to_gradients if c}}
             self._given_up.clear()
             self._work()
 
@@ -225,6 +228,7 @@ class Search:
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
             if position == 0:
                 self._banned.append(step.candidate)
+                self._dropped.add((step.fix.break_, step.fix.title))
             else:
                 step.fix.reason = f"tried on top of a change that does not hold: {reason}"
         if number < len(self._steps):
@@ -274,11 +278,14 @@ class Search:
         return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
-        candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
-        fixes = [self._fix_of(candidate, step) for candidate in candidates]
         known = {_key(other, Plan())[:2]: other.id for other in self._report.breaks}
+        id = known.get(_key(b, step.plan)[:2])
+        candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
+        # the same change on top of another plan has other lines
+        candidates = [c for c in candidates if (id, c.title) not in self._dropped]
+        fixes = [self._fix_of(candidate, step) for candidate in candidates]
         for fix in fixes:
-            fix.break_ = known.get(_key(b, step.plan)[:2])
+            fix.break_ = id
         return self._first_that_holds(candidates, fixes, step, lambda ran, plan: _worse(ran, step, plan, b))
 
     def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
