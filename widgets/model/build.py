@@ -60,7 +60,7 @@ def _model(report: Report) -> ViewModel:
         "chips": part("The facts beside the headline", lambda: _chips(report, places), []),
         "first": part("What matters most", lambda: first_id(report), ""),
         "overview": part("The overview", lambda: overview(report, places), None), "split": split, "drawing": SIZES.copy(),
-        "lens": part("The source", lambda: lens(report, places, large=large), []), "details": all_details,
+        "lens": part("The source", lambda: lens(report, places, large), []), "details": all_details,
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),
         "notes": [printable(n, 2000) for n in [*report.notes, *record_notes(report)]],
