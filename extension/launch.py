@@ -101,7 +101,8 @@ class RankRun:
 
     def _all_have_ended(self) -> bool:
         ended: set[int] = set()
-        job, restarts = identity.job(), (identity.process_rank() or _no_rank()).restarts
+        rank = identity.process_rank()
+        job, restarts = identity.job(), rank.restarts if rank is not None else 0
         for file in job_folder.rank_files(self.folder):
             with contextlib.suppress(ValueError, OSError):
                 record = read_rank(file)
@@ -118,12 +119,6 @@ class RankRun:
         except OSError:
             return False
         return True
-
-
-def _no_rank() -> Any:
-    from dynascope.compiler.ranks import Rank
-
-    return Rank(rank=0)
 
 
 def _default_folder() -> Path:

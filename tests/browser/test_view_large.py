@@ -151,6 +151,16 @@ LOOSE = """root => { const wrong = [], svg = root.querySelector('.dyn-pane svg')
     if (!near(at.get(arrow.dataset.s), a.x, a.y)) wrong.push('from nowhere: ' + arrow.textContent);
     if (!near(at.get(arrow.dataset.t), b.x, b.y)) wrong.push('to nowhere: ' + arrow.textContent);
   }
+  const nodes = [...svg.querySelectorAll('.dyn-node')].filter(n => n.querySelector('.dyn-frame'));
+  const frames = nodes.map(n => at.get(n.dataset.id));
+  for (const arrow of svg.querySelectorAll('.dyn-arrow')) {
+    const length = arrow.getTotalLength();
+    const spots = [...Array(41).keys()].map(i => arrow.getPointAtLength(length * i / 40));
+    const [first, last] = [spots[0], spots[40]];
+    for (const b of frames) if (!near(b, first.x, first.y) && !near(b, last.x, last.y) &&
+      spots.some(p => p.x > b.x + 2 && p.x < b.x + b.width - 2 && p.y > b.y + 2 && p.y < b.y + b.height - 2))
+      wrong.push('through a frame: ' + arrow.textContent);
+  }
   const view = svg.viewBox.baseVal;
   for (const [id, b] of at) if (b.x < 0 || b.y < 0 || b.x + b.width > view.width || b.y + b.height > view.height)
     wrong.push(id);

@@ -200,7 +200,8 @@ function placed(root, focus, links, kept) {
   const join = (arrow, col) => {
     const [from, to] = [at.get(arrow.source), at.get(arrow.target)];
     if (!from || !to) return;
-    const points = leadsDown(arrow) ? downward(from, to) : aside(from, to, col);
+    const far = to.kind === "more" && to.y > from.y + from.h + ROW_GAP + 1;
+    const points = !leadsDown(arrow) ? aside(from, to, col) : far ? passing(from, to) : downward(from, to);
     const joined = { ...arrow, points };
     delete joined.at;
     if (arrow.label) joined.at = labelAt(arrow.label, points, leadsDown(arrow));
@@ -232,6 +233,16 @@ function placed(root, focus, links, kept) {
 
 /** What fits into the box of a frame that is not shown. @param {string} text */
 const cut = (text) => (text.length > 20 ? `${text.slice(0, 19)}…` : text);
+
+/**
+ * From one to another further down, to the left of what is between them.
+ * @param {Shape} from
+ * @param {Shape} to
+ */
+function passing(from, to) {
+  const [x, start, end] = [from.x - 2 * LANE, from.y + from.h - LANE, to.y + to.h / 2];
+  return [[from.x, start], [x, start], [x, end], [to.x, end]]; // prettier-ignore
+}
 
 /**
  * From the bottom of one to the top of the other.

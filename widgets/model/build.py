@@ -61,7 +61,7 @@ def _model(report: Report) -> ViewModel:
         "chips": part("The facts beside the headline", lambda: _chips(report, places), []),
         "first": part("What matters most", lambda: first_id(report), ""),
         "overview": part("The overview", lambda: overview(report, places), None), "split": split, "drawing": SIZES.copy(),
-        "lens": part("The source", lambda: lens(report, places, large=large), []), "details": all_details,
+        "lens": part("The source", lambda: lens(report, places, large), []), "details": all_details,
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "recompiles": part("The list of recompiles", lambda: recompile_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),

@@ -28,7 +28,7 @@ Key = tuple[str, int]
 NO_OP = ("placeholder", "get_attr", "output")
 
 
-def lens(report: Report, places: Places, *, large: bool = False) -> list[LensFile]:
+def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
     """The lines of every source that the report knows.
 
     `large`: lines far from every break, recompile and edge of a graph are quiet; the user's own files and those with breaks

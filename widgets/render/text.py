@@ -125,9 +125,10 @@ class _Terminal(Terminal):
             return []
         out = ["", self.paint(summary, "bold")]
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
+        again = {r.frame: f"recompile of {self.places.name(self.report.frame(r.frame))}" for r in self.report.recompiles}
         for fix in self.report.fixes or ():
             if fix.chosen:
-                place = at.get(fix.break_ or "", "a break that shows only then")
+                place = at.get(fix.break_ or "") or again.get(fix.recompile or "", "what shows only then")
                 out += self.paint_all(self.wrap(f"✓ {place} {fix_words(fix)}", "    ", 3), "green")
                 out += [self.changed_line(line) for line in diff_lines(fix)]
                 out += self.wrap(f"takes for granted: {fix.assumption}", "      ", 3) if fix.assumption else []

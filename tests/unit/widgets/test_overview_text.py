@@ -112,7 +112,7 @@ def test_the_code_of_a_break_is_the_whole_expression() -> None:
 
 def test_lines_around_events_are_shown_and_docstrings_are_not() -> None:
     report = model(breaks=1, recompiles=0)
-    own, library = lens(report, Places(report), large=True)
+    own, library = lens(report, Places(report), True)
     assert (own["mine"], library["mine"], library["breaks"]) == (True, False, 1)
     quiet = {line["line"] for line in library["lines"] if line.get("quiet")}
     assert {3, 4, 5, 6} <= quiet, "a docstring"
