@@ -89,28 +89,30 @@ join(arrow,col);let rest=[!beside&&calls&&words,hidden.length>calls&&"continues 
 frame,`more-after-${frame.id}`,rest,col,top+shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(
 put(moreBox(id,frame.id,title),col,below?y:y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.
 id,target:id,kind,points:[],full:title},col-(below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.
-target)];if(!from||!to)return;let points=leadsDown(arrow)?downward(from,to):aside(from,to,col),joined2={...arrow,points};
-delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{
-let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],
-[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
-root),title=leadsDown(link.arrow)?`after ${link.from.shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-bef\
-ore-${root.id}`,link.from.id,cut(title));picture.boxes.push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.
-id,target:root.id,kind:"calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.
-arrows.map(({at:at2,label:label2})=>at2&&label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(
-({x,w})=>x+w),...labels)+MARGIN,picture.height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.
-length>20?`${text.slice(0,19)}…`:text;function downward(from,to){let x=from.x+from.w/2,end=to.x+to.w/2,bottom=from.y+from.
-h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}
-function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/
-2-2,Math.min(ay,by)-6]}function miniMap(whole2,select){let sx=MAP.width/whole2.width,sy=Math.min(1.5*sx,MAP.height/whole2.
-height),withBreak=new Set(whole2.boxes.filter(({kind})=>kind==="break").map(({group})=>group)),marks=whole2.groups.map(group=>{
-let broken=withBreak.has(group.id),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.
-h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(
-12,whole2.height*sy),label2=`map of the split graph: ${marks.length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,
-width:MAP.width,height,"aria-hidden":"true"},...marks),node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go \
-there`},svg);return node.addEventListener("click",({clientX,clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({
-x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),nearest=whole2.groups.reduce((best,group)=>away(
-group)<away(best)?group:best,whole2.groups[0]);nearest&&select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)
-classList.toggle("dyn-dot-on",shown.has(dataset.id||"")),classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+target)];if(!from||!to)return;let far=to.kind==="more"&&to.y>from.y+from.h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(
+from,to):downward(from,to):aside(from,to,col),joined2={...arrow,points};delete joined2.at,arrow.label&&(joined2.at=labelAt(
+arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{let start=from.y+Math.min(TURN,
+from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],[to.x,end]];let x=left(col+
+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(root),title=leadsDown(
+link.arrow)?`after ${link.from.shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-before-${root.id}`,link.from.
+id,cut(title));picture.boxes.push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.id,target:root.id,kind:"\
+calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.arrows.map(({at:at2,label:label2})=>at2&&
+label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(({x,w})=>x+w),...labels)+MARGIN,picture.height=
+Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.length>20?`${text.slice(0,19)}…`:text;function passing(from,to){
+let[x,start,end]=[from.x-2*LANE,from.y+from.h-LANE,to.y+to.h/2];return[[from.x,start],[x,start],[x,end],[to.x,end]]}function downward(from,to){
+let x=from.x+from.w/2,end=to.x+to.w/2,bottom=from.y+from.h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.
+y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.
+slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole2,select){let sx=MAP.
+width/whole2.width,sy=Math.min(1.5*sx,MAP.height/whole2.height),withBreak=new Set(whole2.boxes.filter(({kind})=>kind==="\
+break").map(({group})=>group)),marks=whole2.groups.map(group=>{let broken=withBreak.has(group.id),box={x:group.x*sx,y:group.
+y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?"break":
+group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole2.height*sy),label2=`map of the split graph: ${marks.
+length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),
+node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,
+clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*
+sy-(clientY-top)),nearest=whole2.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole2.groups[0]);nearest&&
+select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-dot-on",shown.has(
+dataset.id||"")),classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
 let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
 inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
 max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
