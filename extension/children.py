@@ -1,7 +1,7 @@
 """Recording processes that others start: `torch.multiprocessing`, `accelerate.notebook_launcher`, any launcher.
 
 A process whose environment has `DYNASCOPE_RANKS` (a folder) records itself from `import torch` on, and writes the file of its
-rank there, once it knows its rank.  torch calls `torch_imported` through its entry point for extensions, `torch.backends`;
+rank there, once it knows its rank.  torch reaches it through `dynascope.autoload`;
 forked processes, in which torch is imported already, are reached through multiprocessing.
 """
 
@@ -22,21 +22,11 @@ from types import ModuleType, TracebackType
 
 from dynascope.compiler.ranks import RanksReport
 
+#: also in `dynascope.autoload`, which imports nothing of dynascope unless it is set
 VARIABLE = "DYNASCOPE_RANKS"
 _DYNAMO = "torch._dynamo"
-#: in the command line of Inductor's own processes, which have the environment of the rank that they compile for
-_COMPILE_WORKER = "compile_worker"
 #: pid of the process that already records itself: here, or as `dynascope run` does
 _recorded: int | None = None
-
-
-def torch_imported() -> None:
-    """Called by torch at the end of its import; an error here would make that import fail."""
-    try:
-        if os.environ.get(VARIABLE) and not any(_COMPILE_WORKER in argument for argument in sys.orig_argv):
-            begin(os.environ[VARIABLE])
-    except Exception as error:
-        print(f"dynascope: this process is not recorded: {error}", file=sys.stderr)
 
 
 def leave_to_others() -> None:
@@ -136,7 +126,7 @@ class RanksRecording:
     def _in_child(self) -> None:
         """In a process that multiprocessing has forked."""
         if self._active:
-            torch_imported()
+            begin(os.environ[VARIABLE])
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         from dynascope.compiler.jobs import folder

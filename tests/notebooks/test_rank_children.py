@@ -68,7 +68,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         info = tmp_path / "site" / "dynascope_children-0.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dynascope-children\nVersion: 0\n")
-        (info / "entry_points.txt").write_text("[torch.backends]\ndynascope = dynascope.children:torch_imported\n")
+        (info / "entry_points.txt").write_text("[torch.backends]\ndynascope = dynascope.autoload:torch_imported\n")
         variables["PYTHONPATH"] = str(info.parent)
     return variables
 
