@@ -120,10 +120,15 @@ export function focused(whole, id, wide) {
   const focus = whole.owner.get(id) || whole.frames.values().next().value;
   if (!focus) return null;
   const kept = around(focus, wide);
-  const links = [...kept].flatMap((frame) => {
+  /** @type {Map<Frame, Link>} */
+  const into = new Map();
+  for (const frame of kept) {
     const link = entry(frame);
-    return link && kept.has(link.from) && frame !== link.from ? [link] : [];
-  });
+    let above = link?.from;
+    while (above && above !== frame) above = into.get(above)?.from;
+    if (link && kept.has(link.from) && !above) into.set(frame, link); // no circles
+  }
+  const links = [...into.values()];
   const root = [...kept].find((frame) => !links.some(({ to }) => to === frame)) || focus;
   return placed(root, focus, links, kept);
 }
