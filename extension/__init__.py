@@ -11,9 +11,9 @@ from dynascope.compiler import __version__
 from dynascope.compiler.report import LOWERINGS
 
 if TYPE_CHECKING:
-    from dynascope.api import compile, explain, last, load, observe, region
+    from dynascope.api import compile, explain, gather, last, load, observe, record_ranks, region
 
-__all__ = ["__version__", "compile", "explain", "last", "load", "observe", "region"]
+__all__ = ["__version__", "compile", "explain", "gather", "last", "load", "observe", "record_ranks", "region"]
 
 LOWERINGS.update(
     html="dynascope.widgets.render.page:to_html",
@@ -28,6 +28,15 @@ LOWERINGS.update(
     unmet="dynascope.widgets.labels.comparisons:unmet",
     fixed="dynascope.compiler.fixes.session:fixed",
     run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
+    **{
+        "ranks html": "dynascope.widgets.render.ranks_page:to_html",
+        "ranks svg": "dynascope.widgets.render.ranks_page:to_svg",
+        "ranks mimebundle": "dynascope.widgets.render.ranks_page:to_mimebundle",
+        "ranks view": "dynascope.widgets.ranks_view:RanksView",
+        "ranks txt": "dynascope.widgets.render.ranks_text:to_text",
+        "ranks headline": "dynascope.widgets.labels.rank_words:headline",
+        "ranks unmet": "dynascope.widgets.labels.rank_words:not_alike",
+    },
     **{f"diff {part}": f"dynascope.widgets.labels.comparisons:diff_{part}" for part in ("lines", "summary", "times", "dict")},
 )
 

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 from dynascope.compiler.driver.compile import compile
 from dynascope.compiler.driver.latest import last, remember
 from dynascope.compiler.driver.regions import region
+from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 from dynascope.shell import cell_number
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from dynascope.children import RanksRecording
     from dynascope.compiler.driver.pipeline import Run
     from dynascope.compiler.settings import ExplainSettings
 
-__all__ = ["compile", "explain", "last", "load", "observe", "region"]
+__all__ = ["compile", "explain", "gather", "last", "load", "observe", "record_ranks", "region"]
 
 
 def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]) -> Callable[..., Report]:
@@ -62,8 +64,8 @@ def observe() -> Run:
     return Run(cells=cell_number, retraces=False)
 
 
-def load(path: str | Path, *, strict: bool = False) -> Report:
-    """The report of a TORCH_TRACE log, of a folder of them (one for each rank), or of a saved `report.json`.
+def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:
+    """The report of a TORCH_TRACE log, of a folder of them, of the files of a job's ranks, or of a saved report.
 
         report = dynascope.load("trace_dir")
         report.save("report.html")
@@ -72,12 +74,54 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
         path: a file or a folder.
         strict: whether an unknown or damaged record is an error; otherwise it is counted in `report.unread`.
 
+    Returns:
+        A Report; a RanksReport of files or logs of several ranks, and of a saved one.
+
     Raises:
         FileNotFoundError: if there is nothing to read.
         ValueError: if nothing in it can be read, in one line.
     """
+    from dynascope.compiler.jobs import folder
     from dynascope.compiler.recording import trace_files
 
+    ranks = folder.load(Path(path), strict=strict)
+    if ranks is not None:
+        return ranks
     report = trace_files.load(path, strict=strict)
     remember(report)
     return report
+
+
+def record_ranks(folder: str | Path | None = None) -> RanksRecording:
+    """Record the processes that a `with` block starts, and report on them as the ranks of one job.
+
+        with dynascope.record_ranks() as job:
+            accelerate.notebook_launcher(train, num_processes=2)  # or torch.multiprocessing.spawn
+        job.report
+
+    Args:
+        folder: where the ranks write their files; without it, a folder that is removed after the block.
+
+    Returns:
+        A context manager; its `report` is the RanksReport.  Each process records itself because of the environment variable
+        DYNASCOPE_RANKS, which names the folder; set it yourself for a job that you start in another way.
+    """
+    from dynascope.children import RanksRecording
+
+    return RanksRecording(folder)
+
+
+def gather(client: Any) -> RanksReport:
+    """The last reports of ipyparallel's engines, as the ranks of one job.
+
+        report = dynascope.gather(client)
+
+    Args:
+        client: an `ipyparallel.Client`, or a view of some of its engines.  dynascope is installed in the engines.
+
+    Raises:
+        LookupError: if no engine has a report yet.
+    """
+    from dynascope.engines import gather
+
+    return gather(client)

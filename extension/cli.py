@@ -14,9 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from dynascope.children import leave_to_others
 from dynascope.compiler import __version__
-from dynascope.compiler.report import expect
+from dynascope.compiler.jobs.identity import process_rank, world_size
+from dynascope.compiler.ranks import RanksReport
+from dynascope.compiler.ranks.report import ALIKE, read_terms
+from dynascope.compiler.report import Report
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
+from dynascope.launch import RankRun, launch, wants_torchrun
 from dynascope.runs.saving import save, why_not
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
@@ -33,11 +38,16 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     summary = "Run a script as python does, then report on what was compiled."
-    torchrun = "Works for each rank under torchrun: torchrun --no-python ... dynascope run script.py"
+    torchrun = (
+        "With options of torchrun before SCRIPT (--nproc-per-node 4), torchrun runs it, and there is one report of all ranks. "
+        "So there is under torchrun: torchrun ... -m dynascope run script.py"
+    )
     run = commands.add_parser("run", help=summary, description=f"{summary} {torchrun}")
     run.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg, .dot or .txt.")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
-    run.add_argument("--expect", metavar="COUNTS", help="Fail unless these counts hold: graphs=2,breaks<=1 (=, <= or >=).")
+    run.add_argument("--expect", metavar="TERMS", help="Fail unless it holds: breaks<=1, ranks=alike, ...")
+    run.add_argument("--ranks-dir", metavar="DIR", help="Under torchrun: the folder in which each rank writes its file.")
+    run.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)  # our launcher reports
     run.set_defaults(execute=_run)
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
@@ -54,11 +64,12 @@ def build_parser() -> argparse.ArgumentParser:
     fix.add_argument("script", metavar="SCRIPT")
     fix.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
 
-    report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs (all ranks), or a saved report.json.")
+    report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs or ranks, or a saved report.")
     report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
     report.add_argument("--strict", action="store_true", help="Fail if a record is unknown, damaged or missing.")
     report.add_argument("-o", "--output", metavar="PATH", help="Save it: .html, .json, .svg, .dot or .txt. Else it is printed.")
+    report.add_argument("--expect", metavar="TERMS", help="Fail unless it holds: ranks=alike, breaks<=1, ...")
 
     test = commands.add_parser("test", help="Run notebooks and MyST pages as tests.")
     test.set_defaults(execute=_test)
@@ -74,12 +85,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
+    given = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
-    chosen = parser.parse_args(argv)
-    if chosen.command is None:
-        parser.print_help(sys.stderr)
-        return USAGE
     try:
+        if given[:1] == ["run"] and wants_torchrun(given[1:]):
+            return _launch(given[1:])
+        chosen = parser.parse_args(given)
+        if chosen.command is None:
+            parser.print_help(sys.stderr)
+            return USAGE
         status: int = chosen.execute(chosen)
         return status
     except UsageError as error:
@@ -99,26 +113,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
-    from dynascope.widgets.render.text import takes_colours, to_text
 
     _check_script(chosen)
-    expected = _expected(chosen.expect)
+    _check_expected(chosen.expect)
+    leave_to_others()
+    if process_rank() is not None and (world_size() or 1) > 1:
+        return _run_rank(chosen)
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    _print(to_text(report, colour=takes_colours(sys.stdout)), sys.stdout)
-    try:
-        expect.check(report, expected)
-    except expect.ExpectationFailed as error:
-        _print(f"--expect: {error}", sys.stderr)
-        status = status or FAILED
-    if not chosen.output:
-        return status
-    path = _path_of_rank(Path(chosen.output))
-    wrong = save(report, path)
-    if wrong is not None:
-        _print(f"-o {path}: {wrong}", sys.stderr)
-        return status or FAILED
-    _print(f"report: {path}", sys.stdout)
-    return status
+    return _finish(report, status, chosen)
+
+
+def _run_rank(chosen: argparse.Namespace) -> int:
+    """Run the script as one rank of a job; only one of the ranks reports."""
+    from dynascope.script import run_script
+
+    rank = RankRun(chosen.ranks_dir)
+    report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, started=rank.start)
+    whole = rank.end(report, status, reports=not chosen.launched)
+    return status if whole is None else _finish(whole, status, chosen)
 
 
 def _check_script(chosen: argparse.Namespace) -> None:
@@ -128,11 +140,55 @@ def _check_script(chosen: argparse.Namespace) -> None:
         raise UsageError(f"{chosen.script}: no such file")
 
 
-def _expected(text: str | None) -> list[expect.Expectation]:
+def _launch(arguments: Sequence[str]) -> int:
+    """Run the script under torchrun."""
+
+    def check(chosen: argparse.Namespace) -> None:
+        _check_output(chosen.output)
+        _check_expected(chosen.expect)
+
+    report, status, chosen = launch(arguments, check)
+    return status if report is None else _finish(report, status, chosen)
+
+
+def _finish(report: Any, status: int, chosen: argparse.Namespace) -> int:
+    """Print and save the report of a run, and check what is expected; returns the exit status."""
+    _print(_text(report), sys.stdout)
+    if chosen.output:
+        wrong = save(report, chosen.output)
+        if wrong is not None:
+            _print(f"-o {chosen.output}: {wrong}", sys.stderr)
+            return status or FAILED
+        _print(f"report: {chosen.output}", sys.stdout)
+    return status or _expected(report, chosen.expect)
+
+
+def _text(report: Any) -> str:
+    """The report as the terminal shows it."""
+    from dynascope.widgets.render.ranks_text import to_text as ranks_text
+    from dynascope.widgets.render.text import takes_colours, to_text
+
+    return (ranks_text if isinstance(report, RanksReport) else to_text)(report, colour=takes_colours(sys.stdout))
+
+
+def _expected(report: Any, expected: str | None) -> int:
+    """0 if the report is as expected; else what differs is printed, and it is FAILED."""
+    if isinstance(report, Report) and expected is not None:  # one process is like itself
+        expected = ",".join(term for term in expected.split(",") if term.strip() not in ALIKE)
+    if not expected:
+        return 0
     try:
-        return expect.parse(text) if text else []
-    except ValueError as error:
-        raise UsageError(f"--expect: {error}") from None
+        report.expect(expected)
+    except AssertionError as error:
+        _print(f"--expect: {error}", sys.stderr)
+        return FAILED
+    return 0
+
+
+def _print(text: str, stream: TextIO) -> None:
+    """Print in one write: ranks do not interleave."""
+    stream.write(text.rstrip("\n") + "\n")
+    stream.flush()
 
 
 # -- fix ------------------------------------------------------------------------------------------
@@ -164,34 +220,14 @@ def _fix(chosen: argparse.Namespace) -> int:
     return status
 
 
-def rank() -> str | None:
-    """This process's rank under torchrun, or None."""
-    return os.environ.get("RANK") if os.environ.get("WORLD_SIZE", "1") != "1" else None
-
-
-def _path_of_rank(path: Path) -> Path:
-    """The file that this rank saves: report.html, or report.rank1.html under torchrun."""
-    number = rank()
-    return path if number is None else path.with_name(f"{path.stem}.rank{number}{path.suffix}")
-
-
-def _print(text: str, stream: TextIO) -> None:
-    """Print; under torchrun with the rank before each line, and in one write, so that ranks do not interleave."""
-    number = rank()
-    if number is not None:
-        text = "\n".join(f"[rank {number}] {line}".rstrip() for line in text.splitlines())
-    stream.write(text.rstrip("\n") + "\n")
-    stream.flush()
-
-
 # -- report ---------------------------------------------------------------------------------------
 
 
 def _report(chosen: argparse.Namespace) -> int:
     import dynascope
-    from dynascope.widgets.render.text import takes_colours, to_text
 
     _check_output(chosen.output)
+    _check_expected(chosen.expect)
     if not Path(chosen.trace).exists():
         raise UsageError(f"{chosen.trace}: no such file or folder")
     try:
@@ -199,14 +235,14 @@ def _report(chosen: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
     if not chosen.output:
-        print(to_text(report, colour=takes_colours(sys.stdout)))
-        return 0
+        print(_text(report))
+        return _expected(report, chosen.expect)
     wrong = save(report, chosen.output)
     if wrong is not None:
         raise UsageError(f"-o {chosen.output}: {wrong}")
     print(report.headline())
     print(f"report: {chosen.output}")
-    return 0
+    return _expected(report, chosen.expect)
 
 
 # -- test -----------------------------------------------------------------------------------------
@@ -226,6 +262,15 @@ def _check_output(path: str | None) -> None:
     reason = why_not(path) if path is not None else None
     if reason is not None:
         raise UsageError(f"-o {path}: {reason}")
+
+
+def _check_expected(terms: str | None) -> None:
+    """Raise UsageError, before anything runs, if nothing can be expected in these words."""
+    if terms is not None:
+        try:
+            read_terms(terms)
+        except ValueError as error:
+            raise UsageError(f"--expect: {error}") from None
 
 
 if __name__ == "__main__":

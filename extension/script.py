@@ -11,12 +11,20 @@ import runpy
 import sys
 import traceback
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 
-def run_script(script: str, arguments: list[str], *, module: bool = False, fix_seconds: float | None = None) -> tuple[Any, int]:
-    """Run a script or module; returns (report, exit status).
+def run_script(
+    script: str,
+    arguments: list[str],
+    *,
+    module: bool = False,
+    fix_seconds: float | None = None,
+    started: Callable[[Any], None] = lambda recording: None,
+) -> tuple[Any, int]:
+    """Run a script or module; returns (report, exit status).  `started` is called with the recording before the script runs.
 
     The status is that of `sys.exit`, 1 after an exception, 130 after Ctrl-C.  There is a report in every case.
     `fix_seconds`: afterwards look for fixes for what the script compiles, for so long.
@@ -29,6 +37,7 @@ def run_script(script: str, arguments: list[str], *, module: bool = False, fix_s
     recording = Run(retraces=False, fix_own=fix, on_progress=None)
     try:
         with recording:  # inside the `try`: the report includes the error that ends the script
+            started(recording.recording)
             status = _status(script, module)
     except KeyboardInterrupt:
         status = 130

@@ -9,6 +9,7 @@ import typing
 from typing import Any
 
 import dynascope
+from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields):\n((?:    .*\n|\n)+)", re.MULTILINE)
@@ -20,6 +21,7 @@ def page() -> str:
     """The whole page."""
     functions = [getattr(dynascope, name) for name in dynascope.__all__ if not name.startswith("_")]
     report, *parts = dataclasses_in(Report)
+    ranks, *rank_parts = (c for c in dataclasses_in(RanksReport) if c not in (report, *parts))
     return "\n".join(
         [
             "# Python API\n\nEverything that `import dynascope` offers, and the Report with its parts.\n",
@@ -27,6 +29,9 @@ def page() -> str:
             class_text(report, "## The Report"),
             *(function_text(m, f"report.{n}", "###") for n, m in vars(Report).items() if is_public(n, m)),
             *(class_text(part, "###") for part in parts),
+            class_text(ranks, "## The report of ranks"),
+            *(function_text(m, f"ranks.{n}", "###") for n, m in vars(RanksReport).items() if is_public(n, m)),
+            *(class_text(part, "###") for part in rank_parts),
         ]
     )
 

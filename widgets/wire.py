@@ -21,6 +21,14 @@ class LensMark(TypedDict):
     outcome: str
 
 
+class LensGuards(TypedDict):
+    """The guards that a line makes: how many, which ones, and whether one of them made the compiler work again."""
+
+    count: int
+    full: str
+    failed: bool
+
+
 class LensLine(TypedDict):
     """One line of source.
 
@@ -37,6 +45,7 @@ class LensLine(TypedDict):
     id: NotRequired[str]
     region: NotRequired[list[str]]
     quiet: NotRequired[bool]
+    guards: NotRequired[LensGuards]
 
 
 class LensFile(TypedDict):
@@ -218,6 +227,18 @@ class Row(TypedDict):
     cost: NotRequired[str]
 
 
+class RecompileRow(TypedDict):
+    """One recompile in the list of recompiles; `place`: the call that needed it; `refused`: at the recompile limit."""
+
+    id: str
+    name: str
+    place: str
+    cause: str
+    full: str
+    facts: str
+    refused: bool
+
+
 class TimeSegment(TypedDict):
     """One stretch of a call; `x` and `w` are parts of the call's time."""
 
@@ -361,6 +382,7 @@ class ViewModel(TypedDict):
     lens: list[LensFile]
     details: dict[str, Detail]
     breaks: list[Row]
+    recompiles: list[RecompileRow]
     time: TimeLine | None
     notes: list[str]
     settings: dict[str, Any]

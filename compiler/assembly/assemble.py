@@ -14,6 +14,8 @@ from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.frame_links import Links
+from dynascope.compiler.assembly.guards.recompiles import Recompiles
+from dynascope.compiler.assembly.guards.version import read_version
 from dynascope.compiler.assembly.notes import annotate
 from dynascope.compiler.events.schema import CacheHit, Code, Event
 from dynascope.compiler.report import (
@@ -24,14 +26,13 @@ from dynascope.compiler.report import (
     Graph,
     InlinedFunction,
     LateBackward,
-    Recompile,
     Report,
     Source,
     label,
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, function_at, merge
-from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing
+from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing, is_users
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
 _KNOWN = (
@@ -64,6 +65,7 @@ class _Assembly:
         self.extents: dict[str, set[tuple[int, int]]] = {}
         self.breaks = BreakTable(facts.cell_of)
         self.links = Links(records.records, self.breaks)
+        self.recompiles = Recompiles(facts.cell_of)
 
     def report(self) -> Report:
         for record in self.records.records:
@@ -111,7 +113,7 @@ class _Assembly:
         self.breaks.regions.begin(frame)
         self.graph(record, frame)
         self.end(record, frame)
-        self.recompile(record, frame)
+        self.guards(record, frame)
         self.latest[_key(record)] = frame
         self.links.add(record, frame)
         if made is not None:
@@ -313,14 +315,22 @@ class _Assembly:
             cell=at.cell,
         )
 
-    def recompile(self, record: CompileRecord, frame: Frame) -> None:
-        if record.compile_id is None or record.recompile_text is None or not (record.started or record.unfinished):
-            return  # it ended without a start: refused at the recompile limit
-        before = self.latest.get(_key(record))
-        frame.recompile_of = before.id if before else None
-        reasons = guard_text.recompile_reasons(record.recompile_text)
-        failed = [guard_text.failed_guard(r) for r in reasons]
-        self.result.recompiles.append(Recompile(frame=frame.id, of=frame.recompile_of, reasons=reasons, failed_guards=failed))
+    def guards(self, record: CompileRecord, frame: Frame) -> None:
+        """Add the frame's guards and symbols, and the recompile that led to it."""
+        files = {s.file for s in record.stack} | {frame.file}
+        if frame.graph is not None:
+            files |= {n.file for n in self.result.graphs[-1].nodes if n.file is not None}
+        version = read_version(record, self.cell_of, files)
+        frame.guard_sites, frame.symbols = version.tree.sites, version.symbols
+        for site in frame.guard_sites:
+            if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
+                self.note_lines(site.at.file, site.at.line, site.at.line)
+        if record.compile_id is not None and record.recompile_text is not None:
+            before = self.latest.get(_key(record))
+            if record.started or record.unfinished:  # else it was refused, and nothing was compiled again
+                frame.recompile_of = before.id if before else None
+            self.result.recompiles.append(self.recompiles.recompile(record, frame, version, before))
+        self.recompiles.add(record, version)
 
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
         """Add the source of these lines to the report."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.events import schema
-from dynascope.compiler.events.records import KNOWN, USED, record_name
+from dynascope.compiler.events.records import KNOWN, SHAPES, USED, record_name
 from dynascope.compiler.events.schema import Code, Event, Location, Trace
 from dynascope.compiler.report import GraphSplit
 from dynascope.compiler.source.origin import is_users
@@ -51,6 +51,13 @@ class CompileRecord:
     modules: dict[str, str] = field(default_factory=dict)
     #: symbol of the graph -> its value
     sizes: dict[str, int | float] = field(default_factory=dict)
+    #: records about symbols in shapes, of the last attempt: (name, fields)
+    shapes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: what a guard is about -> the stacks at which such guards were made, as lists of `traceback.FrameSummary`
+    guard_stacks: dict[str, list[list[Any]]] = field(default_factory=dict)
+    #: the Python stack around the compile, outermost first, and which call of the compiled function it is
+    callers: list[Location] = field(default_factory=list)
+    call: int | None = None
     resumes: list[schema.ResumeMade] = field(default_factory=list)
     #: name of a structured-trace record -> AOTAutograd's graphs in it
     aot_graphs: dict[str, list[str]] = field(default_factory=dict)
@@ -161,6 +168,10 @@ class CompileRecords:
         elif isinstance(event, schema.GraphCaptured):
             record = self.record(event)
             record.modules, record.sizes = event.modules, event.sizes
+        elif isinstance(event, schema.GuardsMade):
+            stacks = self.record(event).guard_stacks = {}
+            for about, stack in event.stacks:
+                stacks.setdefault(about, []).append(stack)
         elif isinstance(event, schema.ResumeMade):
             self.record(event).resumes.append(event)
 
@@ -169,11 +180,13 @@ class CompileRecords:
         if event.outside:
             self._outside(event, name)
             return
-        if event.compile_id is not None and (name in USED or name == "create_symbol"):
+        if event.compile_id is not None and name in USED:
             fields, text = event.metadata[name], event.payload or ""
             artifact = str(fields.get("name")) if name == "artifact" else ""
             opens = artifact == "recompile_reasons" or (name == "dynamo_start" and not event.metadata.get("attempt"))
             record = self.record(event, opens=opens)
+            if event.callers is not None:
+                record.callers, record.call = event.callers, event.call
             if record.rank is None:  # torch knows it once there is a process group
                 record.rank = event.metadata.get("rank")
             if artifact:
@@ -234,7 +247,10 @@ class CompileRecords:
         if name == "dynamo_start":
             record.started = True
             record.stack = [Location(self._string(s["filename"]), s["line"], s["name"]) for s in fields.get("stack") or ()]
-        elif name == "create_symbol":
+            record.callers = record.callers or record.stack[:-1]
+            record.shapes.clear()  # of an attempt before this one
+        elif name in SHAPES:
+            record.shapes.append((name, fields))
             value = str(fields.get("val"))
             if value.lstrip("-").isdigit():
                 record.sizes[str(fields["symbol"])] = int(value)

@@ -6,6 +6,7 @@ later).
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 
@@ -16,7 +17,7 @@ _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
     r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
 )
-_NOISE = frozenset({
+NOISE = frozenset({
     "ID_MATCH", "TYPE_MATCH", "DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR", "DICT_CONTAINS", "NO_TENSOR_ALIASING",
     "LAMBDA_GUARD", "GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE", "DUAL_LEVEL_MATCH",
     "DETERMINISTIC_ALGORITHMS", "CLASS_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH",
@@ -33,19 +34,21 @@ def guards(text: str) -> list[str]:
     """
     readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
-        if match["kind"] not in _NOISE and (words := _readable(match["text"])):
+        if match["kind"] not in NOISE and (words := as_written(split_comment(match["text"])[0])):
             readable[words] = None
             if len(readable) == _LIMIT:
                 break
     return list(readable)
 
 
-def _without_comment(text: str) -> str:
-    return re.split(r"\s{2,}# ", text, maxsplit=1)[0].strip()
+def split_comment(text: str) -> tuple[str, str]:
+    """A guard's condition, and what torch prints beside it: the line that made it."""
+    condition, *comment = re.split(r"\s{2,}(?=# )", text, maxsplit=1)
+    return condition.strip(), comment[0] if comment else ""
 
 
-def _readable(text: str) -> str:
-    text = _without_comment(text)
+def as_written(text: str) -> str:
+    """A guard's condition as the user writes it."""
     tensor = _TENSOR.match(text)
     if tensor:
         grad = ", requires grad" if tensor["grad"] == "True" else ""
@@ -54,6 +57,7 @@ def _readable(text: str) -> str:
     return source(text)
 
 
+@functools.lru_cache(8192)
 def source(text: str) -> str:
     """`L['x']` and `G['x']` as the user writes them."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)
@@ -64,14 +68,18 @@ def source(text: str) -> str:
     return re.sub(r"__import_(\w+?)(?=\W|$)", lambda m: m.group(1).replace("_dot_", "."), text)
 
 
-def recompile_reasons(text: str) -> list[str]:
-    """The reasons of a recompile, one for each compiled version that was tried, without stacks."""
+def recompile_texts(text: str) -> list[str]:
+    """The reasons of a recompile, one for each compiled version that was tried, each with the stack that torch adds."""
     try:
         data = json.loads(text)
     except ValueError:  # 2.11 and later join the reasons with "\n" inside a JSON-like list, or give one alone
         data = text
-    reasons = data if isinstance(data, list) else [data]
-    return [str(r).split("\nUser stack trace:", 1)[0].strip() for r in reasons if str(r).strip()]
+    return [str(r) for r in (data if isinstance(data, list) else [data]) if str(r).strip()]
+
+
+def without_stack(reason: str) -> str:
+    """A reason of a recompile without the stack that torch adds."""
+    return reason.split("\nUser stack trace:", 1)[0].strip()
 
 
 #: torch's messages for failed guards; `n` is what was guarded, `i` a dimension, `a` the expected value, `b` the actual one
@@ -90,6 +98,8 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)"), "object"),
     (re.compile(r"^len\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "length"),
     (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),
+    (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),
+    (re.compile(r"^not ___dict_contains\('(?P<b>\w+)', (?P<n>.+?)\.__dict__\)$"), "new attribute"),
     (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "global state"),
     (re.compile(r"___check_global_state"), "global state"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) == (?P<a>\S+)"), "value"),
@@ -100,7 +110,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
 
 def failed_guard(reason: str) -> FailedGuard:
     """One reason of a recompile as facts; the compiler's own expression if no pattern matches."""
-    text = _without_comment(re.sub(r"^!?\d+/\d+: ", "", reason))
+    text = split_comment(re.sub(r"^!?\d+/\d+: ", "", reason))[0]
     for pattern, kind in _FAILED:
         match = pattern.search(text)
         if match:

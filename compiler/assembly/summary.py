@@ -23,7 +23,7 @@ def summarise(report: Report) -> Summary:
         breaks=len(report.breaks),
         resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
         skipped=statuses["skipped"],
-        recompiles=len(report.recompiles),
+        recompiles=sum(r.refused_by is None for r in report.recompiles),
         compile_seconds=round(sum(f.compile_seconds or 0.0 for f in frames), 6),
         empty=statuses["empty"],
         cached=statuses["cached"],

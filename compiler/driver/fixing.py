@@ -53,7 +53,7 @@ def find_fixes(
             on_progress({**progress, "now": sentence, "seconds": counts.compile_seconds})
 
     found = Found()
-    if kept.calls and report.breaks:
+    if kept.calls and (report.breaks or report.recompiles):
         trials = Trials(kept.calls, settings, _Driver(), cells)
         search = Search(trials, report, CURES, seconds=settings.fix_seconds, of_called=OF_CALLED, on_progress=tell)
         found = search.found

@@ -18,7 +18,6 @@ from typing import Any
 
 from dynascope.compiler.accuracy import check
 from dynascope.compiler.driver import compile as compiling
-from dynascope.compiler.driver.fixing import find_fixes
 from dynascope.compiler.driver.latest import remember
 from dynascope.compiler.driver.regions import RegionsInForce
 from dynascope.compiler.driver.retrace import retracing
@@ -138,6 +137,8 @@ class Run:
     def _find_fixes(self, report: Report) -> None:
         """`--fix`."""
         if self._kept is not None and self._fix is not None:
+            from dynascope.compiler.driver.fixing import find_fixes  # parsing source takes a while to load
+
             with self._quiet():
                 find_fixes(
                     report, self._kept, self._fix, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code

@@ -60,6 +60,7 @@ _METRICS: dict[str, _Test] = {
     "co_name": _text, "co_filename": _text, "co_firstlineno": _integer, "compile_id": _text, "cudagraph_skip_reason": _text,
     "fail_type": _text, "fail_reason": _text, "fail_user_frame_filename": _text, "fail_user_frame_lineno": _integer,
     "graph_op_count": _integer, "guard_count": _integer, "is_forward": _flag, "num_graph_breaks": _integer,
+    "cache_size": _integer, "dynamo_config": _text,
     "restart_reasons": _texts, "entire_frame_compile_time_s": _number, "backend_compile_time_s": _number,
     "inductor_compile_time_s": _number, "code_gen_time_s": _number, "start_time": _number,
     "dynamo_cumulative_compile_time_us": _number, "aot_autograd_cumulative_compile_time_us": _number,
@@ -70,14 +71,38 @@ _METRICS: dict[str, _Test] = {
 _FIELDS: dict[str, dict[str, _Test]] = {
     "dynamo_start": {"stack": _stack},
     "artifact": {"name": _text},
-    "create_symbol": {"symbol": _text, "val": _text, "stack": _stack},
+    "create_symbol": {
+        "symbol": _text,
+        "val": _text,
+        "vr": _text,
+        "source": _text,
+        "stack": _stack,
+        "user_stack": _stack,
+    },
+    "create_unbacked_symbol": {"symbol": _text, "vr": _text, "stack": _stack, "user_stack": _stack},
+    "guard_added_fast": {"expr": _text, "stack": _stack, "user_stack": _stack},
+    "symbolic_shape_specialization": {
+        "symbol": _text,
+        "value": _text,
+        "reason": _text,
+        "stack": _stack,
+        "user_stack": lambda v: v is None or _stack(v),
+    },
     "optimize_ddp_split_child": {"name": _text},
     "graph_dump": {"name": _text, "filename": _text},
     "compilation_metrics": _METRICS,
     "bwd_compilation_metrics": _METRICS,
 }
 #: fields without which a record says nothing
-_NEEDED = {"dynamo_start": "stack", "artifact": "name", "create_symbol": "symbol", "optimize_ddp_split_child": "name"}
+_NEEDED = {
+    "dynamo_start": "stack",
+    "artifact": "name",
+    "create_symbol": "symbol",
+    "create_unbacked_symbol": "symbol",
+    "guard_added_fast": "expr",
+    "symbolic_shape_specialization": "symbol",
+    "optimize_ddp_split_child": "name",
+}
 
 
 def correct_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:

@@ -13,15 +13,17 @@ USED = frozenset({
     "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
     "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
     "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child",
+    "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization",
 })  # fmt: skip
+#: about symbols in shapes; a live recording makes them itself, without the compiler's own stack, which is most of their cost
+SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
 #: not needed, and so many or so large that a live recording has torch not make them at all
 QUIET = frozenset({
-    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "create_symbol",
-    "create_unbacked_symbol", "guard_added", "guard_added_fast", "propagate_real_tensors_provenance",
-    "expression_created", "symbolic_shape_specialization", "dump_file", "link", "torch_version", "exported_program",
+    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "guard_added",
+    "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
     "dynamo_side_effects", "guard_on_data_dependent_error", "propagate_real_tensors",
 })  # fmt: skip
-#: known, and not shown in the report; `create_symbol` and `str` in a file are read before this is checked
+#: known, and not shown in the report; `str` in a file is read before this is checked
 KNOWN = QUIET | {
     "dynamo_guards", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime",
     "aot_autograd_backward_compilation_metrics", "inductor_input_graph",
@@ -55,7 +57,7 @@ def is_read(metadata: dict[str, Any]) -> bool:
     """Whether a report needs this record of a file; of others, only the name is looked at."""
     name = record_name(metadata)
     if "frame_id" in metadata or "compiled_autograd_id" in metadata:
-        return name in USED or name == "create_symbol"
+        return name in USED
     return name in OUTSIDE or name == "artifact"
 
 

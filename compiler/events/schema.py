@@ -103,13 +103,15 @@ class _Event:
 class Trace(_Event):
     """A record of torch's structured trace, with its metadata and payload unchanged.
 
-    `callers`: the whole Python stack around a compile, outermost first; only at the start of a compile in a live run.
+    `callers`: the whole Python stack around a compile, outermost first, and `call`: which call of the compiled function it is
+    for, from 1.  Only in a live run, at the start of a compile and at the reasons of a recompile.
     `outside`: it belongs to torch.export or AOTInductor, which compile outside torch.compile; only in a file.
     """
 
     metadata: dict[str, Any]
     payload: str | None = None
     callers: list[Location] | None = None
+    call: int | None = None
     outside: bool = False
 
 
@@ -158,6 +160,16 @@ class GraphCaptured(_Event):
 
 
 @dataclass(slots=True)
+class GuardsMade(_Event):
+    """Dynamo builds the guards of a compile: for each with a stack, what it guards, and that stack.
+
+    The stacks are lists of `traceback.FrameSummary`, outermost first: reading them is left to those who need them.
+    """
+
+    stacks: list[tuple[str, list[Any]]]
+
+
+@dataclass(slots=True)
 class ResumeMade(_Event):
     """Dynamo makes the function `resume`, which continues `code` from `position` on.
 
@@ -203,7 +215,7 @@ class Paused(_Event):
     """The hooks were off for a while, to time calls: compiles in that time are not recorded."""
 
 
-Event = Trace | FrameEnd | GraphEnd | GraphCaptured | ResumeMade | CompiledCall | CacheHit | Paused
+Event = Trace | FrameEnd | GraphEnd | GraphCaptured | GuardsMade | ResumeMade | CompiledCall | CacheHit | Paused
 
 #: (file, first line, name) of a code object -> {input whose sizes Dynamo has recorded: whether they are dynamic now}
 Sizes = dict[tuple[str, int, str], dict[str, bool]]

@@ -81,7 +81,9 @@ def _comments(text: str) -> int:
 
 
 def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None) -> str:
-    """A diff of all files; what is no statement of any file stands above it as a comment."""
+    """A diff of all files; what is no statement of any file stands above it as a comment.  "" if no file changes."""
+    if not texts:
+        return ""
     above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
     words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
     parts = [_HEADER.format(setting) for setting in words]

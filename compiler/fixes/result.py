@@ -40,11 +40,13 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
         settings=dict(plan.settings),  # type: ignore[arg-type]
         patch=patch.unified(plan, texts, settings_file, cells),
         cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},
+        seconds_before=found.seconds_before, seconds_after=found.seconds_after,
         search_seconds=round(found.seconds, 3), is_complete=found.is_complete,
         notes=[*found.notes, *(f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals))],
     )  # fmt: skip
     if before is not None and after is not None:
         report.fix_set.breaks_before, report.fix_set.breaks_after = len(before.breaks), len(after.breaks)
+        report.fix_set.recompiles_before, report.fix_set.recompiles_after = before.summary.recompiles, after.summary.recompiles
         report.fix_set.graphs_before, report.fix_set.graphs_after = before.summary.graphs, after.summary.graphs
     if target is not None:
         report.live_fixes = live_fixes(plan, target)

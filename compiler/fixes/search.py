@@ -12,14 +12,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from dynascope.compiler.fixes import setting_cures
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan, full_names
 from dynascope.compiler.fixes.problem import problems_of
-from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, OtherGradients, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, NoGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.text_edits import NotApplicable
-from dynascope.compiler.report import Break, Fix, FixEdit, Report, plural
+from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report, plural
 from dynascope.compiler.torch_private import marks
 
 Cure = Callable[[Problem], list[Candidate]]
@@ -27,7 +28,7 @@ Cure = Callable[[Problem], list[Candidate]]
 Key = tuple[str, int, str]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
-_NO_GRADIENTS = "No gradients are asked for: they would not be those of eager"
+_NO_GRADIENTS = "No gradients are asked for: that would be an error"
 
 
 class OutOfTime(Exception):
@@ -45,6 +46,9 @@ class Found:
     notes: list[str] = field(default_factory=list)
     is_complete: bool = True
     seconds: float = 0.0
+    #: of a call, where the run was profiled
+    seconds_before: float | None = None
+    seconds_after: float | None = None
 
 
 @dataclass
@@ -58,9 +62,9 @@ class _Step:
     fix: Fix | None = None
 
     @property
-    def badness(self) -> tuple[int, int]:
+    def badness(self) -> tuple[int, int, int]:
         report = self.ran.report
-        return len(report.breaks) + _eager_frames(report), -report.summary.ops
+        return len(report.breaks) + _eager_frames(report), report.summary.recompiles, -report.summary.ops
 
 
 class Search:
@@ -85,25 +89,56 @@ class Search:
         self._steps: list[_Step] = []
         self._banned: list[Candidate | None] = []
         self._refused: list[tuple[Candidate, Plan]] = []
+        #: id of a break, and the title of a change for it that does not hold
+        self._dropped: set[tuple[str | None, str]] = set()
         self._lost_to_gradients: list[Candidate | None] = []
         self._gradients = True
         self._ids = itertools.count()
+        self._why_stopped = ""
         self._tried = 0
         self.found = Found()
 
     def run(self) -> Found:
         """Search until nothing more can be fixed, or the time is over; an interrupt ends it, too."""
         try:
-            self._run()
+            try:
+                self._run()
+            except OutOfTime:
+                self._stopped(TIME_LIMIT)
+                self._seconds *= 1.5  # what was found so far is worth a proof
+                while not self._settle():
+                    pass
+            self._finish()
         except OutOfTime:
-            self._stopped(TIME_LIMIT)
+            pass
         except KeyboardInterrupt:
             self._stopped(INTERRUPTED)
+        self._name_unproved()
         self.found.seconds = time.perf_counter() - self._started
         return self.found
 
+    def _finish(self) -> None:
+        """Keep what is proved."""
+        if self._steps:
+            self._confirm()
+            self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
+        if len(self._steps) > 1 and self._report.profile is not None:
+            times = self._report.profile.calls
+            self.found.seconds_before = self._trials.seconds(Plan(), times)
+            self.found.seconds_after = self._trials.seconds(self.found.plan, times)
+
+    def _name_unproved(self) -> None:
+        """Say of changes that seemed to hold why they are not proved."""
+        for step in self._steps[1:]:
+            if step.fix is not None and step.fix.verdict != "proved":
+                step.fix.reason = f"not proved: {self._why_stopped or TIME_LIMIT}"
+        if not self.found.plan.texts and not self.found.plan.settings:
+            for fix in self.found.fixes:
+                if fix.chosen:
+                    fix.chosen, fix.verdict, fix.reason = False, "untried", f"not proved: {self._why_stopped}"
+
     def _stopped(self, reason: str) -> None:
-        self.found.is_complete = False
+        self.found.is_complete, self._why_stopped = False, reason
         self.found.notes.append(f"{reason[0].upper()}{reason[1:]}: not every change was tried")
 
     def _tick(self) -> None:
@@ -122,14 +157,15 @@ class Search:
             return
         self.found.before = self.found.after = start.ran.report
         self._steps = [start]
+        if self._report.recompiles and not start.ran.report.recompiles:
+            self.found.notes.append("The recompiles do not come back when each call is repeated from the same state")
         self._work()
         if self._lost_to_gradients and not self._prover.asks_for_gradients():
             self._gradients = False
             self._banned = [c for c in self._banned if c not in self._lost_to_gradients]
+            self._dropped -= {pair for pair in self._dropped if pair[1] in {c.title for c in self._lost_to_gradients if c}}
             self._given_up.clear()
             self._work()
-        self._confirm()
-        self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
 
     def _work(self) -> None:
         """Fix what can be fixed, and prove it."""
@@ -166,7 +202,7 @@ class Search:
             except (NotApplicable, Refused) as reason:
                 at, failed = number, reason
                 break
-        if isinstance(failed, OtherGradients):
+        if isinstance(failed, NoGradients):
             self._lost_to_gradients.append(self._steps[at].candidate)
         self._drop_from(at, str(failed))
         return False
@@ -192,6 +228,7 @@ class Search:
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
             if position == 0:
                 self._banned.append(step.candidate)
+                self._dropped.add((step.fix.break_, step.fix.title))
             else:
                 step.fix.reason = f"tried on top of a change that does not hold: {reason}"
         if number < len(self._steps):
@@ -223,6 +260,13 @@ class Search:
             if better is not None:
                 return better
             self._given_up.add(key)
+        for recompile in step.ran.report.recompiles:
+            key = _recompile_key(recompile, step.ran.report)
+            if key not in self._given_up:
+                better = self._fix_recompile(recompile, step)
+                if better is not None:
+                    return better
+                self._given_up.add(key)
         return None
 
     def _ordered(self, breaks: Iterable[Break]) -> list[Break]:
@@ -234,16 +278,35 @@ class Search:
         return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
+        known = {_key(other, Plan())[:2]: other.id for other in self._report.breaks}
+        id = known.get(_key(b, step.plan)[:2])
         candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
-        better: _Step | None = None
-        fixes = [self._fix_of(f"x{next(self._ids)}", candidate, b, step) for candidate in candidates]
+        # the same change on top of another plan has other lines
+        candidates = [c for c in candidates if (id, c.title) not in self._dropped]
+        fixes = [self._fix_of(candidate, step) for candidate in candidates]
+        for fix in fixes:
+            fix.break_ = id
+        return self._first_that_holds(candidates, fixes, step, lambda ran, plan: _worse(ran, step, plan, b))
+
+    def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
+        made = [c for c in setting_cures.for_recompile(recompile) if (c, step.plan) not in self._refused]
+        candidates = [c for c in made if c not in self._banned]
+        fixes = [self._fix_of(candidate, step) for candidate in candidates]
+        known = {_recompile_key(other, self._report): other.frame for other in self._report.recompiles}
+        for fix in fixes:
+            fix.recompile = known.get(_recompile_key(recompile, step.ran.report))
+        return self._first_that_holds(candidates, fixes, step, lambda ran, plan: _still_recompiles(ran, step))
+
+    def _first_that_holds(
+        self, candidates: list[Candidate], fixes: list[Fix], step: _Step, worse: Callable[[Ran, Plan], str | None]
+    ) -> _Step | None:
         self.found.fixes += fixes
         for number, (candidate, fix) in enumerate(zip(candidates, fixes, strict=True)):
             self._on_progress(f"trying change {self._tried + 1}: {candidate.title}")
             self._tried += 1
             try:
                 self._tick()
-                better = self._try(candidate, fix, b, step)
+                better = self._try(candidate, fix, step, worse)
             except (OutOfTime, KeyboardInterrupt) as stop:
                 for rest in fixes[number:]:
                     rest.reason = TIME_LIMIT if isinstance(stop, OutOfTime) else INTERRUPTED
@@ -268,17 +331,15 @@ class Search:
                     self.found.notes += [note] if note not in self.found.notes else []
         return [c for c in _distinct(made) if c not in self._banned and (c, plan) not in self._refused]
 
-    def _try(self, candidate: Candidate, fix: Fix, b: Break, step: _Step) -> _Step | None:
+    def _try(self, candidate: Candidate, fix: Fix, step: _Step, worse: Callable[[Ran, Plan], str | None]) -> _Step | None:
         """The program with this candidate; None if it does not hold, with the reason in `fix`."""
         try:
             plan = step.plan.with_candidate(candidate)
             ran = self._trials.run(plan, QUICK)
             fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
-            worse = _worse(ran, step, plan, b)
-            if worse is not None and candidate.kind == "rewrite" and _captures_more(ran, step):
-                worse = None
-            if worse is not None:
-                raise Refused(worse)
+            why_worse = worse(ran, plan)
+            if why_worse is not None and not (candidate.kind == "rewrite" and _captures_more(ran, step)):
+                raise Refused(why_worse)
             self._prover.compare(plan, ran.observed)
             self._prover.prove(plan, recompiles=False)
         except (NotApplicable, Refused) as reason:
@@ -288,14 +349,13 @@ class Search:
         fix.reason = "proved on the inputs of the recorded sizes only"
         return _Step(plan, ran, candidate, fix)
 
-    def _fix_of(self, id: str, candidate: Candidate, b: Break, step: _Step) -> Fix:
-        known = {_key(other, Plan())[:2]: other.id for other in self._report.breaks}
+    def _fix_of(self, candidate: Candidate, step: _Step) -> Fix:
         edits = [
             FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
             for e in candidate.edits
         ]
         return Fix(
-            id=id, break_=known.get(_key(b, step.plan)[:2]), kind=candidate.kind, title=candidate.title, edits=edits,
+            id=f"x{next(self._ids)}", kind=candidate.kind, title=candidate.title, edits=edits,
             settings=full_names(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
             breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
         )  # fmt: skip
@@ -354,6 +414,25 @@ def _words(b: Break) -> str:
     """The type of a break, and the reason where that says more."""
     reason = _first_line(b.reason)
     return b.type if reason.startswith(b.type) else f"{b.type}: {reason}"
+
+
+def _recompile_key(recompile: Recompile, report: Report) -> Key:
+    """What was compiled again, and the first reason."""
+    frame = report.frame(recompile.frame)
+    guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
+    return frame.file, frame.line, f"recompile {guard}"
+
+
+def _still_recompiles(ran: Ran, step: _Step) -> str | None:
+    """Why a change for a recompile does no better; None if it does."""
+    before, after = step.ran.report, ran.report
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
+    if after.summary.recompiles >= before.summary.recompiles:
+        return "it is compiled as often"
+    if len(after.breaks) > len(before.breaks) or _eager_frames(after) > _eager_frames(before):
+        return "more of the program runs eagerly"
+    return None
 
 
 def _captures_more(ran: Ran, step: _Step) -> bool:

@@ -7,6 +7,7 @@ import re
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import DYNAMO
+from dynascope.compiler.report import Recompile
 
 _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
 _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|nonzero", re.I)
@@ -30,6 +31,17 @@ def candidates(problem: Problem) -> list[Candidate]:
         found.append(_dynamo("Capture numbers, and sizes that depend on values", **both))
     if "Data-dependent branching" not in text and _LOGGER.search(text):
         found += _ignored(problem)
+    return found
+
+
+def for_recompile(recompile: Recompile) -> list[Candidate]:
+    """Settings under which one compile may serve for all calls."""
+    found: list[Candidate] = []
+    guards = recompile.failed_guards
+    if any(guard.kind in ("size", "stride", "range", "minimum", "expression", "value") for guard in guards):
+        found.append(Candidate("setting", "Compile for all sizes at once", settings={"dynamic": True}))
+    if any((guard.source or "").startswith("self.") and guard.kind == "value" for guard in guards):
+        found.append(_dynamo("Take numbers of modules as inputs", allow_unspec_int_on_nn_module=True))
     return found
 
 

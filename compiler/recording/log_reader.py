@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from dynascope.compiler.events.record_types import correct_types
-from dynascope.compiler.events.records import KNOWN, USED, is_read, needs_payload, record_name
+from dynascope.compiler.events.records import KNOWN, SHAPES, USED, is_read, needs_payload, record_name
 
 #: the first line of a record
 HEAD = re.compile(
@@ -255,7 +255,8 @@ def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None
 
 def _resolve(metadata: dict[str, Any], strings: dict[int, str], problems: Counter[str]) -> None:
     """Fill in the file names that the log keeps in its table of strings; each file has its own."""
-    stacks = [metadata.get("stack"), *(metadata.get(name, {}).get("stack") for name in ("dynamo_start", "create_symbol"))]
+    fields = [metadata.get(name, {}) for name in ("dynamo_start", *SHAPES)]
+    stacks = [metadata.get("stack"), *(f.get(which) for f in fields for which in ("stack", "user_stack"))]
     for entry in (e for stack in stacks for e in stack or ()):
         if type(entry["filename"]) is int:
             name = strings.get(entry["filename"])

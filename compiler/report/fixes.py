@@ -71,6 +71,8 @@ class FixSet:
     breaks_after: int = 0
     graphs_before: int = 0
     graphs_after: int = 0
+    recompiles_before: int = 0
+    recompiles_after: int = 0
     #: of a call, where the run was profiled
     seconds_before: float | None = None
     seconds_after: float | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dynascope.compiler.report.fixes import Fix, FixSet
-from dynascope.compiler.report.guards import FailedGuard
+from dynascope.compiler.report.guards import FailedGuard, GuardSite, StackEntry, Symbol
 from dynascope.compiler.report.measurements import Check, GraphRun, InputRun, Profile
 
 #: version of the data; `upgrade` converts older ones.  A new field with a default needs no new version.
@@ -23,20 +23,6 @@ FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cach
 Outcome = Literal["resumed", "skipped", "raised"]
 Backward = Literal["none", "pending", "compiled", "from cache"]
 FlagOriginKind = Literal["default", "run", "with", "decorator", "option", "unknown"]
-
-
-@dataclass(kw_only=True)
-class StackEntry:
-    """One entry of a stack in the user's code; lists of them are outermost first."""
-
-    file: str
-    line: int
-    function: str
-    column: int | None = None
-    end_line: int | None = None
-    end_column: int | None = None
-    cell: int | None = None
-    source: str = ""
 
 
 @dataclass(kw_only=True)
@@ -117,6 +103,10 @@ class Frame:
     phases: dict[str, float] = field(default_factory=dict)
     guards: list[str] = field(default_factory=list)
     guard_count: int | None = None
+    #: its guards by the line that made them; those of unknown origin first
+    guard_sites: list[GuardSite] = field(default_factory=list)
+    #: the symbols in its shapes
+    symbols: list[Symbol] = field(default_factory=list)
     #: inputs that were traced with symbolic sizes at once because runs before the recording had seen other sizes
     dynamic_before: list[str] = field(default_factory=list)
     #: functions that were traced into this frame's graph; only those with an operation on their own lines are known
@@ -244,7 +234,7 @@ class Break:
 
 @dataclass(kw_only=True)
 class Recompile:
-    """A frame compiled again because a guard failed."""
+    """A frame compiled again because a guard failed, or refused because it had been compiled too often."""
 
     frame: str
     of: str | None
@@ -252,6 +242,15 @@ class Recompile:
     reasons: list[str] = field(default_factory=list)
     #: the reasons as structured facts
     failed_guards: list[FailedGuard] = field(default_factory=list)
+    #: the call that needed it, innermost last
+    stack: list[StackEntry] = field(default_factory=list)
+    #: which call of the compiled function that was in this recording, from 1
+    call: int | None = None
+    #: compiled versions of the code object after it, and the limit for them
+    entries: int | None = None
+    limit: int | None = None
+    #: the setting of `torch._dynamo.config` whose limit refused it: the frame runs eagerly from now on; None: it was compiled
+    refused_by: str | None = None
 
 
 @dataclass(kw_only=True)

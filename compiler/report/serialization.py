@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from dynascope.compiler.report.guards import GuardSite, Symbol
 from dynascope.compiler.report.schema import SCHEMA, ReportData
 from dynascope.compiler.report.upgrade import from_schema_1
 
@@ -16,6 +17,8 @@ from dynascope.compiler.report.upgrade import from_schema_1
 _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have: left out of the data where they are None
 _OPTIONAL = ("profile", "inputs", "check", "fixes", "fix_set")
+#: parts that a report may have thousands of: fields with their default are left out of the data
+_SPARSE = (GuardSite, Symbol)
 
 
 def to_dict(report: ReportData) -> dict[str, Any]:
@@ -59,12 +62,16 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, sparse: bool = False) -> Any:
+    """JSON-ready; `sparse`: without the fields that have their default."""
     if dataclasses.is_dataclass(value):
-        names = [f.name for f in dataclasses.fields(ReportData if isinstance(value, ReportData) else value)]
-        return {_KEY if name == _FIELD else name: _plain(getattr(value, name)) for name in names}
+        sparse = sparse or isinstance(value, _SPARSE)
+        fields = dataclasses.fields(ReportData if isinstance(value, ReportData) else value)
+        given = ((f, getattr(value, f.name)) for f in fields)
+        kept = ((f.name, v) for f, v in given if not (sparse and (v == f.default or v == [])))
+        return {_KEY if name == _FIELD else name: _plain(v, sparse) for name, v in kept}
     if isinstance(value, list):
-        return [_plain(v) for v in value]
+        return [_plain(v, sparse) for v in value]
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     return value

@@ -139,3 +139,22 @@ def suppressed_errors() -> Iterator[None]:
     finally:
         for name in _QUIET_LOGGERS:
             logging.getLogger(name).removeFilter(quiet)
+
+
+@contextlib.contextmanager
+def quiet_compiler() -> Iterator[None]:
+    """Drop what torch logs to a stream, for the duration; its structured trace goes on."""
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    loggers = [logger for name, logger in list(logging.root.manager.loggerDict.items()) if name.partition(".")[0] == "torch"]
+    own = [h for logger in loggers if isinstance(logger, logging.Logger) for h in logger.handlers]
+    streams = [handler for handler in own if type(handler) is logging.StreamHandler]
+    for handler in streams:
+        handler.addFilter(drop)
+    try:
+        yield
+    finally:
+        for handler in streams:
+            handler.removeFilter(drop)

@@ -15,7 +15,7 @@ from types import CodeType, SimpleNamespace
 from typing import Any
 
 from dynascope.compiler.events import schema
-from dynascope.compiler.events.records import QUIET, record_compile_id
+from dynascope.compiler.events.records import QUIET, SHAPES, record_compile_id
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import translators
 from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
@@ -45,10 +45,12 @@ def _structured_trace(hooks: Hooks) -> Undo:
         metadata = getattr(record, "metadata", None)
         if metadata is None or next(iter(metadata), "") in QUIET:
             return
-        attempt = hooks.attempt() if "dynamo_start" in metadata else None
+        begins = "dynamo_start" in metadata or metadata.get("artifact", {}).get("name") == "recompile_reasons"
+        attempt = hooks.attempt() if begins else None
         hooks.emit(schema.Trace(
             metadata, getattr(record, "payload", None),
             callers=None if attempt is None else translators.callers(attempt.caller),
+            call=hooks.call() if begins else None,
             compile_id=record_compile_id(metadata),
         ))  # fmt: skip
 
@@ -76,6 +78,8 @@ def _quiet_trace(hooks: Hooks) -> Undo:
             return metadata_fn, payload_fn
         if name in QUIET:
             return None, payload_fn
+        if name in SHAPES:
+            return functools.partial(translators.shape_record, name, metadata_fn), payload_fn
         if name != "artifact":
             return metadata_fn, payload_fn
         metadata = metadata_fn()
@@ -244,6 +248,18 @@ def _node_modules(hooks: Hooks) -> Undo:
     return watch(call_user_compiler, _observer(hooks, captured=captured), before="observer.captured(gm)")
 
 
+def _guards(hooks: Hooks) -> Undo:
+    """Observe the guards of a compile: the trace has only the innermost line of each."""
+    from torch._dynamo import guards
+
+    def built(made: Any) -> None:
+        stacks = [(guard.name, guard.user_stack) for guard in made if guard.user_stack]
+        hooks.emit(schema.GuardsMade(stacks, compile_id=translators.current_compile_id()))
+
+    observer = _observer(hooks, built=built)
+    return watch(guards.CheckFunctionManager.build_guards, observer, before="observer.built(sorted_guards)")
+
+
 def _entries(hooks: Hooks) -> Undo:
     """Observe which compiled functions are called; nothing else shows a cache hit."""
     from torch._dynamo import eval_frame
@@ -256,6 +272,7 @@ def _entries(hooks: Hooks) -> Undo:
         for watcher in hooks.call_watchers:
             watcher(caller.f_locals.get("fn"), target, caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {}))
         code = getattr(function, "__code__", None)
+        hooks.enter(id(code))
         if isinstance(code, CodeType) and id(code) not in hooks.entered:
             hooks.entered[id(code)] = (code, function.__globals__)
             hooks.emit(schema.CompiledCall(hooks.code(code), name, id(target)))
@@ -272,5 +289,6 @@ POINTS: dict[str, Callable[[Hooks], Undo]] = {
     "graph ends": _graph_ends,
     "resume functions": _resumes,
     "node modules": _node_modules,
+    "guards": _guards,
     "entries": _entries,
 }

@@ -66,6 +66,8 @@ class Hooks:
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
         #: called before a compiled function runs: with the function that torch enters, the user's object, and the arguments
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
+        #: how often each was called, by uid
+        self._calls: dict[int, int] = {}
 
     def attach(self, sink: Sink, points: Points) -> dict[str, bool | str]:
         """Send events to `sink` from now on; returns which of the hooks could be installed."""
@@ -89,7 +91,7 @@ class Hooks:
             if not self.sinks:
                 self._uninstall()
                 self._codes.clear()
-                self.entered = {}
+                self.entered, self._calls = {}, {}
                 self._local = threading.local()
 
     # -- installing --------------------------------------------------------------------------------
@@ -153,6 +155,14 @@ class Hooks:
     def attempt(self) -> Attempt | None:
         stack = self.attempts()
         return stack[-1] if stack else None
+
+    def enter(self, uid: int) -> None:
+        """Count a call of compiled code."""
+        self._calls[uid] = self._local.call = self._calls.get(uid, 0) + 1
+
+    def call(self) -> int | None:
+        """Which call of the compiled function this thread is in, from 1."""
+        return getattr(self._local, "call", None)
 
     def code(self, code: CodeType) -> Code:
         """What is known of a code object, the same `Code` for the same object."""

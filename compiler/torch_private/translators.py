@@ -7,6 +7,7 @@ and never an error.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FrameType, MethodType
 from typing import Any
 
@@ -100,6 +101,45 @@ def without_traceback(make: Any) -> Any:
         if "Graph Break Reason: " in text:  # elsewhere the reason is in the traceback
             return text
     return make()
+
+
+#: by record of symbolic shapes, its fields from the variables of torch's function that makes them
+_SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "create_symbol": lambda v: {
+        "symbol": str(v["sympy_expr"]), "val": repr(v["val"]), "vr": v["range_str"], "source": v["source"].name
+    },
+    "create_unbacked_symbol": lambda v: {"symbol": str(v["symbol"]), "vr": f"[{v['vr'].lower}, {v['vr'].upper}]"},
+    "guard_added_fast": lambda v: {"expr": str(v["g"])},
+    "symbolic_shape_specialization": lambda v: {"symbol": repr(v["a"]), "value": repr(v["tgt"]), "reason": v["msg"]},
+}  # fmt: skip
+
+
+def shape_record(name: str, make: Any) -> Any:
+    """A record of symbolic shapes as `make`, torch's function, makes it, but for the stack of the compiler itself.
+
+    Of that, only the innermost frames are kept.  A `make` with other variables than those known here makes all of it.
+    """
+    try:
+        cells = [cell.cell_contents for cell in make.__closure__ or ()]
+        fields = _SHAPE_FIELDS[name](dict(zip(make.__code__.co_freevars, cells, strict=True)))
+        context = sys.modules["torch._guards"].TracingContext
+        uninteresting = sys.modules["torch.fx.experimental.symbolic_shapes"].uninteresting_files()
+        fields["user_stack"] = [
+            {"line": s.lineno, "name": s.name, "filename": s.filename,
+             "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None)}
+            for s in context.extract_stack()
+        ]  # fmt: skip
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return make()
+    frame: FrameType | None = sys._getframe(2)  # this function and torch's own, which makes the record, are nearer
+    while frame is not None and frame.f_code.co_filename in uninteresting:
+        frame = frame.f_back
+    stack = fields["stack"] = []
+    while frame is not None and len(stack) < 8:
+        code = frame.f_code
+        stack.insert(0, {"line": frame.f_lineno, "name": code.co_name, "filename": code.co_filename})
+        frame = frame.f_back
+    return fields
 
 
 def module_path(stack: Any) -> str | None:

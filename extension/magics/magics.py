@@ -97,7 +97,7 @@ class DynascopeMagics(Magics):
             if others:
                 print(f"{', '.join(others)} changed, too: print(dynascope.last().patch())")
         for statement in unplaced_settings(report):
-            print(f"First run: {statement}")
+            print(f"Not in the cell: {statement}")
 
     def defaults(self) -> Settings:
         """The settings in force if a magic's line does not say otherwise."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import FixSet, Report
 from dynascope.shell import cell_number
 
 
@@ -24,10 +24,18 @@ def to_users_texts(shell: Any, report: Report) -> None:
         raw = _raw(shell, cell_number(file))
         if raw is not None:
             try:
-                texts[file] = with_edits(raw, edits).rstrip("\n")
+                texts[file] = _with_options(with_edits(raw, edits).rstrip("\n"), fixes)
             except NotApplicable:
                 continue
     fixes.cells = texts
+
+
+def _with_options(text: str, fixes: FixSet) -> str:
+    """The cell with what torch.compile is given as an option of its magic."""
+    first, end, rest = text.partition("\n")
+    if fixes.settings.get("dynamic") is True and first.startswith("%%compile"):
+        first += " --dynamic true"
+    return first + end + rest
 
 
 def _raw(shell: Any, number: int | None) -> str | None:

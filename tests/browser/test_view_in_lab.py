@@ -96,7 +96,7 @@ def test_loop_skip_nested_break_and_recompile_are_found(mixed: Shown) -> None:
     assert again.count() == 1
     again.locator("text").first.click()
     assert "Why again" in mixed.detail()
-    assert "n was 2 when it was compiled, and is not now" in mixed.detail()
+    assert "n was 2 when it was compiled, and is 3 now" in mixed.detail()
     rows = mixed.root.locator(".dyn-brow")
     assert rows.count() == 2
     assert "frame skipped" in rows.nth(0).inner_text()

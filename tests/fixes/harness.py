@@ -28,6 +28,7 @@ from dynascope.compiler.fixes.problem import problems_of
 from dynascope.compiler.fixes.rewrites import REWRITES
 from dynascope.compiler.report import Report
 
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -144,9 +145,9 @@ def outcome(text: str, inputs: str, settings: dict[str, object] | None = None, *
     return Outcome(value, error, said, given, list(gradients))
 
 
-def difference(one: Outcome, other: Outcome, raises: str | None = None) -> str:
+def difference(one: Outcome, other: Outcome, raises: str | None = None, **tolerance: float) -> str:
     """How two outcomes differ, "" if they do not; `raises`: the exception of the first, where the second has one."""
-    if one.error != (raises if other.error is not None and raises else other.error):
+    if one.error not in ((other.error, raises) if other.error is not None else (None,)):
         return f"raises {one.error} instead of {other.error}"
     if one.error is not None:
         return ""
@@ -158,10 +159,15 @@ def difference(one: Outcome, other: Outcome, raises: str | None = None) -> str:
         if kinds[0] != kinds[1]:
             return f"{what}: {kinds[0]} instead of {kinds[1]}"
         try:
-            torch.testing.assert_close(found, wanted, equal_nan=True)
+            torch.testing.assert_close(found, wanted, equal_nan=True, **tolerance)
         except AssertionError as error:
             return f"{what}: {error}"
-    return "" if one.said == other.said else f"says {one.said} instead of {other.said}"
+    return "" if _as_said(one.said) == _as_said(other.said) else f"says {one.said} instead of {other.said}"
+
+
+def _as_said(lines: list[str]) -> list[str]:
+    """What was said, with numbers to four digits."""
+    return [_NUMBER.sub(lambda m: f"{float(m.group()):.3e}", line) for line in lines]
 
 
 def _no_gradient_is_zero(found: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -88,12 +88,20 @@ def test_a_module(script: Path) -> None:
     assert "1 graph break" in done.stdout
 
 
-def test_each_rank_prints_with_its_number_and_saves_its_own(script: Path) -> None:
-    done = call("run", "-o", "out.json", "script.py", folder=script.parent, WORLD_SIZE="2", RANK="1")
-    assert done.returncode == 0, done.stderr
-    report = done.stdout.partition("True\n")[2]
-    assert all(line.startswith("[rank 1]") for line in report.splitlines())
-    assert (script.parent / "out.rank1.json").exists()
+def test_the_rank_that_ends_last_reports_for_all(script: Path) -> None:
+    for rank in ("1", "0"):
+        done = call(
+            "run", "-o", "out.json", "--ranks-dir", "ranks", "script.py", folder=script.parent, WORLD_SIZE="2", RANK=rank
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        report = done.stdout.partition("True\n")[2]
+        if rank == "1":
+            assert report == ""
+            assert not (script.parent / "out.json").exists()
+    assert report.startswith("2 ranks alike: 2 graphs · 1 graph break · 0 skipped")
+    assert dynascope.load(script.parent / "out.json").alike
+    (script.parent / "ranks").mkdir(exist_ok=True)
+    assert dynascope.load(script.parent / "ranks").alike
 
 
 def test_a_report_of_a_trace(script: Path) -> None:
@@ -133,7 +141,7 @@ dist.init_process_group("gloo")
 
 @torch.compile(backend="eager")
 def f(x):
-    x = x + dist.get_rank()
+    x = x + dist.get_rank()  # a graph of its own for each rank, and no difference
     torch._dynamo.graph_break()
     return x * 2
 
@@ -144,7 +152,7 @@ dist.destroy_process_group()
 """
 
 
-def test_each_rank_under_torchrun_reports_for_itself(tmp_path: Path) -> None:
+def test_the_ranks_under_torchrun_have_one_report(tmp_path: Path) -> None:
     (tmp_path / "ranks.py").write_text(RANKS)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     done = subprocess.run(
@@ -152,8 +160,8 @@ def test_each_rank_under_torchrun_reports_for_itself(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("[6.0, 6.0, 6.0]") == 2  # two processes write at once
+    assert done.stdout.count("2 ranks alike: 2 graphs · 1 graph break · 0 skipped") == 1
+    ranks = dynascope.load(tmp_path / "out.json")
     for rank in (0, 1):
-        assert f"[rank {rank}] f: 2 graphs · 1 graph break · 1 resume function" in done.stdout
-        report = dynascope.load(tmp_path / f"out.rank{rank}.json")
+        report = ranks.report_of(rank)
         assert (report.summary.frames, report.summary.graphs, report.summary.breaks) == (2, 2, 1)
-        assert {f.rank for f in report.frames if f.status != "ignored"} == {rank}

@@ -22,6 +22,7 @@ const KINDS = {
   point: "pointwise",
   reduce: "reduction",
   shape: "shape, index",
+  collective: "collective, wait",
   output: "output",
 };
 

@@ -83,8 +83,18 @@ function lineRow(line, previous, code) {
     h("span", { cls: `dyn-no${region ? ` dyn-in-${region}` : ""}`, title: setBy, text: line.line }),
     badges(line),
     code,
-    note ? h("span", { cls: "dyn-note", text: note }) : h("span"),
+    note ? h("span", { cls: "dyn-note", text: note }) : guardMark(line),
   );
+}
+
+/**
+ * How many guards a line makes.
+ * @param {LensLine} line
+ */
+function guardMark({ guards }) {
+  if (!guards) return h("span");
+  const text = `≡ ${guards.count} guard${guards.count > 1 ? "s" : ""}`;
+  return h("span", { cls: `dyn-note dyn-guards${guards.failed ? " dyn-failed" : ""}`, title: guards.full, text });
 }
 
 /**

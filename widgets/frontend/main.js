@@ -7,6 +7,7 @@ import { headerView } from "./header.js";
 import { lensView } from "./lens.js";
 import { linkTo, parseLink, pending, unzipped } from "./logic.js";
 import { overviewView } from "./overview.js";
+import { recompilesView } from "./recompiles.js";
 import { splitView } from "./split.js";
 import { followTheme } from "./theme.js";
 import { timeView } from "./timeline.js";
@@ -25,7 +26,7 @@ const BUSY = "no answer: the kernel is busy or gone";
  * @param {HTMLElement} root
  * @param {Host} host
  */
-function mount(root, host) {
+export function mount(root, host) {
   let selected = "";
   /** What the detail shows. @type {{ id: string, content: ViewModel | null }} */
   let shown = { id: "", content: null };
@@ -51,6 +52,7 @@ function mount(root, host) {
   const header = headerView(ctx);
   const overview = overviewView(select, open);
   const breaks = breaksView(select, open);
+  const recompiles = recompilesView(select, open);
   const time = timeView(select, open);
   const lens = lensView(select);
   const split = splitView(select, open);
@@ -59,7 +61,17 @@ function mount(root, host) {
   const sourceBar = h("div", { cls: "dyn-bar" }, sourceTitle);
   const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, sourceBar, lens.files, lens.node);
   const middle = h("div", { cls: "dyn-mid" }, source, split.node);
-  const view = h("div", { cls: "dyn" }, header.node, overview.node, breaks.node, time.node, middle, detail.node);
+  const view = h(
+    "div",
+    { cls: "dyn" },
+    header.node,
+    overview.node,
+    breaks.node,
+    recompiles.node,
+    time.node,
+    middle,
+    detail.node,
+  );
   root.replaceChildren(view);
   const stopTheme = followTheme(view);
 
@@ -76,7 +88,7 @@ function mount(root, host) {
   function highlight(scroll = true) {
     const { content } = ctx;
     if (!content) return;
-    const reveals = [overview, breaks, time, split, lens].map((part) => part.highlight(content, selected));
+    const reveals = [overview, breaks, recompiles, time, split, lens].map((part) => part.highlight(content, selected));
     if (shown.id !== selected || shown.content !== content) redrawDetail();
     shown = { id: selected, content };
     if (scroll) for (const reveal of reveals) reveal(); // after all changes: the page is laid out once
@@ -128,7 +140,7 @@ function mount(root, host) {
     split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
     middle.classList.toggle("dyn-alone", source.hidden);
     middle.hidden = source.hidden && split.node.hidden;
-    for (const part of [header, overview, breaks, time, lens, split]) part.draw(content);
+    for (const part of [header, overview, breaks, recompiles, time, lens, split]) part.draw(content);
     selected = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]) || "";
     highlight(shown.id !== selected); // a report that grows does not scroll what the user looks at
   }
@@ -291,7 +303,7 @@ function widgetHost(model) {
  * @param {ViewModel} content
  * @returns {Host}
  */
-function pageHost(content) {
+export function pageHost(content) {
   /** @type {Record<string, unknown>} */
   const values = { content, selected: "", settings: content.settings, busy: false, can_run_again: false };
   let timer = 0;

@@ -7,6 +7,12 @@ export interface LensMark {
   outcome: string;
 }
 
+export interface LensGuards {
+  count: number;
+  full: string;
+  failed: boolean;
+}
+
 export interface LensLine {
   line: number;
   text: string;
@@ -18,6 +24,7 @@ export interface LensLine {
   id?: string;
   region?: string[];
   quiet?: boolean;
+  guards?: LensGuards;
 }
 
 export interface LensFile {
@@ -173,6 +180,16 @@ export interface Row {
   cost?: string;
 }
 
+export interface RecompileRow {
+  id: string;
+  name: string;
+  place: string;
+  cause: string;
+  full: string;
+  facts: string;
+  refused: boolean;
+}
+
 export interface TimeSegment {
   kind: string;
   lane: number;
@@ -291,6 +308,7 @@ export interface ViewModel {
   lens: LensFile[];
   details: Record<string, Detail>;
   breaks: Row[];
+  recompiles: RecompileRow[];
   time: TimeLine | null;
   notes: string[];
   settings: Record<string, unknown>;

@@ -6,7 +6,8 @@ from typing import Any
 
 from dynascope.compiler.report import Break, Diff, Frame, Report, label, place, plural, seconds
 from dynascope.compiler.report.expect import Expectation
-from dynascope.widgets.labels.sentences import recompile_words
+from dynascope.widgets.labels.recompiles import compiled_again, failures
+from dynascope.widgets.labels.words import Places
 
 _COUNTS = {
     "graphs": "graph", "breaks": "graph break", "resumes": "resume function", "skipped": "skipped frame",
@@ -94,7 +95,8 @@ def unmet(report: Report, expected: Expectation) -> str:
     elif name == "resumes":
         lines = [f"{_at(f)} resume in {f.name}" for f in report.frames if f.kind == "resume"]
     elif name == "recompiles":
-        lines = [f"{report.frame(r.frame).name}: {'; '.join(recompile_words(r))}" for r in report.recompiles]
+        places = Places(report)
+        lines = [f"{report.frame(r.frame).name}: {'; '.join(failures(r, places))}" for r in compiled_again(report)]
     elif name in ("graphs", "ops"):
         frames = [(g, report.frame(g.frame)) for g in report.graphs]
         lines = [f"{g.id} in {f.name} at {_at(f)}, {g.ops} ops" for g, f in frames]

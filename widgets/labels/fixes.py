@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from dynascope.compiler.report import Fix, FixSet, Report, plural
+from dynascope.compiler.report import Fix, FixSet, Report, plural, seconds
 
 #: edited lines of one fix that are shown
 MOST_LINES = 24
@@ -13,15 +13,20 @@ MOST_LINES = 24
 def fixes_summary(report: Report) -> str:
     """`2 of 3 graph breaks can be fixed: 4 graphs → 1`; "" if no fixes were looked for, or there was nothing to fix."""
     fixes = report.fix_set
-    if fixes is None or not (report.breaks or fixes.notes):
+    if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
-    fixed = fixes.breaks_before - fixes.breaks_after
+    what = "graph break" if fixes.breaks_before or report.breaks else "recompile"
     if not fixes.fixes:
-        return "no graph break can be fixed" + ("" if fixes.is_complete else " by what was tried so far")
-    return (
-        f"{fixed} of {plural(fixes.breaks_before, 'graph break')} can be fixed: "
-        f"{plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+        return f"no {what} can be fixed" + ("" if fixes.is_complete else " by what was tried so far")
+    counts = (
+        ("graph break", fixes.breaks_before, fixes.breaks_after),
+        ("recompile", fixes.recompiles_before, fixes.recompiles_after),
     )
+    fixed = [f"{before - after} of {plural(before, name)}" for name, before, after in counts if before and after <= before]
+    words = f"{' and '.join(fixed)} can be fixed: {plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+    if fixes.seconds_before is None or fixes.seconds_after is None:
+        return words
+    return f"{words}, {seconds(fixes.seconds_before)} → {seconds(fixes.seconds_after)} a call"
 
 
 def fix_words(fix: Fix) -> str:
@@ -45,7 +50,7 @@ def setting_lines(fix: Fix | FixSet) -> list[str]:
         if isinstance(value, list):
             lines += [f"{name}.add({function.removeprefix('builtins.')})" for function in value]
         else:
-            lines.append(f"{name} = {value!r}")
+            lines.append(f"{name} = {value!r}" if "." in name else f"torch.compile(..., {name}={value!r})")
     return lines
 
 

@@ -37,10 +37,21 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "value": "{source} was {before} when it was compiled, and is not now",
     "range": "{source} was between {before} and {now} when it was compiled, and is not now",
     "minimum": "{source} was at least {before} when it was compiled, and is not now",
+    "none": "{source} was None when it was compiled, and is not now",
+    "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
     "none found": "no reason found: all guards held when Dynamo looked for it (threads that compile at once cause this)",
     "expression": "this no longer held: {text}",
     "text": "{text}",
     "unknown": "a guard failed",
+}
+#: of guards whose value in the call that failed is known
+_KNOWN_NOW: dict[FailedGuardKind, str] = {
+    "type": "{source} was {before} when it was compiled, and is {now} now",
+    "length": "{source} had length {before} when it was compiled, and has {actual} now",
+    "value": "{source} was {before} when it was compiled, and is {actual} now",
+    "range": "{source} was between {before} and {now} when it was compiled, and is {actual} now",
+    "minimum": "{source} was at least {before} when it was compiled, and is {actual} now",
+    "expression": "this no longer held: {text} ({actual})",
 }
 _GAP = (
     "the time from the end of the graph before the break to the start of the graph after it: lookups of guards, prologues of "
@@ -70,6 +81,8 @@ def headline(report: Report) -> str:
     parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
     if s.recompiles:
         parts.append(plural(s.recompiles, "recompile"))
+    if any(r.refused_by for r in report.recompiles):
+        parts.append("recompile limit reached")
     if s.cached:
         parts.append(f"{s.cached} cached")
     if s.unfinished:
@@ -120,7 +133,10 @@ def guard_words(guard: FailedGuard) -> str:
         return f"{guard.source} {wanted} before, and does{' not' if guard.before == 'True' else ''} now"
     if guard.kind == "global state":
         return "a global setting of torch changed" + (f": {guard.source}" if guard.source else " (grad mode, autocast, ...)")
-    return _GUARDS[guard.kind].format(**vars(guard))
+    words = _GUARDS[guard.kind]
+    if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
+        words = _KNOWN_NOW[guard.kind]
+    return words.format(**vars(guard))
 
 
 def recompile_words(recompile: Recompile) -> list[str]:

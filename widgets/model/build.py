@@ -20,6 +20,7 @@ from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.overview import is_large, overview
+from dynascope.widgets.model.recompiles import recompile_rows
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Detail, Part, Picture, Row, ViewModel
 
@@ -62,6 +63,7 @@ def _model(report: Report) -> ViewModel:
         "overview": part("The overview", lambda: overview(report, places), None), "split": split, "drawing": SIZES.copy(),
         "lens": part("The source", lambda: lens(report, places, large), []), "details": all_details,
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
+        "recompiles": part("The list of recompiles", lambda: recompile_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),
         "notes": [printable(n, 2000) for n in [*report.notes, *record_notes(report)]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
@@ -78,7 +80,7 @@ def _undrawn(why: str) -> ViewModel:
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
         "overview": None, "split": _no_picture(), "drawing": SIZES.copy(),
-        "lens": [], "details": _only(why), "breaks": [], "time": None, "notes": [], "settings": {},
+        "lens": [], "details": _only(why), "breaks": [], "recompiles": [], "time": None, "notes": [], "settings": {},
         "origin": "live",
     }  # fmt: skip
 

@@ -26,10 +26,12 @@ from dynascope.widgets.labels.advice import (
     said,
 )
 from dynascope.widgets.labels.bands import region_name
-from dynascope.widgets.labels.sentences import cost_method, recompile_words
+from dynascope.widgets.labels.recompiles import failures, limit_words, recompile_title
+from dynascope.widgets.labels.sentences import cost_method
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.fx_graph import fx_body, value_text
 from dynascope.widgets.model.graph_run import run_part
+from dynascope.widgets.model.guard_parts import guard_parts
 from dynascope.widgets.model.timeline import cost_facts
 from dynascope.widgets.wire import Detail, Part
 
@@ -210,11 +212,9 @@ class _Details:
         parts: list[Part] = []
         again = self.recompiles.get(f.id, [])
         if again:
-            words = [w for r in again for w in recompile_words(r)]
+            words = [w for r in again for w in self._why_again(f, r)]
             reasons = [printable(x, 2000) for r in again for x in r.reasons]
-            parts.append(
-                _prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons if words != reasons else [])
-            )
+            parts.append(_prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons))
         text, todo = self._frame_story(f)
         if text or todo:
             parts.append(_prose("about", "What happened", text, todo))
@@ -226,8 +226,7 @@ class _Details:
         if self.called.get(f.id):
             rows = [[self._frame_words(c), self.places.frame(c), c.status, c.id] for c in self.called[f.id][:ROWS]]
             parts.append(list_part("calls", f"Calls ({len(self.called[f.id])})", rows))
-        if f.guards:
-            parts.append(_code("guards", f"Guards ({len(f.guards)})", "\n".join(f.guards), "python"))
+        parts += guard_parts(self.report, f, again, self.places)
         if f.inlined:
             rows = [[shorten(i.name or "?", 120), self.places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined[:ROWS]]
             parts.append(list_part("inlined", f"Traced into ({len(f.inlined)})", rows))
@@ -236,6 +235,12 @@ class _Details:
         if f.modified_bytecode:
             parts.append(_code("modified", "Compiled bytecode", f.modified_bytecode, "text"))
         return parts
+
+    def _why_again(self, f: Frame, r: Recompile) -> list[str]:
+        """What a recompile was for, in sentences: the guards that failed, and the call that needed it."""
+        name = self.places.name(f)
+        title = limit_words(r, name, self.places) if r.refused_by else recompile_title(r, f, name, self.places)
+        return [*(failures(r, self.places) or ["a guard failed"]), title]
 
     def _frame_story(self, f: Frame) -> tuple[list[str], list[str]]:
         """Sentences on what happened to a frame, and advice on it."""

@@ -69,6 +69,8 @@ def _kind(node: Node) -> str:
         return "param"
     if node.op == "call_module":
         return "matmul"
+    if "c10d_functional" in node.target:
+        return "collective"  # also the wait for its result
     words = set(node.target.lower().replace("torch.ops.", "").replace("_", ".").split("."))
     last = _short_target(node.target).lower().strip("_")
     for kind, names in _KINDS:

@@ -16,6 +16,7 @@ from dynascope.compiler.report.call_tree import is_library
 from dynascope.widgets.labels.advice import only_rest_is_eager
 from dynascope.widgets.labels.bands import bands
 from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.recompiles import guard_marks
 from dynascope.widgets.wire import LensFile, LensLine, LensMark
 
 #: characters of one line that are shown
@@ -42,7 +43,7 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
     for b in report.breaks:
         breaks[b.file, b.line].append(b)
     states = _states(report, places, graphs, breaks)
-    regions = bands(report, places)
+    regions, guards = bands(report, places), guard_marks(report)
     files: list[LensFile] = []
     for source in report.sources:
         lines: list[LensLine] = []
@@ -57,6 +58,8 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
                 line["marks"] = [_mark(b, places) for b in breaks[key]]
             if key in states:
                 line["state"], line["reason"], line["id"] = states[key]
+            if key in guards:
+                line["guards"] = guards[key]
             if key in regions:
                 line["region"] = ["error" if regions[key].flag else "allow", printable(regions[key].words(), 400)]
             lines.append(line)

@@ -11,12 +11,14 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model.build import view_model
-from dynascope.widgets.render.front_end import es_module, style_sheet
+from dynascope.widgets.render.front_end import View, es_module, style_sheet
 from dynascope.widgets.render.static_output import static_body
 
 #: characters of JSON above which the data is compressed
@@ -38,15 +40,20 @@ def to_html(report: Report) -> str:
 
 def _page(report: Report) -> str:
     model = view_model(report)
+    body = guarded("The static picture", lambda: static_body(report, model), escape)
+    return document(model["name"], model, body)
+
+
+def document(name: str, model: Mapping[str, Any], body: str, view: View = "view") -> str:
+    """The page of a model; `body` is the HTML that is shown without JavaScript, `view` draws the model."""
     plain = json.dumps(model, ensure_ascii=True, separators=(",", ":"))
     packed = ""
     if len(plain) > PACK_ABOVE:
         packed = ' data-packed="gzip"'
         plain = base64.b64encode(gzip.compress(plain.encode("ascii"), mtime=0)).decode("ascii")
     data = plain.replace("<", "\\u003c")
-    body = guarded("The static picture", lambda: static_body(report, model), escape)
-    script = es_module() + "\nopenPage();\n"
-    style = style_sheet() + PAGE_CSS
+    script = es_module(view) + "\nopenPage();\n"
+    style = style_sheet(view) + PAGE_CSS
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; style-src-attr 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -55,7 +62,7 @@ def _page(report: Report) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(model['name'][:80])} · dynascope</title><style>{style}</style></head><body>"
+        f"<title>{escape(name[:80])} · dynascope</title><style>{style}</style></head><body>"
         f'<main id="dyn-view"><div class="dyn-plain">{body}</div></main>'
         f'<script type="application/json" id="dyn-data"{packed}>{data}</script>'
         f'<script type="module">{script}</script></body></html>\n'

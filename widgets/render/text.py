@@ -11,7 +11,7 @@ import shutil
 from functools import partial
 from typing import TextIO
 
-from dynascope.compiler.report import Break, Report
+from dynascope.compiler.report import Break, Report, plural
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
@@ -25,13 +25,13 @@ from dynascope.widgets.labels.advice import (
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
+from dynascope.widgets.labels.recompiles import compiled_again, failures, limit_words, recompile_title, refused_recompiles
 from dynascope.widgets.labels.sentences import (
     cost_words,
     graphs_alone,
     headline,
     input_words,
     inputs_summary,
-    recompile_words,
     record_notes,
 )
 from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
@@ -89,9 +89,9 @@ class _Terminal(Terminal):
             large = OverviewText(shown, self.colour, self.width)
             return head + self.part("The overview", lambda: large.lines(len(head) + len(brief))) + brief
         parts = (
-            ("The headline", self.headline), ("The error", self.error), ("The breaks", self.breaks),
-            ("The skipped frames", self.skipped), ("The recompiles", self.recompiles), ("The fixes", self.fixes),
-            ("The run time", self.run_time),
+            ("The headline", self.headline), ("The error", self.error), ("The recompile limit", self.limits),
+            ("The breaks", self.breaks), ("The skipped frames", self.skipped), ("The recompiles", self.recompiles),
+            ("The fixes", self.fixes), ("The run time", self.run_time),
             ("The inputs", self.inputs), ("The run of a graph alone", self.graphs_alone), ("The notes", self.notes),
         )  # fmt: skip
         return [line for what, make in parts for line in self.part(what, make)]
@@ -125,9 +125,10 @@ class _Terminal(Terminal):
             return []
         out = ["", self.paint(summary, "bold")]
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
+        again = {r.frame: f"recompile of {self.places.name(self.report.frame(r.frame))}" for r in self.report.recompiles}
         for fix in self.report.fixes or ():
             if fix.chosen:
-                place = at.get(fix.break_ or "", "a break that shows only then")
+                place = at.get(fix.break_ or "") or again.get(fix.recompile or "", "what shows only then")
                 out += self.paint_all(self.wrap(f"✓ {place} {fix_words(fix)}", "    ", 3), "green")
                 out += [self.changed_line(line) for line in diff_lines(fix)]
                 out += self.wrap(f"takes for granted: {fix.assumption}", "      ", 3) if fix.assumption else []
@@ -258,12 +259,28 @@ class _Terminal(Terminal):
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:
-        out: list[str] = []
-        for r in self.report.recompiles[:MOST]:
+        """Each recompile: which call needed it, what changed, and the lines that wanted it unchanged."""
+        again, out = compiled_again(self.report), list[str]()
+        for r in again[:MOST]:
             f = self.frames.get(r.frame)
-            reason = next(iter(recompile_words(r)), "a guard failed")
-            out += self.wrap(f"↻ recompile of {self.places.name(f) if f else r.frame}: {reason}", "")
-        return ["", *self.paint_all(out, "cyan")] if out else []
+            title = recompile_title(r, f, self.places.name(f) if f else r.frame, self.places)
+            out += self.paint_all(self.wrap(f"↻ {title}", ""), "cyan")
+            reasons = failures(r, self.places) or ["a guard failed"]
+            out += [line for reason in reasons[:3] for line in self.wrap(reason, "    ")]
+            out += [f"    … and {len(reasons) - 3} more"] if len(reasons) > 3 else []
+        out += [f"… and {plural(len(again) - MOST, 'more recompile')}"] if len(again) > MOST else []
+        return ["", *out] if out else []
+
+    def limits(self) -> list[str]:
+        """The functions that were compiled too often, and why."""
+        out: list[str] = []
+        for r in refused_recompiles(self.report)[:MOST]:
+            f = self.frames.get(r.frame)
+            out += self.paint_all(
+                self.wrap(f"✗ {limit_words(r, self.places.name(f) if f else r.frame, self.places)}", "", 3), "red"
+            )
+            out += [line for reason in failures(r, self.places)[:3] for line in self.wrap(reason, "    ")]
+        return ["", *out] if out else []
 
 
 def allowed_words(b: Break, places: Places) -> str:

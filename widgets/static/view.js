@@ -217,35 +217,35 @@ next.querySelector(".dyn-main")))}function widen(id){let box=picture.boxes.find(
 highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){widen(id)||(select(id),further&&
 (folds().includes(id)?toggle(id):enter()))}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});
 return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
-reduction",shape:"shape, index",output:"output"},heatStyle=({heat})=>heat===void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){
-return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.
-full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-dot"}),h("b",{text:node.name}),h("span",{text:node.op===
-"placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",style:heatStyle(node),text:node.time}),h("span",{cls:"d\
-yn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||""}))}function listView(nodes,point,start){let inner=h(
-"div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?
-" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length} nodes; use the arrow keys to choose one`,style:`\
-height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row=rows.get(i);
-row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),
-press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.
-ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||(row.remove(),rows.delete(i));let added=[];for(let i=first;i<
-end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,i===now,()=>choose(i));rows.set(i,row),added.push(row)}inner[first<
-from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-
-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.
-clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scr\
-oll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture,nodes){let{width,height}=picture,
-boxes=picture.boxes.map(([x,y,w,h2],i)=>boxOf(picture,nodes,i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,
-target]=picture.joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,groups:[],
-boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){let fold=picture.folds?.[i],
-at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.notes[i]};return fold?{...shape,
-id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,
-inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){if(box.kind==="\
-unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,
-rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),label(
-"dyn-fxval",x+26,y+31,note)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label("",middle2,
-y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,
-"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dyn-fx-${box.
-kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id,"\
-aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?`
+reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
+-h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
+fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
+dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",
+style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||
+""}))}function listView(nodes,point,start){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h(
+"div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length}\
+ nodes; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,
+from=0,press=(i,on)=>{let row=rows.get(i);row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=
+i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/
+ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||(row.remove(),
+rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,i===now,()=>choose(
+i));rows.set(i,row),added.push(row)}inner[first<from?"prepend":"append"](...added),from=first}return box.addEventListener(
+"keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*
+ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(
+to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}
+function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.map(([x,y,w,h2],i)=>boxOf(picture,nodes,
+i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.joined[i];return{points,source:boxes[source].
+id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){
+let fold=picture.folds?.[i],at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.
+notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
+count} nodes`,heat:fold.heat,inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){
+if(box.kind==="unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,
+height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),
+label("dyn-fxval",x+26,y+31,note)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label(
+"",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+
+h2+11,note,"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dy\
+n-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-i\
+d":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape2(box,sizes))}function pictureView({picture,nodes},point,name,open,sizes,changed){
 let whole=drawingOf(picture,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
 get(id);function draw(){let drawing=unfolded(whole,open,sizes.fold_head);boxes=[...drawing.groups,...drawing.boxes].sort(
@@ -300,34 +300,36 @@ box}function lineClass(line,state){return state==="graph"?`dyn-l-g${(line.graphs
 state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h("\
 div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
 marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
-note?h("span",{cls:"dyn-note",text:note}):h("span"))}function fileGroup(file,named,rows,unfolded2){let group=h("div",{role:"\
-group","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"prese\
-ntation"}));let{lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(
-file,at,unfolded2);if(line.gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dy\
-n-gap",role:"presentation",text:`⋯ ${line.gap} lines`})),folded=end>at,folded){let text=`⋯ ${end-at} line${end-at>1?
-"s":""}`,props={cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(h("div",
-props));at<end-1;)quotes=tokenize(lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).
-open,previous=null;continue}let code=h("code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,
-previous,code);group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,
-mine},at,{near,open}){let hidden=n=>mine!==void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<
-lines.length&&hidden(end)&&(end===at||!lines[end].gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,
-breaks=0,graphs=0,mine},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}\
-: ${breaks} breaks, lines in ${graphs} graphs`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
-`dyn-chip${mine?" dyn-mine":""}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("d\
-iv",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"\
-files"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),
-rows.find(row=>row.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});
-box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(
-event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive(
-"aria-pressed"),content=null,current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===
-id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:
-detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.
-file===file}let of=file=>unfolded2.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?
-[current]:content.lens;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,of(file)))),rows[0]&&
-mark(rows[0].node),markFile(current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&
-(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=of(file),end=Math.min(foldEnd(file,
-from,of(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function bring(file,line){
-let at=file.lines.indexOf(line),{near,open}=of(file);Math.abs(at-near)>NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==
+note?h("span",{cls:"dyn-note",text:note}):guardMark(line))}function guardMark({guards}){if(!guards)return h("span");let text=`\
+≡ ${guards.count} guard${guards.count>1?"s":""}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":
+""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded2){let group=h("div",{role:"group","aria-label":file.
+label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{lines}=file,
+quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,unfolded2);if(line.
+gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dyn-gap",role:"presentation",
+text:`⋯ ${line.gap} lines`})),folded=end>at,folded){let text=`⋯ ${end-at} line${end-at>1?"s":""}`,props={cls:"dyn-ln\
+ dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)quotes=tokenize(
+lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;continue}let code=h(
+"code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);group.append(node),rows.
+push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,mine},at,{near,open}){let hidden=n=>mine!==
+void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].
+gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,mine},show){let counts=[
+breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${breaks} breaks, lines in ${graphs}\
+ graphs`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(`dyn-chip${mine?" dyn-min\
+e":""}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("div",{cls:"dyn-src",role:"\
+listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),act=line=>{let from=line.
+dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(row=>row.line===current?.
+lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("clic\
+k",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?
+select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive("aria-pressed"),content=null,
+current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===id||(line.marks||[]).some(
+m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:detail.kind==="graph"?(line.
+graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.file===file}let of=file=>unfolded2.
+get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?[current]:content.lens;rows=[],
+box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,of(file)))),rows[0]&&mark(rows[0].node),markFile(
+current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&(current=file,drawLines(),
+box.scrollTop=0)}function unfold(file,from){let{near,open}=of(file),end=Math.min(foldEnd(file,from,of(file)),from+NEAR);
+for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function bring(file,line){let at=file.
+lines.indexOf(line),{near,open}=of(file);Math.abs(at-near)>NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==
 current||of(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,of(file))===at)return;let from=at;for(;from>
 0&&foldEnd(file,from-1,of(file))>at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded2=
 new Map,current=model.overview&&model.lens[0]||null,files.hidden=!current||model.lens.length<2,files.replaceChildren(...current?
@@ -505,7 +507,15 @@ place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:al
 moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.
 key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??
 at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="\
-ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
+h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
+code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
+cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){let box=h("div",{cls:"dyn-recompiles",role:"listbox",
+"aria-label":"recompiles"}),markSelected=exclusive("aria-selected"),mark=roving(box,".dyn-rrow",{enter(row){select(idOf(
+row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-rrow"))));let rows=[];return{node:box,
+draw(content){rows=content.recompiles.map(recompileRow),box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(
+rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&mark(row),()=>reveal(
+box,row)}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
 test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
 theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
@@ -551,28 +561,28 @@ i",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))})),inputs.hidden=
 let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
 point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,changed(){header.drawControls(),
 redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(
-ctx),overview=overviewView(select,open),breaks=breaksView(select,open),time=timeView(select,open),lens=lensView(select),
-split=splitView(select,open),detail=detailView(ctx),sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},
-sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.files,lens.node),middle2=h("div",{
-cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,time.node,middle2,detail.
-node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),
-host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){let{content}=ctx;
-if(!content)return;let reveals=[overview,breaks,time,split,lens].map(part=>part.highlight(content,selected));if((shown.id!==
-selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}
-function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}
-function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),
-host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.
-local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add(
-"dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.get("cont\
-ent");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,
+ctx),overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(select,open),time=timeView(
+select,open),lens=lensView(select),split=splitView(select,open),detail=detailView(ctx),sourceTitle=h("h2",{text:"Source"}),
+sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.
+files,lens.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.
+node,recompiles.node,time.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){
+ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){
+let{content}=ctx;if(!content)return;let reveals=[overview,breaks,recompiles,time,split,lens].map(part=>part.highlight(content,
+selected));if((shown.id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)
+reveal2()}function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),
+redrawDetail()}function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.
+drawNotes(),host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer===
+"gone"&&(ctx.local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.
+add("dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.get("\
+content");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,
 view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.
 textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.
 node.hidden=!content.split.boxes.length&&!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),
-middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,overview,breaks,time,lens,split])part.draw(content);
-selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}
-view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabi\
-ndex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on(
-"content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
+middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,overview,breaks,recompiles,time,lens,split])part.
+draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.
+id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector(
+'.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[
+host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
 host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
 "settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.
 on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.
@@ -597,4 +607,4 @@ null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.
 close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);
 return()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}async function openPage(){
 let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),content=data.dataset.
-packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mountPage,openPage,render};
+packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.accuracy import outcome
-from dynascope.compiler.accuracy.compare import difference
+from dynascope.compiler.accuracy.compare import difference, parts_of
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.fixes.proving.side_state import SideState, changed
 from dynascope.compiler.replay.replay import Prepare
@@ -38,6 +38,8 @@ class Observed:
     logged: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
     random: tuple[Any, ...] = ()
+    #: whether asking for the gradients of its values is an error
+    backward_fails: bool = False
     #: state beside the arguments and modules, after the run
     state: dict[str, Any] = field(default_factory=dict)
 
@@ -63,10 +65,18 @@ def observe_call(
     def prepared(*, only_changed: bool = False) -> Arguments:
         return vary(*prepare(only_changed=only_changed))
 
+    values: list[Any] = []
+
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        result = entry(*args, **kwargs)
+        values.append(result)
+        return result
+
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
         try:
-            observed.outcome = outcome.replay(target, entry, prepared, namespace)
+            observed.outcome = outcome.replay(target, kept, prepared, namespace)
+            observed.backward_fails = not observed.outcome.parts["gradients"] and _fails(values)
         except Exception as error:
             observed.error = error.with_traceback(None)
         if state is not None:
@@ -74,6 +84,22 @@ def observe_call(
         observed.random = (torch.get_rng_state().numpy().tobytes(), random.getstate())
     observed.printed = _HISTORY.sub("", out.getvalue())
     return observed
+
+
+def _fails(values: list[Any]) -> bool:
+    """Whether the tensors among these values, of which no gradient was computed, cannot be gone back from."""
+    import torch
+
+    tensors = [t for _, t in parts_of("", values) if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
+    if not tensors:
+        return False
+    try:
+        torch.stack(
+            [t.abs().float().sum() for t in tensors]
+        ).sum().backward()  # what it leaves in `grad` is undone by the replay
+    except RuntimeError:
+        return True
+    return False
 
 
 @contextlib.contextmanager

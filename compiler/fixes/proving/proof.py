@@ -28,8 +28,8 @@ class Refused(Exception):
     """The plan does not do what eager does; the message says where."""
 
 
-class OtherGradients(Refused):
-    """Only the gradients differ, on inputs that were made to require them."""
+class NoGradients(Refused):
+    """Asking for gradients is an error, on inputs that were made to require them; a wrong gradient is never that."""
 
 
 @dataclass
@@ -148,7 +148,7 @@ class Prover:
 def _compare(actual: Observed, expected: Observed, plan: Plan, variation: Variation, where: str = "") -> None:
     text = differences(actual, expected, " ".join(plan.assumptions))
     if text is not None:
-        refused = OtherGradients if variation.gradients else Refused
+        refused = NoGradients if variation.gradients and (actual.error or actual.backward_fails) else Refused
         raise refused(f"{where}with {variation.name}: {text}")
 
 

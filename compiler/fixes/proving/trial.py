@@ -6,6 +6,8 @@ Nothing of a trial stays: the calls run on copies, the edits are taken out, and 
 from __future__ import annotations
 
 import contextlib
+import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -64,26 +66,50 @@ class Trials:
 
         `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the user's program.
         """
+        with self._entries(plan, backend, helpers, strict) as entry_of:
+
+            def run(call: KeptCall, variation: Variation) -> Observed:
+                entry = entry_of(call)
+                with call.recorded.replaying() as prepare:
+                    return observe_call(call.target, entry, prepare, variation.vary, call.namespace, self._states[id(call)])
+
+            yield run
+
+    @contextlib.contextmanager
+    def _entries(
+        self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None, strict: bool
+    ) -> Iterator[Callable[[KeptCall], Callable[..., Any]]]:
+        """Yields what gives the compiled target of a call, with the plan in force."""
         settings = plan.compile_settings(self.settings).replace(backend=backend)
         entries: dict[int, Callable[..., Any]] = {}
         with (
             caches.only_known_codes(),
+            config.quiet_compiler(),
             plan.in_force(helpers),
             self._compiling.environment(settings),
             config.dynamo_config(suppress_errors=False) if strict else contextlib.nullcontext(),
             self._compiling.retracing() as trace_anew,
         ):
 
-            def run(call: KeptCall, variation: Variation) -> Observed:
+            def entry_of(call: KeptCall) -> Callable[..., Any]:
                 if id(call.target) not in entries:
                     trace_anew(call.target)
                     entries[id(call.target)] = self._compiling.entry_point(call.target, settings)
-                with call.recorded.replaying() as prepare:
-                    entry = entries[id(call.target)]
-                    return observe_call(call.target, entry, prepare, variation.vary, call.namespace, self._states[id(call)])
+                return entries[id(call.target)]
 
-            yield run
+            yield entry_of
             entries.clear()
+
+    def seconds(self, plan: Plan, times: int) -> float:
+        """The median time of the first call under a plan, with the backend of the run."""
+        call, taken = self.calls[0], []
+        with self._entries(plan, self.settings.backend, None, False) as entry_of, call.recorded.replaying() as prepare:
+            for _ in range(times + 2):  # the first ones compile
+                args, kwargs = prepare()
+                started = time.perf_counter()
+                entry_of(call)(*args, **kwargs)
+                taken.append(time.perf_counter() - started)
+        return statistics.median(taken[2:])
 
     def run(self, plan: Plan, backend: Any) -> Ran:
         """Run all calls with their recorded inputs under the plan, and report; raises NotApplicable."""

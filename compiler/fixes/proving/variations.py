@@ -199,10 +199,14 @@ _VALUES: tuple[tuple[str, _Change], ...] = (
 
 
 def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """Make the inputs results of an operation: of a leaf that a call returns as it is, no gradient is computed."""
+    import torch
+
     args, kwargs = first(args, kwargs)
-    for tensor in _tensors(args, kwargs, []):
-        if tensor.is_floating_point() and tensor.is_leaf:
-            tensor.requires_grad_(True)
+    with torch.enable_grad(), contextlib.suppress(RuntimeError):  # one whose elements share memory
+        for tensor in _tensors(args, kwargs, []):
+            if tensor.is_floating_point() and not tensor.requires_grad:
+                tensor.add_(torch.zeros((), dtype=tensor.dtype, device=tensor.device, requires_grad=True))
     return args, kwargs
 
 

@@ -14,10 +14,10 @@ from dynascope.compiler.fixes.rewrites.names import (
     bound_before,
     certainly_bound,
     changed_in_place,
-    dotted,
+    changes_argument,
     is_pure,
+    looks_around,
     names_in_order,
-    parameters,
     read_later,
     small,
     statements,
@@ -55,7 +55,7 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
     """`a if test else b`."""
     torch = Torch(source, source.scope_of(choice))
     condition = conditions.as_tensor(source, torch, choice.test)
-    if condition is None or _not_a_tensor(choice.body) or _not_a_tensor(choice.orelse):
+    if condition is None or conditions.is_python(choice.test) or _not_a_tensor(choice.body) or _not_a_tensor(choice.orelse):
         return []
     tests = conditions.parts(source, choice.test)
     yes, no = _argument(source, choice.body), _argument(source, choice.orelse)
@@ -351,6 +351,8 @@ def _with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candida
     used = uses(*yes, *no)
     if any(not isinstance(j, cst.Return) for j in used.jumps) or not is_pure_block(torch, [*yes, *no]):
         return []
+    if looks_around(*yes, *no):
+        return []
     after: list[cst.CSTNode] = []
     if used.jumps:
         if branch.orelse is None:
@@ -372,7 +374,7 @@ def _with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candida
     for side in (yes, no):
         if any(n not in before and n not in certainly_bound(side) for n in outputs):
             return []
-    if (used.writes - set(passed)) & _maybe_bound(source, branch) or _given_and_changed(source, branch, yes + no):
+    if (used.writes - set(passed)) & _maybe_bound(source, branch) or changes_argument(source, branch, branch, *after):
         return []
     return _cond(problem, source, torch, branch, condition, (yes, no, after), passed, outputs)
 
@@ -414,17 +416,6 @@ def _maybe_bound(source: Source, branch: cst.If) -> set[str]:
         if source.start(one) < start and not source.is_inside(branch, one):
             one.visit(visitor)
     return visitor.writes - bound_before(source, branch)
-
-
-def _given_and_changed(source: Source, branch: cst.If, sides: list[cst.CSTNode]) -> bool:
-    """Whether a side changes in place what the caller gave: a side of torch.cond cannot."""
-    scope = source.scope_of(branch)
-    given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
-    earlier = [
-        t for t in source.all_of(cst.AssignTarget) if source.scope_of(t) is scope and source.start(t) < source.start(branch)
-    ]
-    given -= {dotted(t.target) for t in earlier}
-    return any(isinstance(s, cst.AugAssign) and dotted(s.target) in given for s in small(sides))
 
 
 def _cond(

@@ -37,6 +37,8 @@ _PYTHON_ATTRIBUTES = frozenset(
     ]
 )
 _PYTHON_FUNCTIONS = {"len", "isinstance", "hasattr", "callable", "type", "issubclass", "id"}
+#: of a function that gives a Python truth value: the one that gives a tensor
+_ELEMENTWISE = {"equal": "eq", "allclose": "isclose", "is_nonzero": ""}
 _NUMBER_FUNCTIONS = {"bool", "float", "int"}
 _BOOLEAN_METHODS = frozenset(
     [
@@ -54,9 +56,6 @@ _BOOLEAN_METHODS = frozenset(
         "logical_not",
         "logical_and",
         "logical_or",
-        "equal",
-        "allclose",
-        "is_nonzero",
         "bool",
         "isclose",
     ]
@@ -80,7 +79,8 @@ def is_python(test: cst.BaseExpression) -> bool:
     if isinstance(test, cst.Call):
         if isinstance(test.func, cst.Name):
             return test.func.value in _PYTHON_FUNCTIONS
-        return isinstance(test.func, cst.Attribute) and test.func.attr.value in _PYTHON_ATTRIBUTES
+        method = test.func.attr.value if isinstance(test.func, cst.Attribute) else ""
+        return method in _PYTHON_ATTRIBUTES or (method.startswith("is_") and method != "is_nonzero")
     if isinstance(test, cst.Attribute):
         return test.attr.value in _PYTHON_ATTRIBUTES or dotted(test).startswith("self.config.")
     return isinstance(test, cst.Integer | cst.Float | cst.SimpleString) or (
@@ -143,9 +143,26 @@ def as_tensor(source: Source, torch: Torch, test: cst.BaseExpression) -> str | N
     if isinstance(test, cst.NamedExpr | cst.IfExp | cst.Lambda | cst.Tuple | cst.List | cst.Dict | cst.BaseString):
         return None
     text = source.text_of(test)
+    if isinstance(test, cst.Call) and (elementwise := _elementwise(source, torch, test)) is not None:
+        return elementwise
     if is_boolean(test):
         return text
     return f"{grouped(test, text)} != 0"
+
+
+def _elementwise(source: Source, torch: Torch, call: cst.Call) -> str | None:
+    """The tensor that a function which gives a Python truth value looks at; None for other functions."""
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    given = ", ".join(source.text_of(a).rstrip(" ,") for a in call.args)
+    if isinstance(call.func, cst.Name) and call.func.value in ("any", "all") and len(call.args) == 1:
+        return None if isinstance(call.args[0].value, cst.GeneratorExp) else f"{torch(call.func.value)}({given})"
+    if method not in _ELEMENTWISE or not isinstance(call.func, cst.Attribute):
+        return None
+    whole = torch.is_torch(call.func) is not None
+    first = "" if whole else source.text_of(call.func.value) + (", " if given else "")
+    if method == "is_nonzero":
+        return f"({first}{given}) != 0"
+    return f"{torch(_ELEMENTWISE[method])}({first}{given}).all()"
 
 
 def _comparison(source: Source, torch: Torch, test: cst.Comparison) -> str | None:
@@ -200,6 +217,10 @@ def parts(source: Source, test: cst.BaseExpression) -> tuple[str, ...]:
     if number is not None:
         return parts(source, number[0])
     chained = isinstance(test, cst.Comparison) and len(test.comparisons) > 1
+    if isinstance(test, cst.Call):
+        name = test.func.attr.value if isinstance(test.func, cst.Attribute) else dotted(test.func)
+        if name in _ELEMENTWISE or (isinstance(test.func, cst.Name) and name in ("any", "all")):
+            return ()
     return () if is_python(test) or chained or number_changes(source, test) else (_one_line(source.text_of(test)),)
 
 

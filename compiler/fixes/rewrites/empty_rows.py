@@ -135,7 +135,7 @@ def _takes(call: cst.Call, selected: cst.BaseExpression) -> bool:
 
 def _is_made_of(index: cst.BaseExpression, selected: cst.BaseExpression) -> bool:
     """Whether an index selects nothing where the mask or the rows do not: `rows`, `rows[:, 0]`, `rows + 1`, `mask & other`."""
-    if index.deep_equals(selected):
+    if index.with_changes(lpar=(), rpar=()).deep_equals(selected.with_changes(lpar=(), rpar=())):
         return True
     if isinstance(index, cst.Subscript):
         return _is_made_of(index.value, selected)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.names import changed_in_place, dotted, imports, small, statements, unused_name, uses
+from dynascope.compiler.fixes.rewrites.names import (
+    bound_before,
+    changed_in_place,
+    dotted,
+    imports,
+    small,
+    statements,
+    unused_name,
+    uses,
+)
 from dynascope.compiler.fixes.rewrites.source_text import Change, Source, Statement, candidate, parse
 
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
@@ -53,8 +62,11 @@ def _import(problem: Problem, source: Source) -> list[Candidate]:
     if others or not isinstance(source.parent(line), cst.IndentedBlock) or len(source.block_of(line)) < 2:
         return []
     start, end = source.whole_lines(line)
-    at = _start_of(source, top)
-    changes = [(at, at, f"{source.text_of(line)}\n"), (start, end, "")]
+    lines = [s for s in source.module.body if isinstance(s, cst.SimpleStatementLine)]
+    above = [s for s in lines if isinstance(s.body[0], cst.Import | cst.ImportFrom)]
+    above = [s for s in above if source.start(s) < source.start(top)]
+    at = source.whole_lines(above[-1])[1] if above else _start_of(source, top)
+    changes = [(at, at, source.lines_text(line).lstrip(" \t")), (start, end, "")]
     assumption = "The module is imported when this one is, also where the function is never called."
     return candidate(problem, source, "Import at the module's top level", changes, assumption)
 
@@ -98,8 +110,8 @@ def _call(problem: Problem, source: Source) -> list[Candidate]:
         if place is statement or not isinstance(scope.body, cst.IndentedBlock):
             return []
         where, assumption = "at the function's start", f"{name}() is called earlier in the function."
-    read = uses(call).reads
-    if read & uses(scope.body).writes or not source.stands_alone(place):
+    local = uses(scope.body).writes - (_imported_in(source, scope) & bound_before(source, place))
+    if uses(call).reads & local or not source.stands_alone(place):
         return []
     indent, start = source.indent(place), source.whole_lines(place)[0]
     kept = small([statement]) if isinstance(statement, cst.SimpleStatementLine) else []
@@ -122,6 +134,14 @@ def _call(problem: Problem, source: Source) -> list[Candidate]:
         new = unused_name(source, "started" if clock else "looked_up")
         changes = [(start, start, f"{indent}{new} = {source.text_of(call)}\n"), (source.start(call), source.end(call), new)]
     return candidate(problem, source, f"Call {name}() {where}", changes, assumption)
+
+
+def _imported_in(source: Source, scope: cst.FunctionDef) -> set[str]:
+    """Names that only imports of the function bind."""
+    found = [*source.inside(scope, cst.Import), *source.inside(scope, cst.ImportFrom)]
+    lines = source.inside(scope, cst.SimpleStatementLine)
+    others = [s for s in lines if not any(isinstance(one, cst.Import | cst.ImportFrom) for one in s.body)]
+    return uses(*found).writes - uses(*others).writes
 
 
 def _bound_once(source: Source, scope: cst.FunctionDef, names: set[str]) -> bool:

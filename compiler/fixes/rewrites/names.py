@@ -12,6 +12,8 @@ from dynascope.compiler.fixes.rewrites.source_text import Change, Source
 _PURE_BUILTINS = frozenset(
     [
         "abs",
+        "all",
+        "any",
         "bool",
         "dict",
         "float",
@@ -399,22 +401,42 @@ def bound_before(source: Source, statement: cst.CSTNode) -> set[str]:
             bound |= certainly_bound(block[: block.index(at)])
         at = source.parent(at)
         if isinstance(at, cst.For):
-            bound |= uses(at).writes & _targets(at)
+            bound |= uses(at).writes & targets_of(at)
     return bound
 
 
-def _targets(loop: cst.For) -> set[str]:
+def targets_of(loop: cst.For) -> set[str]:
+    """Names that a loop binds in each turn."""
     visitor = Uses()
     visitor._bind(loop.target)
     return visitor.writes
 
 
-def read_first(block: Iterable[cst.CSTNode]) -> set[str]:
+def read_first(block: Iterable[cst.CSTNode], bound: set[str] | None = None) -> set[str]:
     """Names that a block may read before it binds them."""
-    bound: set[str] = set()
-    read: set[str] = set()
+    bound, read = set(bound or ()), set()
     for one in small(block):
-        read |= uses(one).reads - bound
+        known = bound
+        if isinstance(one, cst.For):
+            read |= uses(one.iter).reads - bound
+            known = bound | targets_of(one)
+        elif isinstance(one, cst.If | cst.While):
+            read |= uses(one.test).reads - bound
+        elif isinstance(one, cst.With):
+            read |= uses(*one.items).reads - bound
+            known = bound | uses(*one.items).writes
+        if isinstance(one, cst.For | cst.If | cst.While | cst.With):
+            read |= read_first(statements(one.body), known)
+            other = getattr(one, "orelse", None)
+            read |= read_first([other] if isinstance(other, cst.If) else statements(other), bound)
+        elif isinstance(one, cst.Try):
+            handlers = [(h.type, h.name, statements(h.body)) for h in one.handlers]
+            read |= read_first(statements(one.body), bound) | read_first(statements(one.finalbody), bound)
+            read |= read_first(statements(one.orelse), bound | certainly_bound(statements(one.body)))
+            for kind, name, body in handlers:
+                read |= (uses(kind).reads - bound) | read_first(body, bound | uses(name).writes)
+        else:
+            read |= uses(one).reads - bound
         bound |= certainly_bound([one])
     return read
 
@@ -453,6 +475,20 @@ def is_pure(torch: Torch, *nodes: cst.CSTNode | None, unknown: bool = False) -> 
     """Whether code only computes values, without random numbers; `unknown`: calls of functions that are not known may stay."""
     found = uses(*nodes)
     return not found.stores and not found.jumps and all(is_pure_call(torch, c, unknown) for c in found.calls)
+
+
+def looks_around(*nodes: cst.CSTNode) -> bool:
+    """Whether code looks at the function that it stands in, so that it cannot move to one of its own."""
+    return bool(uses(*nodes).reads & {"super", "locals", "__class__", "eval", "exec", "vars", "dir"})
+
+
+def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bool:
+    """Whether code (at some statement) changes in place what the caller gave: `x += 1`, with `x` not bound again before."""
+    scope = source.scope_of(at)
+    given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
+    bound = [t.target for t in source.inside(scope, cst.AssignTarget) if source.start(t) < source.start(at)]
+    given -= {dotted(target) for target in bound}
+    return any(dotted(a.target) in given for node in nodes for a in source.inside(node, cst.AugAssign))
 
 
 def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:

@@ -11,19 +11,20 @@ from dynascope.compiler.fixes.rewrites.names import (
     bound_before,
     certainly_bound,
     leaves,
+    looks_around,
     names_in_order,
+    read_first,
     read_later,
     shared_names,
     small,
     statements,
+    targets_of,
     unused_name,
     uses,
 )
 from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, indented, parse
 
 _Block = cst.For | cst.While | cst.With | cst.Try
-#: these look at the function that they are called in
-_LOOK_AROUND = {"super", "locals", "__class__", "eval", "exec", "vars", "dir"}
 _TITLES = {"For": "loop", "While": "loop", "With": "with block", "Try": "try block"}
 
 
@@ -77,7 +78,7 @@ class _Part:
 def _part(source: Source, run: list[cst.CSTNode], name: str, turns: set[str] | None = None) -> _Part | None:
     """What a function of these statements takes and returns (`turns`: what changes with each turn of a loop around them)."""
     used = uses(*run)
-    if used.reads & _LOOK_AROUND or any(isinstance(s, cst.Del | cst.Global | cst.Nonlocal) for s in used.stores):
+    if looks_around(*run) or any(isinstance(s, cst.Del | cst.Global | cst.Nonlocal) for s in used.stores):
         return None
     if any(isinstance(j, cst.Return | cst.Yield | cst.Await) for j in used.jumps) or _jumps_out(run):
         return None
@@ -87,7 +88,7 @@ def _part(source: Source, run: list[cst.CSTNode], name: str, turns: set[str] | N
     results = [n for n in names_in_order(source, *run) if n in used.writes & after]
     given = [n for n in names_in_order(source, *run) if n in used.writes & before and (n in used.reads or n not in sure)]
     given += [n for n in names_in_order(source, *run) if n in used.reads & (turns or set()) and n not in given]
-    if any(n not in sure and n not in before for n in results):
+    if any(n not in sure and n not in before for n in results) or read_first(run) & used.writes - before:
         return None
     nested = [n for r in run for n in (*source.inside(r, cst.Lambda), *source.inside(r, cst.FunctionDef))]
     if any(uses(n).reads & used.writes for n in nested):
@@ -157,7 +158,7 @@ def _body(source: Source, block: _Block) -> _Body | None:
     run = statements(block.body)
     if not run or not isinstance(block.body, cst.IndentedBlock) or not source.stands_alone(block):
         return None
-    turns = uses(cst.Assign([cst.AssignTarget(block.target)], cst.Integer("0"))).writes if isinstance(block, cst.For) else set()
+    turns = targets_of(block) if isinstance(block, cst.For) else set()
     part = _part(source, run, unused_name(source, "step"), turns)
     if part is None:
         return None

@@ -80,6 +80,9 @@ def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> li
                 and "\n" not in source.text_of(inner)
             ):
                 changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + source.text_of(inner) + '}"'))
+        elif is_python(argument.value) and isinstance(argument.value, cst.Attribute) and argument.keyword is None:
+            text = source.text_of(argument.value)  # a size or a type is no constant to the compiler, but its text is
+            changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + text + '}"'))
         elif isinstance(argument.value, cst.FormattedString):
             for part in argument.value.parts:
                 if isinstance(part, cst.FormattedStringExpression) and number_of(part.expression) is not None:
@@ -88,7 +91,7 @@ def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> li
                         changes.append((source.start(part.expression), source.end(part.expression), source.text_of(inner)))
     if not changes:
         return []
-    title = "Print the tensor's value without .item(), behind the graph"
+    title = "Print values and sizes as text, behind the graph"
     settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
     return candidate(problem, source, title, changes, "Messages are written after the graph that they stand in.", (), settings)
 

@@ -108,13 +108,19 @@ class _Flow:
 
     def is_outermost_number(self, call: cst.Call) -> bool:
         """Whether a call takes a number out of a tensor, and is not itself the argument of one that does."""
-        if number_of(call) is None:
+        number = number_of(call)
+        if number is None or self._is_of_a_module(number[0]):
             return False
         above = self.source.parent(call)
         outer = self.source.parent(above) if isinstance(above, cst.Arg) else None
         return not (
             isinstance(outer, cst.Call) and (number_of(outer) or (None, ""))[0] in (call, (number_of(call) or (None,))[0])
         )
+
+    def _is_of_a_module(self, value: cst.BaseExpression) -> bool:
+        """Whether a value comes from a function of an imported module other than torch: `np.random.rand()`."""
+        root = dotted(value.func if isinstance(value, cst.Call) else value).split(".")[0]
+        return root in self.torch.imports and not self.torch.imports[root].startswith("torch")
 
     def change(self, call: cst.Call, ending: str) -> Change:
         inner, kind = number_of(call) or (call, "")

@@ -9,7 +9,9 @@ from dynascope.compiler.fixes.rewrites import conditions
 from dynascope.compiler.fixes.rewrites.names import (
     Torch,
     bound_before,
+    changes_argument,
     is_pure,
+    looks_around,
     names_in_order,
     read_first,
     read_later,
@@ -34,6 +36,8 @@ def candidates(problem: Problem) -> list[Candidate]:
     torch = Torch(source, source.scope_of(loop))
     test = conditions.as_tensor(source, torch, loop.test)
     body = statements(loop.body)
+    if looks_around(loop) or changes_argument(source, loop, loop):
+        return []
     if test is None or not _computes(torch, body) or not is_pure(torch, loop.test):
         return []
     before, later = bound_before(source, loop), read_later(source, loop)

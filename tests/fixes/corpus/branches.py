@@ -358,6 +358,40 @@ def f(x):
         y = x * 3
     return y
 '''),
+    FixProgram("equal", """
+import torch
+
+def f(x):
+    if torch.equal(x, x.abs()):
+        return x + 1
+    return x - 1
+""", "fixed", "Data dependent operator", title=WHERE),
+    FixProgram("allclose", """
+import torch
+
+def f(x):
+    y = x * 2
+    if not y.allclose(x.abs() * 2, atol=1e-3):
+        y = y + 1
+    return y
+""", "fixed", "Data dependent operator", title=WHERE),
+    FixProgram("is_nonzero", """
+import torch
+
+def f(x):
+    y = x * 2
+    if (x > 0).sum().is_nonzero():
+        y = y + 1
+    return y
+""", "fixed", "Data dependent operator", title=WHERE),
+    _fixed("builtin_all", """
+import torch
+
+def f(x):
+    if all(x > 0):
+        return x + 1
+    return x - 1
+"""),
     _fixed("tabs", "import torch\n\ndef f(x):\n\ty = x + 1\n\tif y.sum() > 0:\n\t\ty = y * 2\t# two\n\treturn y\n"),
     _fixed("crlf", """import torch
 

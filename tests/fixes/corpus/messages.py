@@ -10,7 +10,7 @@ BUILTIN, SKIPPED, LOGGER = (
 ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
 AFTER, REORDERED = (
     "Write messages after the last tensor operation",
-    "Print the tensor's value without .item(), behind the graph",
+    "Print values and sizes as text, behind the graph",
 )
 
 PROGRAMS = [
@@ -31,7 +31,7 @@ def f(x):
     z = y.sin()
     print(f"z: {z.sum():.2f}")
     return z + 1
-""", "better", BUILTIN, title=AFTER),
+""", "fixed", BUILTIN, title=REORDERED),
     FixProgram("print_a_name_bound_again", """
 import torch
 
@@ -116,6 +116,16 @@ def f(x):
         x = x * 2 + 0 * now
     return x
 """, "better", SKIPPED, title="Call time.time() before the loop"),
+    FixProgram("folder_in_loop", """
+import os
+import torch
+
+def f(x):
+    for _ in range(2):
+        folder = os.getcwd()
+        x = x * len(folder) / len(folder)
+    return x
+""", "better", SKIPPED, title="Call os.getcwd() before the loop"),
     FixProgram("clock", """
 from time import perf_counter
 import torch

@@ -154,6 +154,190 @@ def f(x):
     inspect.currentframe()
     return y + 1
 """, "Attempted to call function marked as skipped", "wrap"),
+    _none("class_in_function", "a class is made", """
+import torch
+
+def f(x):
+    class K:
+        pass
+    y = x * 2
+    K()
+    return y
+""", "Invalid call to __build_class__"),
+    _none("deepcopy", "a tensor is copied by Python", """
+import copy
+import torch
+
+def f(x):
+    y = copy.deepcopy(x)
+    return y + 1
+""", "Attempted to copy.deepcopy a tensor"),
+    _none("backward", "gradients are computed inside", """
+import torch
+
+def f(x):
+    y = x.clone().requires_grad_()
+    (y * y).sum().backward()
+    return y.grad
+""", "requires_grad_() intermediate leaked as output"),
+    _none("random_number", "a number that differs in each call", """
+import random
+import torch
+
+def f(x):
+    y = x * random.random()
+    return y * 0
+""", "Attempted to call function marked as skipped"),
+    _none("numpy_random", "a number that differs in each call", """
+import numpy as np
+import torch
+
+def f(x):
+    y = x * float(np.random.rand())
+    return y * 0
+""", "Data dependent operator"),
+    _none("file", "a file is read", """
+import torch
+
+def f(x):
+    y = x * 2
+    with open('/dev/null') as text:
+        text.read()
+    return y + 1
+""", "Failed to trace builtin operator"),
+    _none("pickled", "an object leaves torch", """
+import pickle
+import torch
+
+def f(x):
+    y = x * 2
+    pickle.dumps({'a': 1})
+    return y + 1
+""", "Attempted to call function marked as skipped"),
+    _none("dumped", "an object leaves torch", """
+import json
+import torch
+
+def f(x):
+    y = x * 2
+    json.dumps({'a': 1})
+    return y + 1
+""", "Unsupported method call"),
+    _none("collected", "the interpreter is told to do something", """
+import gc
+import torch
+
+def f(x):
+    y = x * 2
+    gc.collect()
+    return y + 1
+""", "Attempted to call function marked as skipped"),
+    _none("now", "a method of another module's object", """
+import datetime
+import torch
+
+def f(x):
+    y = x * 2
+    datetime.datetime.now()
+    return y + 1
+""", "Unsupported method call"),
+    _none("environment", "the process is changed", """
+import os
+import torch
+
+def f(x):
+    y = x * 2
+    os.environ['DYNASCOPE_CORPUS'] = '1'
+    return y + 1
+""", "Attempted to call function marked as skipped"),
+    _none("item_store", "an index is a number", """
+import torch
+
+def f(x):
+    y = x * 2
+    y[int(x.argmax())] = 0
+    return y + 1
+""", "Unsupported Tensor.item() call with capture_scalar_outputs=False"),
+    _none("list_index", "a list is indexed by a value", """
+import torch
+
+def f(x):
+    parts = [x, x * 2, x * 3, x * 4]
+    return parts[x.argmax()]
+""", "Unsupported Tensor.item() call with capture_scalar_outputs=False"),
+    _none("seed", "the random state is set", """
+import torch
+
+def f(x):
+    y = x * 2
+    torch.manual_seed(0)
+    return y + torch.rand(4)
+""", "Attempted to call function marked as skipped"),
+    _none("inference_mode", "the mode is asked for, not a value", """
+import torch
+
+def f(x):
+    y = x * 2
+    return y if torch.is_inference_mode_enabled() else y + 1
+""", "Encountered torch.is_inference_mode_enabled during tracing"),
+    _none("text_of_a_tensor", "the text of a tensor", """
+import torch
+
+def f(x):
+    y = x * 2
+    return y + 0 * len(str(y))
+""", "Failed to trace builtin operator"),
+    _none("one_of", "a value is looked for in a list", """
+import torch
+
+def f(x):
+    y = x * 2
+    if x[0] in [1., 2.]:
+        y = y + 1
+    return y
+""", "Data-dependent branching"),
+    _none("turns", "the number of turns is a value", """
+import torch
+
+def f(x):
+    for _ in range(x.abs().argmax()):
+        x = x + 1
+    return x
+""", "Failed to trace builtin operator"),
+    _none("requires_grad", "an attribute of a tensor is set", """
+import torch
+
+def f(x):
+    y = x * 2
+    y.requires_grad = True
+    return y + 1
+""", "setattr() on Tensor.requires_grad"),
+    _none("skipped", "asked for by the user", """
+import torch
+
+def f(x):
+    y = x * 2
+    torch._dynamo.skip_frame()
+    return y + 1
+""", "Call to `torch._dynamo.skip_frame()`"),
+    _none("bincount", "the size of the result depends on values", """
+import torch
+
+def f(x):
+    return torch.bincount(x.abs().long()).sum() + x
+""", "Dynamic shape operator"),
+    _none("masked_select", "the size of the result depends on values", """
+import torch
+
+def f(x):
+    return x.masked_select(x > 0).sum() + x
+""", "Dynamic shape operator"),
+    _none("repeated", "the size of the result depends on values", """
+import torch
+
+def f(x):
+    return torch.repeat_interleave(x, x.abs().long()).sum() + x
+""", "Dynamic shape operator"),
     FixProgram("random_in_side", """
 import torch
 
@@ -173,8 +357,10 @@ def f(x):
     if x.sum() > 0:
         y = x.sqrt()
     return y.sum()
-""", "fixed", BRANCH, ("(torch.arange(4.) + 1).requires_grad_()", "(-torch.ones(4)).requires_grad_()"),
-    "Choose with torch.cond"),
+""", "fixed", BRANCH, (
+        "(torch.arange(4.) + 1).requires_grad_()",
+        "(-torch.ones(4)).requires_grad_()",
+    ), "Choose with torch.cond"),
     FixProgram("shapes_differ", """
 import torch
 

@@ -609,7 +609,8 @@ def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.
         assert "valid Python" not in tried.reason
 
 
-def test_a_fix_without_the_gradients_of_eager_says_so(module: MakeModule) -> None:
+def test_a_wrong_gradient_is_refused_where_gradients_may_be_asked_for(module: MakeModule) -> None:
+    """That of `while_loop` is not that of eager; without gradients the loop is the same."""
     f = module("""
         import torch
 
@@ -619,10 +620,28 @@ def test_a_fix_without_the_gradients_of_eager_says_so(module: MakeModule) -> Non
             return x
         """).f
     report = fix(f, torch.arange(4.0))
+    tried = [x for x in report.fixes or () if "while_loop" in x.title]
+    assert [x.verdict for x in tried] == ["refused"]
+    assert "gradients" in tried[0].reason
+    with torch.no_grad():
+        report = fix(f, torch.arange(4.0))
+    assert [x.title for x in report.fixes or () if x.chosen] == [tried[0].title]
+
+
+def test_a_fix_with_which_gradients_are_an_error_says_so(module: MakeModule) -> None:
+    f = module("""
+        import numpy as np
+        import torch
+
+        def unwrapped(x):
+            return torch.from_numpy(np.unwrap(x.detach().numpy()))
+
+        def f(x):
+            return unwrapped(x.sin()) + 1
+        """).f
+    report = fix(f, torch.arange(4.0))
     [chosen] = [x for x in report.fixes or () if x.chosen]
     assert "No gradients are asked for" in chosen.assumption
-    report = fix(f, torch.arange(4.0).requires_grad_())
-    assert not any(x.chosen for x in report.fixes or ())
 
 
 def test_a_break_that_moves_to_the_call_is_not_fixed(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:

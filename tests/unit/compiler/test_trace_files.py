@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import importlib
 import json
 import os
@@ -20,7 +21,7 @@ import torch
 
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.recording.trace_files import load
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import FailedGuard, Report
 
 HERE = Path(__file__).parent
 
@@ -91,8 +92,15 @@ def shape(report: Report) -> dict[str, Any]:
             for b in report.breaks
         ],
         "guards": [(f.guards, f.guard_count) for f in frames],
-        "recompiles": [(r.reasons, r.failed_guards) for r in report.recompiles],
+        "recompiles": [(r.reasons, [without_columns(g) for g in r.failed_guards]) for r in report.recompiles],
     }
+
+
+def without_columns(guard: FailedGuard) -> FailedGuard:
+    """A failed guard as a file knows it: the columns of its lines are not in the records."""
+    unknown = {"column": None, "end_column": None}
+    at = guard.at and dataclasses.replace(guard.at, **unknown)
+    return dataclasses.replace(guard, at=at, stack=[dataclasses.replace(e, **unknown) for e in guard.stack])
 
 
 def callers(report: Report) -> list[Any]:

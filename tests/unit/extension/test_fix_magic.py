@@ -63,7 +63,20 @@ def test_statements_of_a_cell_keep_their_settings_outside(shell: Any, monkeypatc
     shell("%%compile --fix --backend eager", "y = x + 1", 'print("half way")', "y * 2")
     text = shell("%fix").text
     assert texts == []
-    assert "First run: torch._dynamo.config.reorderable_logging_functions.add(print)" in text
+    assert "Not in the cell: torch._dynamo.config.reorderable_logging_functions.add(print)" in text
+
+
+def test_one_compile_for_all_sizes(shell: Any) -> None:
+    shell("import torch")
+    cell = ("def f(x):", "    return x.sin() + x.shape[0]", "f(torch.ones(3))", "f(torch.ones(5))")
+    report = shell.report("%%compile --fix --backend eager", *cell)
+    [chosen] = [x for x in report.fixes if x.chosen]
+    assert (chosen.verdict, chosen.settings, chosen.recompile) == ("proved", {"dynamic": True}, report.recompiles[0].frame)
+    assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (1, 0)
+    assert "1 of 1 recompile can be fixed: 2 graphs → 1" in str(report)
+    assert report.patch() == ""
+    assert "Not in the cell: torch.compile(..., dynamic=True)" in shell("%fix").text
+    shell.report("%%compile --backend eager --dynamic true", *cell).expect("recompiles=0,graphs=1")
 
 
 SCRIPT = """

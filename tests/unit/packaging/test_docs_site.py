@@ -60,11 +60,11 @@ def test_the_api_page_has_every_public_name_and_every_part_of_a_report() -> None
     text = api_page.page()
     for name in set(dynascope.__all__) - {"__version__"}:
         assert f"\n## {name}\n\n```python\ndynascope.{name}(" in text
-    assert "dynascope.load(path: str | Path, *, strict: bool = False) -> Report" in text
+    assert "dynascope.load(path: str | Path, *, strict: bool = False) -> Report | RanksReport" in text
     assert "- `strict`: whether" in text, "sections of a docstring are lists"
     for method in ("save", "diff", "expect", "run_graph", "view"):
         assert f"\n### {method}\n\n```python\nreport.{method}(" in text
-    for part in ("Frame", "Graph", "Break", "Recompile", "Profile", "Summary"):
+    for part in ("Frame", "Graph", "Break", "Recompile", "Profile", "Summary", "Rank", "Difference"):
         assert f"\n### {part}\n" in text
     assert "| `outcome` | `Outcome" in text
     assert "(self" not in text

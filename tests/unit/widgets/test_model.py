@@ -129,7 +129,8 @@ def test_ignored_frames_are_left_out() -> None:
 def test_a_recompile_says_why() -> None:
     model = view_model(recompiled())
     assert model["first"] == "f1"
-    assert model["details"]["f1"]["parts"][0]["body"]["text"] == ["n was 2 when it was compiled, and is not now"]
+    words = ["n was 2 when it was compiled, and is not now", "recompile 0/1 of f (0.21 s)"]
+    assert model["details"]["f1"]["parts"][0]["body"]["text"] == words
     assert "recompiles" in kinds(model)
 
 

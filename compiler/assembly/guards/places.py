@@ -1,0 +1,167 @@
+"""Stacks of guards and symbols: as Dynamo's own objects, as records of the structured trace, and as printed beside a guard.
+
+The printed form has one entry, and its file lacks what it shares with torch's folder; it is completed from the files and
+stacks that are known otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from dynascope.compiler.report import Constraint, GuardOrigin, StackEntry
+from dynascope.compiler.source.lines import CellResolver, character_column, source_line
+from dynascope.compiler.source.origin import in_torch, is_plumbing, torch_folder
+
+_PRINTED = re.compile(
+    r"# (?P<file>[^#\n]+?):(?P<line>\d+) in (?P<function>[^\s()]+)(?: \((?P<why>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))?"
+)
+_IN_TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
+_FRAMEWORK = re.compile(r"(?P<file>\S+):\d+ in (?P<function>\S+)")
+#: the parts of torch that trace the program: they ask for a guard because the program reads a value
+_TRACING = ("_dynamo/", "_dynamo\\")
+_COMPILING = ("_inductor", "_functorch", "fx/", "fx\\")
+#: between what asks for a guard and the symbolic shapes
+_BETWEEN = re.compile(
+    r"[/\\]torch[/\\](?:fx[/\\]experimental[/\\](?:symbolic_shapes|sym_node|recording)|_logging[/\\]\w+|utils[/\\]_stats|__init__"
+    r"|utils[/\\]_traceback|fx[/\\]interpreter|_subclasses[/\\]fake_tensor)\.py$"
+)
+Summary = Any  # a traceback.FrameSummary
+
+
+class Place(NamedTuple):
+    """Where a guard comes from: the stack of the program, outermost first, who wanted it, and which function of torch's."""
+
+    stack: tuple[StackEntry, ...] = ()
+    origin: GuardOrigin = "unknown"
+    asked_by: str | None = None
+
+    @property
+    def at(self) -> StackEntry | None:
+        """The innermost entry outside torch."""
+        return next((e for e in reversed(self.stack) if not is_torchs(e.file)), None)
+
+    @property
+    def calls(self) -> list[StackEntry]:
+        """The calls that lead to it, from the frame on; empty if it is all that is known."""
+        return list(self.stack) if len(self.stack) > 1 or self.at is None else []
+
+
+def place_of(part: Constraint) -> Place:
+    """The place of a constraint."""
+    return Place(tuple(part.stack or ([part.at] if part.at else [])), part.origin, part.asked_by)
+
+
+def is_torchs(file: str) -> bool:
+    """Whether a file belongs to torch, on this machine or on the one that wrote a trace."""
+    return in_torch(file) or _IN_TORCH.search(file) is not None
+
+
+class Places:
+    """Reads the stacks of one compile."""
+
+    def __init__(self, cell_of: CellResolver) -> None:
+        self.cell_of = cell_of
+        self._entries: dict[tuple[Any, ...], StackEntry] = {}
+        #: (line, function) of a stack's innermost entry -> such stacks
+        self._ending: dict[tuple[int, str], list[tuple[StackEntry, ...]]] = {}
+        self._files: dict[str, str] = {}
+
+    def know_files(self, files: Iterable[str]) -> None:
+        """Add files whose whole names are known."""
+        self._files |= dict.fromkeys(files, "")
+
+    def know(self, stack: tuple[StackEntry, ...]) -> tuple[StackEntry, ...]:
+        """Add a stack that is known as a whole."""
+        if stack:
+            known = self._ending.setdefault((stack[-1].line, stack[-1].function), [])
+            if stack not in known:
+                known.append(stack)
+        return stack
+
+    def entry(self, file: str, line: int, function: str, column: int | None = None, end: int | None = None) -> StackEntry:
+        key = (file, line, function, column, end)
+        known = self._entries.get(key)
+        if known is None:
+            known = self._entries[key] = StackEntry(
+                file=file, line=line, function=function, cell=self.cell_of(file), source=source_line(file, line).strip(),
+                column=character_column(file, line, column), end_column=character_column(file, line, end),
+            )  # fmt: skip
+        return known
+
+    def objects(self, summaries: Iterable[Summary]) -> tuple[StackEntry, ...]:
+        """A stack of `traceback.FrameSummary`."""
+        return tuple(
+            self.entry(s.filename, s.lineno or 0, s.name, getattr(s, "colno", None), getattr(s, "end_colno", None))
+            for s in summaries
+        )
+
+    def record(self, fields: dict[str, Any]) -> Place:
+        """The place in a record of the structured trace, which has the program's stack and the compiler's."""
+        stack = tuple(
+            self.entry(str(s["filename"]), int(s["line"]), str(s["name"]), s.get("column"), s.get("end_column"))
+            for s in fields.get("user_stack") or ()
+        )
+        outside = [s for s in fields.get("stack") or () if not _BETWEEN.search(str(s["filename"]))]
+        if not outside:
+            return Place(stack)
+        file, function = str(outside[-1]["filename"]), str(outside[-1]["name"])
+        return Place(stack, _origin(re.split(r"[/\\]torch[/\\]", file)[-1]), function)
+
+    def printed(self, comment: str, stacks: Iterable[Iterable[Summary]] = ()) -> list[Place]:
+        """The places that torch prints beside a guard; `stacks`: those at which guards of the same object were made."""
+        if comment.startswith("# duck sizing"):  # equal because they were equal in the traced call
+            return [Place(origin="compiler", asked_by="duck sizing")]
+        return [self._printed(match, stacks) for match in _PRINTED.finditer(comment)]
+
+    def _printed(self, match: re.Match[str], stacks: Iterable[Iterable[Summary]]) -> Place:
+        line, function, short = int(match["line"]), match["function"], match["file"]
+        why = match["why"] or ""
+        asked = _FRAMEWORK.search(why)
+        origin: GuardOrigin
+        by: str | None
+        if "0/1 specialization" in why:
+            origin, by = "compiler", "0/1 specialization"
+        elif asked is not None:
+            origin, by = _origin(asked["file"]), asked["function"]
+        else:
+            origin, by = ("compiler", function) if short.startswith(_TRACING) else ("code", None)
+        if origin == "compiler" and by == function:
+            return Place((), origin, by)
+        return Place(self._stack(short, line, function, stacks), origin, by)
+
+    def _stack(self, short: str, line: int, function: str, stacks: Iterable[Iterable[Summary]]) -> tuple[StackEntry, ...]:
+        """The stack that ends at a place of which a part of the file's name is known."""
+        for stack in stacks:
+            summaries = list(stack)
+            for end in range(len(summaries), 0, -1):
+                s = summaries[end - 1]
+                if s.lineno == line and s.name == function and s.filename.endswith(short):
+                    return self.objects(summaries[:end])
+        known = [s for s in self._ending.get((line, function), ()) if s[-1].file.endswith(short)]
+        if len(known) == 1:
+            return known[0]
+        if known and len({s[:-1] for s in known}) == 1:  # several columns of one line
+            return (*known[0][:-1], self.entry(known[0][-1].file, line, function))
+        files = {s[-1].file for s in known} or {f for f in self._files if f.endswith(short)}
+        in_torchs = os.path.join(torch_folder(), short)
+        file = files.pop() if len(files) == 1 else in_torchs if not files and os.path.isfile(in_torchs) else short
+        return (self.entry(file, line, function),)
+
+
+def callers(stack: Iterable[Any], cell_of: CellResolver) -> list[StackEntry]:
+    """The program's own entries of a Python stack: `schema.Location`s, outermost first."""
+    return [
+        StackEntry(
+            file=s.file, line=s.line, function=s.function, cell=cell_of(s.file), source=source_line(s.file, s.line).strip()
+        )
+        for s in stack
+        if not is_plumbing(s.file) and not is_torchs(s.file)
+    ]
+
+
+def _origin(file: str) -> GuardOrigin:
+    """Who wants a guard that a file of torch's asks for; the path starts in torch's folder."""
+    return "code" if file.startswith(_TRACING) else "compiler" if file.startswith(_COMPILING) else "operation"

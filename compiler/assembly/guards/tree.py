@@ -1,0 +1,130 @@
+"""The guards of a frame, by the line that made them: read from the tree that Dynamo prints (`dynamo_cpp_guards_str`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynascope.compiler.assembly import guard_text
+from dynascope.compiler.assembly.guards.places import Place, Places, is_torchs
+from dynascope.compiler.report import Guard, GuardSite, StackEntry
+
+_ENTRY = re.compile(
+    r"^(?P<bars>[| ]*)\+- (?:(?P<kind>[A-Z_]+): (?P<text>.*)"
+    r"|.*?GuardManager: source=(?P<source>.*?), (?:accessed_by=.*?, )?type=<class '(?P<type>[^']*)'>.*)$",
+    re.M,
+)
+_RANGE = re.compile(r"^(?P<low>-?\w+) <= (?P<about>.+) <= (?P<high>-?\w+)$")
+_ABOUT = re.compile(r"^-?\w+ <= (?P<a>.+?)$|^(?P<b>.+?) (?:==|!=|<=|<|>=|>) ")
+_INDEX = re.compile(r"(?<=[\[.])\d+(?=[\].]|$)")
+_MARKED = re.compile(
+    r"getattr\((?P<about>.+?), '_dynamo_\w*(?:dynamic|unbacked)_indices', set\(\)\)\.issubset\(\{(?P<dims>[\d, ]+)\}"
+)
+_SAME = re.compile(r"^___check_obj_id\((?P<about>.+), \d+\)")
+#: kinds of conditions on symbols, which Dynamo checks after all others
+_SHAPE = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
+
+
+@dataclass
+class GuardTree:
+    """What the guards of one frame say."""
+
+    sites: list[GuardSite] = field(default_factory=list)
+    #: what is guarded, as the user writes it -> its class in the traced call
+    types: dict[str, str] = field(default_factory=dict)
+    #: what is guarded, as the user writes it -> (kind, condition, place) of each guard of it; "" has conditions on symbols
+    made: dict[str, list[tuple[str, str, Place]]] = field(default_factory=dict)
+    #: (tensor, dimension) that the program marked as dynamic
+    marked: set[tuple[str, int]] = field(default_factory=set)
+
+
+def read(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> GuardTree:
+    """Read a guard tree.
+
+    `stacks`: by what is guarded, the stacks at which such guards were made; `shapes`: by condition on symbols, its place.
+    """
+    reader = _Reader(places, stacks, shapes)
+    for match in _ENTRY.finditer(text):
+        if match["kind"] is None:
+            reader.source, reader.about = match["source"], guard_text.source(match["source"])
+            reader.tree.types[reader.about] = match["type"]
+        else:
+            reader.add(match["kind"], match["text"], outside=not match["bars"])
+    return reader.tree
+
+
+class _Reader:
+    def __init__(self, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> None:
+        self.places, self.stacks, self.shapes = places, stacks, shapes
+        self.tree = GuardTree()
+        #: what is guarded: as Dynamo names it, and as the user writes it
+        self.source = self.about = ""
+        self.sites: dict[tuple[StackEntry, ...], GuardSite] = {}
+        #: (id of the site, kind, text without indices) -> the guard that counts them
+        self.known: dict[tuple[int, str, str], Guard] = {}
+
+    def add(self, kind: str, text: str, outside: bool) -> None:
+        code, comment = guard_text.split_comment(text)
+        if outside and kind in _SHAPE:
+            self.shape(guard_text.source(code), comment)
+            return
+        places = self.places.printed(comment, self.stacks.get(self.source, ()))
+        place = places[0] if places else Place(origin="compiler")
+        about = self.about or None
+        self.tree.made.setdefault(self.about, []).append((kind, code, place))
+        if kind in guard_text.NOISE:
+            if kind == "DIMENSION_DYNAMIC_MARKING_GUARD":
+                marked = _MARKED.search(code)
+                if marked is not None:
+                    about = guard_text.source(marked["about"])
+                    self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
+                return  # five for each tensor, and they say nothing else
+            self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
+        else:
+            words = guard_text.as_written(code)
+            first, _, rest = words.partition(" ")
+            self.put(place, Guard(kind=kind, text=words, source=about), f"{_INDEX.sub('*', first)} {rest}")
+
+    def noise(self, kind: str, code: str, about: str | None) -> str:
+        """A condition on Dynamo's own account, without addresses."""
+        if kind == "TYPE_MATCH":
+            return f"type({about}) is {self.tree.types.get(about or '', '?')}"
+        same = _SAME.match(guard_text.source(code))
+        if same is not None:
+            return f"{same['about']} is the same object"
+        return guard_text.source(code).partition(" against ")[0][:200]
+
+    def shape(self, code: str, comment: str) -> None:
+        """A condition on symbols: a range has two ends, each with its own place."""
+        places = self.places.printed(comment)
+        range_ = _RANGE.match(code)
+        if range_ is not None and len(places) == 2:
+            parts = [f"{range_['low']} <= {range_['about']}", f"{range_['about']} <= {range_['high']}"]
+        else:
+            parts, places = [code], places[:1] or [self.shapes.get(code, Place())]
+        for part, place in zip(parts, places, strict=True):
+            self.tree.made.setdefault("", []).append(("SHAPE", part, place))
+            about = _ABOUT.match(part)
+            self.put(place, Guard(kind="SHAPE", text=part, source=about and (about["a"] or about["b"])), part)
+
+    def put(self, place: Place, guard: Guard, like: str) -> None:
+        site = self.site(place.stack)
+        same = self.known.setdefault((id(site), guard.kind, like), guard)
+        if same is guard:
+            guard.origin, guard.asked_by = place.origin, place.asked_by
+            site.guards.append(guard)
+        else:
+            same.count += 1
+
+    def site(self, stack: tuple[StackEntry, ...]) -> GuardSite:
+        """The site of a stack; it and its callers are made where they are new."""
+        known = self.sites.get(stack)
+        if known is None:
+            caller = self.tree.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
+            at = dataclasses.replace(stack[-1], source="") if stack else None  # the report has the lines themselves
+            known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and is_torchs(at.file))
+            self.tree.sites.append(known)
+        return known

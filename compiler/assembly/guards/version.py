@@ -1,0 +1,94 @@
+"""One compiled version of a frame: its guards, its symbols, and the values that they show it was compiled for."""
+
+from __future__ import annotations
+
+import re
+
+from dynascope.compiler.assembly import guard_text
+from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.assembly.guards.places import Place, Places, place_of
+from dynascope.compiler.assembly.guards.symbols import Symbols
+from dynascope.compiler.assembly.guards.tree import GuardTree, read
+from dynascope.compiler.report import FailedGuard, FailedGuardKind, Symbol
+from dynascope.compiler.source.lines import CellResolver
+
+_SIZE = re.compile(r"(?P<tensor>[\w.\[\]'\"]+)\.size\(\)\[(?P<dimension>\d+)\]")
+_SHAPE = re.compile(r"size=\[(?P<sizes>[^\]]*)\]")
+#: kinds of failed guards that are parts of one check of a tensor
+_OF_TENSORS = frozenset[FailedGuardKind](
+    {"size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor"}
+)
+
+
+class Version:
+    """One compiled version of a frame: its guards, and the symbols in its shapes."""
+
+    def __init__(self, tree: GuardTree | None = None, symbols: list[Symbol] | None = None) -> None:
+        self.tree = tree or GuardTree()
+        self.symbols = symbols or []
+
+    def value(self, about: str) -> str | None:
+        """The value that something had in the traced call ("x.size()[0]", "self.scale"); None: unknown."""
+        size = _SIZE.fullmatch(about)
+        name, dimension = (size["tensor"], int(size["dimension"])) if size else (about, None)
+        for symbol in self.symbols:
+            if (symbol.source, symbol.dimension) == (name, dimension):
+                return symbol.hint
+        for _, condition, _ in self.tree.made.get(name, ()):
+            shape = _SHAPE.search(condition) if dimension is not None else None
+            if shape is not None and dimension is not None:
+                sizes = shape["sizes"].split(", ")
+                known = sizes[dimension] if dimension < len(sizes) else None
+                return known if known and known.isdigit() else None
+            written, _, value = guard_text.source(condition).partition(" == ")
+            if written == name and value:
+                return value
+        return None
+
+    def length(self, about: str) -> str | None:
+        """The length that a container had in the traced call; None: unknown."""
+        conditions = (guard_text.source(c).partition(" == ") for _, c, _ in self.tree.made.get(about, ()))
+        return next((value for written, _, value in conditions if written == f"len({about})"), None)
+
+    def place(self, guard: FailedGuard, condition: str) -> Place | None:
+        """The place of the guard that failed, which is one of this version's."""
+        if guard.kind == "range":
+            return self._end_of_range(guard)
+        made = self.tree.made
+        own = made.get(str(guard.source), [])
+        if guard.kind in _OF_TENSORS:
+            return self._pinned(guard) or next((place for kind, _, place in own if kind == "TENSOR_MATCH"), None)
+        every = (m for candidates in (own, made.get("", []), *made.values()) for m in candidates)
+        return next((place for _, written, place in every if guard_text.source(written) == condition), None)
+
+    def first_use(self, guard: FailedGuard) -> Place:
+        """Where the trace of this version first used a tensor whose size another version had checked."""
+        found = (s for s in self.symbols if s.at and (s.source, s.dimension) == (guard.source, guard.dimension))
+        return next((Place(tuple(s.stack) or ((s.at,) if s.at else ()), "code") for s in found), Place())
+
+    def _pinned(self, guard: FailedGuard) -> Place | None:
+        """The place that gave a size of a tensor its one value; None if the size was no symbol."""
+        for symbol in self.symbols:
+            if guard.dimension is not None and (symbol.source, symbol.dimension) == (guard.source, guard.dimension):
+                cause = next((c for c in symbol.constraints if c.value is not None), None)
+                return None if cause is None else place_of(cause)
+        return None
+
+    def _end_of_range(self, guard: FailedGuard) -> Place | None:
+        """The place of that end of a range at which the value is; None if the value is unknown."""
+        numbers = [n for n in (guard.before, guard.actual, guard.now) if n is not None and n.lstrip("-").isdigit()]
+        if len(numbers) != 3:
+            return None
+        low, value, high = map(int, numbers)
+        text = f"{low} <= {guard.source}" if value < low else f"{guard.source} <= {high}"
+        return next((place for _, written, place in self.tree.made.get("", ()) if written == text), None)
+
+
+def read_version(record: CompileRecord, cell_of: CellResolver, files: set[str]) -> Version:
+    """The guards and symbols of a compile; `files`: names of files in its stacks and graph."""
+    places = Places(cell_of)
+    places.know_files(files)
+    symbols = Symbols(record.shapes, places)
+    tree = read(record.guard_text or "", places, record.guard_stacks, symbols.conditions)
+    config = str(record.metrics.get("dynamo_config"))
+    return Version(tree, symbols.describe(tree.sites, tree.marked, config))

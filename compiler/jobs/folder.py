@@ -1,0 +1,173 @@
+"""The folder of a job, read into one RanksReport: files of ranks, or TORCH_TRACE logs, one for each rank.
+
+One rank after the other is read, and only its hashes are kept; large folders of logs are read in several processes.  What is
+damaged is named in the notes and costs only itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler.jobs import rank_file, trace_scan
+from dynascope.compiler.ranks import RankRecord, RanksReport, merge
+from dynascope.compiler.recording.trace_files import load_traces
+
+#: bytes of logs above which other processes help to read them
+_MANY = 16_000_000
+_MOST_PROCESSES = 8
+
+
+def load(path: Path, *, strict: bool = False) -> RanksReport | None:
+    """The RanksReport of a folder of ranks, or one that was saved; None if the path is neither.
+
+    Raises as `read_job` does, and ValueError if a saved one is damaged, or with `strict` anything that was read.
+    """
+    if is_job(path):
+        report = read_job(path)
+        damage = [f"rank {r.rank}: {count} × {kind}" for r in report.ranks for kind, count in r.unread.items()]
+        if strict and (damage or report.notes):
+            raise ValueError(f"{path}: {'; '.join([*damage, *report.notes][:5])}")
+        return report
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        if b'"ranks_schema"' not in file.read(200):
+            return None
+    try:
+        return RanksReport.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no saved report of ranks: {error}") from None
+
+
+def is_job(folder: Path) -> bool:
+    """Whether the folder has files of ranks, or logs of more than one rank."""
+    if not folder.is_dir():
+        return False
+    return bool(rank_files(folder)) or len({trace_scan.number_of(f) for f in logs(folder)}) > 1
+
+
+def rank_files(folder: Path) -> list[Path]:
+    """The files that ranks wrote with `dynascope run`."""
+    return sorted(f for f in folder.rglob(f"*{rank_file.SUFFIX}") if f.is_file() and not f.name.startswith("."))
+
+
+def logs(folder: Path) -> list[Path]:
+    """The TORCH_TRACE logs that name their rank."""
+    return sorted(f for f in folder.rglob("*rank_*") if f.is_file() and f.suffix in (".log", ".txt", "", ".gz"))
+
+
+def read_job(folder: str | Path, *, world_size: int | None = None) -> RanksReport:
+    """The RanksReport of a folder.
+
+    Raises FileNotFoundError if it holds neither files of ranks nor logs, and ValueError if none of them can be read; each
+    message is one line.
+    """
+    folder, notes = Path(folder), list[str]()
+    files = rank_files(folder)
+    if files:
+        found = list(_read(files, rank_file.read, notes))
+    elif paths := _latest_logs(logs(folder), notes):
+        found = list(_read_logs(paths, notes))
+    else:
+        raise FileNotFoundError(f"no ranks in {folder}: run the job with dynascope run, or with TORCH_TRACE={folder}")
+    if not found:
+        raise ValueError(f"no rank in {folder} can be read: {notes[0] if notes else 'its files are empty'}")
+    return merge(_one_each(_one_job(found, notes), notes), world_size=world_size, notes=notes)
+
+
+def _read(files: Iterable[Path], read: Callable[[Path], RankRecord], notes: list[str]) -> Iterator[RankRecord]:
+    for file in files:
+        try:
+            yield read(file)
+        except (ValueError, OSError) as error:
+            notes.append(f"left out: {' '.join(str(error).split())}")
+
+
+def _one_job(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
+    """The records of the job that began last."""
+    jobs: dict[str | None, list[RankRecord]] = defaultdict(list)
+    for record in records:
+        jobs[record.job].append(record)
+    if len(jobs) == 1:
+        return records
+    latest = max(jobs, key=lambda job: max(r.rank.started or 0.0 for r in jobs[job]))
+    left = sum(len(own) for job, own in jobs.items() if job != latest)
+    notes.append(f"this folder holds {len(jobs)} jobs: the last one is shown, {left} files of the others are left out")
+    return jobs[latest]
+
+
+def _one_each(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
+    """One record for each rank: of ranks that were started several times, the last one."""
+    latest: dict[int, RankRecord] = {}
+    processes = {(r.rank.host, r.rank.pid, r.rank.rank) for r in records}
+    # a process that a rank has started (to load data, say) has the rank's environment
+    records = [r for r in records if (r.rank.host, r.rank.parent, r.rank.rank) not in processes or r.rank.parent is None]
+    for record in sorted(records, key=lambda r: (r.rank.restarts, r.rank.started or 0.0)):
+        latest[record.rank.rank] = record
+    repeated = len(records) - len(latest)
+    if repeated:
+        notes.append(f"{repeated} files are of earlier attempts of the same ranks, and left out")
+    return list(latest.values())
+
+
+def _latest_logs(paths: list[Path], notes: list[str]) -> list[Path]:
+    """One log for each rank: the newest."""
+    latest: dict[int, Path] = {}
+    for path in sorted(paths, key=lambda p: (p.stat().st_mtime, p.name)):
+        latest[trace_scan.number_of(path)] = path
+    repeated = len(paths) - len(latest)
+    if repeated:
+        notes.append(f"this folder holds several logs of the same rank: the newest of each is read, {repeated} are left out")
+    return [latest[rank] for rank in sorted(latest)]
+
+
+# -- logs, in several processes -------------------------------------------------------------------
+
+
+def _read_logs(paths: list[Path], notes: list[str]) -> Iterator[RankRecord]:
+    count = min(os.cpu_count() or 1, _MOST_PROCESSES, len(paths))
+    if count < 2 or sum(p.stat().st_size for p in paths) < _MANY or not sys.executable:
+        known: dict[str, trace_scan.Known] = {}
+        yield from _read(paths, lambda path: trace_scan.read(path, known), notes)
+        return
+    yield from _read_in_processes(paths, count, notes)
+
+
+def _read_in_processes(paths: list[Path], count: int, notes: list[str]) -> Iterator[RankRecord]:
+    """Each process reads every `count`th log; a log that a process did not answer for is read here."""
+    import msgspec
+
+    shares = [paths[i::count] for i in range(count)]
+    command = [sys.executable, "-m", "dynascope.compiler.jobs.worker"]
+    workers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in shares]
+    unread = set(paths)
+    try:
+        for worker, share in zip(workers, shares, strict=True):
+            assert worker.stdin is not None
+            worker.stdin.write("\n".join(map(str, share)).encode("utf-8", "surrogateescape"))
+            worker.stdin.close()
+        for worker, share in zip(workers, shares, strict=True):
+            assert worker.stdout is not None
+            for line in worker.stdout:
+                answer: dict[str, Any] = msgspec.json.decode(line)
+                path = share[answer["number"]]
+                unread.discard(path)
+                if "error" in answer:
+                    notes.append(f"left out: {answer['error']}")
+                else:
+                    yield rank_file.from_head(answer["head"], lambda path=path: load_traces([path]))  # type: ignore[misc]
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+            if worker.stdout is not None:
+                worker.stdout.close()
+    known: dict[str, trace_scan.Known] = {}
+    yield from _read(sorted(unread), lambda path: trace_scan.read(path, known), notes)

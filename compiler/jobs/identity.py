@@ -1,0 +1,90 @@
+"""Which rank of which job this process is, from the environment and torch.distributed.  Nothing is initialized for it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+from dynascope.compiler.ranks.schema import Rank
+from dynascope.compiler.ranks.structure import GroupNames
+
+#: variables that shape what torch compiles or how it communicates
+_SHAPING = ("TORCH", "PYTORCH", "NCCL", "GLOO", "UCC", "CUDA_", "TRITON", "OMP_NUM_THREADS", "DYNAMO", "INDUCTOR", "AOT_")
+#: parts of the names of variables that differ on each rank or machine
+_OWN = (
+    "TORCHELASTIC",
+    "TORCH_TRACE",
+    "CUDA_VISIBLE_DEVICES",
+    "CACHE_DIR",
+    "_ASYNC_ERROR_",
+    "LOG_DIR",
+    "SOCKET_IFNAME",
+    "TMPDIR",
+)
+
+
+def process_rank() -> Rank | None:
+    """This process as a rank; None if nothing says which one it is."""
+    number, local = _number("RANK"), _number("LOCAL_RANK")
+    group = process_group()
+    if group is not None:
+        number = group[0]
+    if number is None or (group is None and _number("WORLD_SIZE") is None):
+        return None
+    return Rank(
+        rank=number,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        parent=os.getppid(),
+        local_rank=local,
+        node=_number("GROUP_RANK"),
+        restarts=_number("TORCHELASTIC_RESTART_COUNT") or 0,
+    )
+
+
+def world_size() -> int | None:
+    """How many ranks the job has."""
+    group = process_group()
+    return group[1] if group is not None else _number("WORLD_SIZE")
+
+
+def job() -> str | None:
+    """What all ranks of this job have in common: torchrun's id of the run, and where its ranks meet."""
+    parts = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
+    return ":".join(parts) if any(parts) else None
+
+
+def process_group() -> tuple[int, int] | None:
+    """(rank, size) in torch's default process group; None if it is not initialized."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    try:
+        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+            return None
+        return int(distributed.get_rank()), int(distributed.get_world_size())
+    except (AttributeError, RuntimeError, ValueError):  # it is being destroyed, or torch is still being imported
+        return None
+
+
+def environment() -> dict[str, str]:
+    """Environment variables that matter to the compiler and are to be equal on all ranks."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_SHAPING) and not any(own in name for own in _OWN)
+    }
+
+
+def group_names() -> GroupNames:
+    """The process groups of this process: torch's name -> (what the program calls it, its ranks)."""
+    if process_group() is None:
+        return {}
+    from dynascope.compiler.torch_private.caches import process_groups
+
+    return process_groups()
+
+
+def _number(name: str) -> int | None:
+    value = os.environ.get(name, "")
+    return int(value) if value.isdigit() else None

@@ -1,0 +1,159 @@
+"""The file of one rank: a line with the rank and its hashes, and a line with its Report.
+
+Files are replaced as a whole, so a reader sees either the old or the new one, and a rank that is killed leaves its last one.
+The first line is all that is read of a rank that equals another one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler.ranks import RankRecord
+from dynascope.compiler.ranks.schema import Rank
+from dynascope.compiler.ranks.structure import GroupNames, Structure, steps_of, structure
+from dynascope.compiler.report import Report
+
+SUFFIX = ".rank"
+VERSION = 1
+_CACHE_ORDER = ("miss", "bypass", "hit")
+
+
+def record_of(
+    rank: Rank,
+    report: Report,
+    *,
+    names: GroupNames | None = None,
+    settings: dict[str, Any] | None = None,
+    environment: dict[str, str] | None = None,
+    world_size: int | None = None,
+    job: str | None = None,
+) -> RankRecord:
+    """The record of a rank with this report."""
+    finished = rank.status == "finished"
+    steps = steps_of(report, finished=finished)
+    rank.seconds = [step.frame.compile_seconds for step in steps]
+    rank.compile_seconds = report.summary.compile_seconds
+    rank.caches = [cache_answer(step.graph.caches.values()) if step.graph else "" for step in steps]
+    rank.unread = dict(report.unread)
+    if not finished:
+        unfinished = [f for f in report.frames if f.status == "unfinished"]
+        rank.compiling = unfinished[-1].name if unfinished else None
+    if report.error is not None and rank.error is None and not report.error.caught:
+        rank.error = f"{report.error.type}: {_first_line(report.error.message)}"
+    return RankRecord(
+        rank=rank,
+        structure=structure(report, names, finished=finished),
+        report=lambda: report,
+        names=names or {},
+        versions=report.versions,
+        settings=settings or {},
+        environment=environment or {},
+        world_size=world_size,
+        job=job,
+    )
+
+
+def cache_answer(answers: Any) -> str:
+    """One word for the lookups of all stages: "miss" if any stage had to compile."""
+    words = {word for answer in answers for word in str(answer).split(", ")}
+    return next((w for w in _CACHE_ORDER if w in words), "")
+
+
+def write(folder: str | Path, record: RankRecord, report: bytes) -> Path:
+    """Write the file of a rank, in place of its last one; raises OSError if it cannot be written.
+
+    `report`: the record's Report, encoded.
+    """
+    path = Path(folder) / file_name(record.rank)
+    new = path.with_name(f".{path.name}.{threading.get_ident()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with new.open("wb") as file:
+            file.write(encoded(head(record)) + report)
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+    return path
+
+
+def encoded(data: dict[str, Any]) -> bytes:
+    """One line of the file."""
+    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
+
+
+def file_name(rank: Rank) -> str:
+    """`3-host-4711.rank`: unique for each process, also where two jobs share a folder."""
+    host = "".join(c if c.isalnum() or c in ".-" else "_" for c in rank.host or "host")
+    return f"{rank.rank}-{host}-{rank.pid}{SUFFIX}"
+
+
+def head(record: RankRecord) -> dict[str, Any]:
+    """The first line of the file: all but the Report."""
+    return {
+        "dynascope_rank": VERSION,
+        "rank": dataclasses.asdict(record.rank),
+        "structure": dataclasses.asdict(record.structure),
+        "names": {name: list(value) for name, value in record.names.items()},
+        "versions": record.versions,
+        "settings": record.settings,
+        "environment": record.environment,
+        "world_size": record.world_size,
+        "job": record.job,
+    }
+
+
+def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
+    """The record that `head` describes; raises ValueError if it describes none."""
+    import msgspec  # on first use: `import dynascope` stays light
+
+    try:
+        if head["dynascope_rank"] != VERSION:
+            raise ValueError("written by another version of dynascope")
+        return RankRecord(
+            rank=msgspec.convert(head["rank"], Rank),
+            structure=msgspec.convert(head["structure"], Structure),
+            report=report,
+            names=msgspec.convert(head.get("names") or {}, dict[str, tuple[str | None, list[int] | None]]),
+            versions=msgspec.convert(head.get("versions") or {}, dict[str, str | None]),
+            settings=msgspec.convert(head.get("settings") or {}, dict[str, Any]),
+            environment=msgspec.convert(head.get("environment") or {}, dict[str, str]),
+            world_size=msgspec.convert(head.get("world_size"), int | None),
+            job=msgspec.convert(head.get("job"), str | None),
+        )
+    except (KeyError, TypeError, msgspec.MsgspecError) as error:
+        raise ValueError(f"not the file of a rank, or damaged: {_first_line(str(error))}") from None
+
+
+def read(path: Path) -> RankRecord:
+    """The record of a rank; its Report is read on demand.  Raises ValueError if the file is damaged."""
+    import msgspec
+
+    with path.open("rb") as file:
+        line = file.readline()
+    try:
+        return from_head(msgspec.json.decode(line), lambda: read_report(path))
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise ValueError(f"{path.name}: {_first_line(str(error))}") from None
+
+
+def read_report(path: Path) -> Report:
+    """The Report in the file of a rank; raises ValueError if that is damaged."""
+    import msgspec
+
+    with path.open("rb") as file:
+        file.readline()
+        line = file.readline()
+    try:
+        return Report.from_dict(msgspec.json.decode(line))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"{path.name}: its report is damaged: {_first_line(str(error))}") from None
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

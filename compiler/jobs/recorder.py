@@ -1,0 +1,186 @@
+"""Records one rank and keeps its file up to date while it runs.
+
+A thread writes the file a moment after something was compiled, and when the rank has not moved for a while, with the place in
+the user's code where it waits.  So a rank that is killed or hangs has said what it compiled and where it is.  No signal handler
+is installed, because the program would see it.  Writing takes at most a twentieth of the time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dynascope.compiler.jobs import identity, rank_file
+from dynascope.compiler.ranks import RankRecord
+from dynascope.compiler.ranks.schema import Rank, RankStatus
+from dynascope.compiler.report import Report, StackEntry
+from dynascope.compiler.source.origin import is_users
+
+#: the folder into which ranks write; set by `dynascope run` for the processes that it starts
+VARIABLE = "DYNASCOPE_RANKS"
+#: seconds between two looks, and for how many seconds a rank must not have moved to be written as waiting
+_LOOK, _STILL = 0.25, 2.0
+_SHARE = 20
+#: a stack deeper than this is cut off
+_MOST_ENTRIES = 12
+
+
+class RankRecorder:
+    """Writes the file of this process's rank until `end`.
+
+    `recording` has the `events` seen so far and makes the `snapshot()` of the report; it is not changed.
+    """
+
+    def __init__(self, folder: str | Path, recording: Any) -> None:
+        self.folder = Path(folder)
+        self._recording = recording
+        self._main = threading.main_thread().ident or 0
+        self._started = time.time()
+        self._job = identity.job()
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._rank: Rank | None = None
+        self._world_size: int | None = None
+        self._names: dict[str, tuple[str | None, list[int] | None]] = {}
+        self._at: list[StackEntry] = []
+        self._since = time.monotonic()
+        self._last: tuple[RankRecord, bytes] | None = None
+        #: what went wrong in writing, in one line; it must not disturb the program
+        self.problem: str | None = None
+        self._thread = threading.Thread(target=self._watch, name="dynascope rank", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self, report: Report, status: RankStatus = "finished", error: str | None = None) -> None:
+        """Write the file for the last time; `error`: what ended the program, in one line."""
+        self._stop.set()
+        with self._lock:  # a write that has begun is finished first
+            self._guarded(self._identify)
+            self._guarded(lambda: self._write(report, status, error))
+
+    # -- the thread ----------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        still, next_report, written = _STILL, 0.0, -1
+        while not self._stop.wait(_LOOK):
+            self._guarded(self._look)
+            now, events = time.monotonic(), len(self._recording.events)
+            unmoved = now - self._since
+            still = _STILL if unmoved < _STILL else still
+            if events != written and now >= next_report:
+                written, used = events, time.thread_time()
+                self._while_running(lambda: self._write(self._recording.snapshot(), "no end", None))
+                next_report = time.monotonic() + _SHARE * (time.thread_time() - used)
+            elif unmoved > still and self._last is not None:
+                still *= 2  # a rank that hangs writes ever more rarely
+                self._while_running(self._write_again)
+
+    def _while_running(self, write: Callable[[], None]) -> None:
+        with self._lock:
+            if not self._stop.is_set():
+                self._guarded(write)
+
+    def _look(self) -> None:
+        """Note where the main thread is."""
+        frame = sys._current_frames().get(self._main)
+        at = users_stack(frame)
+        if [(e.file, e.line) for e in at] != [(e.file, e.line) for e in self._at]:
+            self._at, self._since = at, time.monotonic()
+        self._identify()
+
+    def _identify(self) -> None:
+        """Note the rank and the process groups while there are any: they are gone after `destroy_process_group`."""
+        rank = identity.process_rank()
+        if rank is not None and (self._rank is None or identity.process_group() is not None):
+            self._rank, self._world_size = rank, identity.world_size()
+        self._names.update(identity.group_names())
+
+    def _guarded(self, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except Exception as error:  # an observer never fails the program
+            self.problem = _one_line(error)
+
+    def _write(self, report: Report, status: RankStatus, error: str | None) -> None:
+        if self._rank is None:
+            return
+        rank = dataclasses.replace(self._rank, status=status, error=error, started=self._started)
+        record = rank_file.record_of(
+            rank,
+            report,
+            names=self._names,
+            settings=_settings(self._recording),
+            environment=identity.environment(),
+            world_size=self._world_size,
+            job=self._job,
+        )
+        self._last = record, rank_file.encoded(report.to_dict())
+        self._write_again()
+
+    def _write_again(self) -> None:
+        """Write what was written last, with the time and where the rank is now."""
+        assert self._last is not None
+        record, report = self._last
+        rank = record.rank
+        rank.written = time.time()
+        if rank.status != "finished" and self._at:
+            rank.at, rank.at_seconds = self._at, round(time.monotonic() - self._since, 2)
+        rank_file.write(self.folder, record, report)
+
+
+def users_stack(frame: FrameType | None) -> list[StackEntry]:
+    """The user's own entries of a running thread's stack, outermost first; the innermost ones if there are many."""
+    import linecache
+
+    entries: list[StackEntry] = []
+    while frame is not None and len(entries) < _MOST_ENTRIES:
+        code = frame.f_code
+        if is_users(code.co_filename):
+            source = linecache.getline(code.co_filename, frame.f_lineno).strip()
+            entries.append(StackEntry(file=code.co_filename, line=frame.f_lineno, function=code.co_name, source=source))
+        frame = frame.f_back
+    return entries[::-1]
+
+
+def _settings(recording: Any) -> dict[str, Any]:
+    """The compiler's configuration, as its first compile recorded it."""
+    for event in list(recording.events):
+        metadata = getattr(event, "metadata", None)
+        metrics = metadata.get("compilation_metrics") if isinstance(metadata, dict) else None
+        if isinstance(metrics, dict):
+            found = settings_of(metrics)
+            if found:
+                return found
+    return {}
+
+
+def settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Names and values of the configuration in torch's CompilationMetrics."""
+    import json
+
+    found: dict[str, Any] = {}
+    for name, prefix in (("dynamo_config", "torch._dynamo.config"), ("inductor_config", "torch._inductor.config")):
+        try:
+            values = json.loads(metrics.get(name) or "{}")
+        except (TypeError, ValueError):
+            continue
+        if isinstance(values, dict):
+            found.update({f"{prefix}.{k}": v for k, v in values.items() if _is_setting(v)})
+    return found
+
+
+def _is_setting(value: Any) -> bool:
+    """Whether a value is plain, and the same on all ranks if they are set up alike: no path, no address."""
+    return isinstance(value, (bool, int, float)) or (isinstance(value, str) and "/" not in value and "0x" not in value)
+
+
+def _one_line(error: BaseException) -> str:
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,229 @@
+"""The record of one rank from its TORCH_TRACE log: parsed in full, or at the cost of a hash if an equal one was parsed before.
+
+`scan` hashes what shapes a Report (graphs, breaks, recompiles, outcomes) and reads the times; it skips everything else.  Ranks
+with equal hashes have equal structures.  The hash of a damaged log is its own, so that log is parsed in full.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler.events.records import KNOWN
+from dynascope.compiler.jobs import rank_file
+from dynascope.compiler.jobs.recorder import settings_of
+from dynascope.compiler.ranks import RankRecord, Structure
+from dynascope.compiler.ranks.collectives import scheduled
+from dynascope.compiler.ranks.schema import Rank
+from dynascope.compiler.ranks.structure import steps_of
+from dynascope.compiler.recording.trace_files import load_traces
+from dynascope.compiler.report import Report
+
+_RECORD = re.compile(rb"^[VDIWEC]\d{4} [^\n]*?\] ?(?P<head>\{[^\n]*)\n?(?P<payload>(?:\t[^\n]*\n?)*)", re.M)
+_NAME = re.compile(rb'\{"(\w+)"')
+_COMPILE = re.compile(rb'"frame_id": ?(\d+), ?"frame_compile_id": ?(\d+)')
+_ARTIFACT = re.compile(rb'"artifact": ?\{"name": ?"(\w+)"')
+#: artifacts that shape a Report
+_SHAPING = frozenset({b"recompile_reasons", b"dynamo_graph_break_reason", b"dynamo_error"})
+#: records that add to a graph what no hash has: how it was compiled, and the guards of this rank
+_LATER = frozenset({b"inductor_output_code", b"dynamo_cpp_guards_str", b"aot_joint_graph", b"bwd_compilation_metrics"})
+_SKIPPED = frozenset(name.encode() for name in KNOWN) - {b"str"} | _LATER
+_OWN = re.compile(
+    rb"(?:/[\w.+@~<>-]+)+/|0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{9,}\b"
+    rb'|"(?:rank|has_payload|timestamp|process|thread)": ?(?:"[^"]*"|\d+)|\b(?:rank|pid|process|thread|port)[ =:]+\d+'
+)
+_DEVICE = re.compile(rb"\b(cuda|xpu|hpu|npu|mtia):(\d+)")
+_STARTS = re.compile(r"_rank_(\d+)_|rank_(\d+)")
+
+
+@dataclass
+class Scan:
+    """What `scan` reads of a log."""
+
+    digest: str
+    #: compile id -> seconds of each of its compiles, and the answers of caches
+    seconds: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
+    caches: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    #: compile id -> its collectives in the order of Inductor's code
+    schedules: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    settings: dict[str, Any] = field(default_factory=dict)
+    torch: str | None = None
+
+
+@dataclass
+class Known:
+    """A log that was parsed in full: what all logs with its hash have in common."""
+
+    structure: Structure
+    #: of each step: its compile id, and which of the compiles with this id it is
+    steps: list[tuple[str, int]]
+    rank: Rank
+    versions: dict[str, str | None]
+
+
+def scan(path: Path) -> Scan | None:
+    """Hash a log and read its times; None if a record cannot be read."""
+    import msgspec
+
+    digest, devices = blake2b(digest_size=16), _Devices()
+    found = Scan("")
+    for record in _RECORD.finditer(_content(path)):
+        head = record["head"]
+        first = _NAME.match(head)
+        name = first[1] if first else b""
+        if name in _SKIPPED:
+            continue
+        compiled = _COMPILE.search(head)
+        key = f"{compiled[1].decode()}/{compiled[2].decode()}" if compiled else ""
+        if name == b"compilation_metrics":
+            try:
+                metrics = msgspec.json.decode(head)["compilation_metrics"]
+                digest.update(_metrics(metrics, key, found))
+            except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
+                return None
+            continue
+        if name == b"artifact":
+            artifact = _ARTIFACT.search(head)
+            kind = artifact[1] if artifact else b""
+            stage, _, answer = kind.partition(b"_cache_")
+            if answer and stage in (b"fx_graph", b"aotautograd"):
+                found.caches[key].append(answer.decode())
+            if kind == b"inductor_collective_schedule":
+                found.schedules[key] += _scheduled(record["payload"])
+            if kind == b"torch_version":
+                version = re.search(rb'"pytorch_version": ?"([^"]+)"', record["payload"])
+                found.torch = version[1].decode(errors="replace") if version else found.torch
+            if kind not in _SHAPING:
+                continue
+        digest.update(devices.normal(_OWN.sub(b"", head)))
+        digest.update(devices.normal(_OWN.sub(b"", record["payload"])))
+    found.digest = digest.hexdigest()
+    return found
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a log, unpacked, with the line ends that torch writes."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            return b""  # its damage is named where it is parsed in full
+    return data.replace(b"\r\n", b"\n")
+
+
+class _Devices:
+    """Device numbers by their order of first use, as in `ranks.normal`."""
+
+    def __init__(self) -> None:
+        self.seen: dict[bytes, bytes] = {}
+
+    def normal(self, text: bytes) -> bytes:
+        return _DEVICE.sub(self._replace, text) if b":" in text else text
+
+    def _replace(self, match: re.Match[bytes]) -> bytes:
+        return match[1] + b":#" + self.seen.setdefault(match[2], str(len(self.seen)).encode())
+
+
+def _scheduled(payload: bytes) -> list[str]:
+    """Kinds of the collectives in a schedule; none if it is damaged."""
+    try:
+        names = json.loads(payload.replace(b"\t", b""))
+    except ValueError:
+        return []
+    return scheduled(str(name) for name in names) if isinstance(names, list) else []
+
+
+def _metrics(metrics: dict[str, Any], key: str, found: Scan) -> bytes:
+    """Note a compile's time; returns what shapes a Report."""
+    if metrics.get("is_forward") is False:
+        return b"backward"
+    found.seconds[key].append(metrics.get("entire_frame_compile_time_s"))
+    found.torch = found.torch or metrics.get("torch_version")
+    if not found.settings:
+        found.settings = settings_of(metrics)
+    shaping = [key, metrics.get("co_name"), metrics.get("fail_type"), metrics.get("guard_count") is None]
+    return str(shaping).encode()
+
+
+def read(path: Path, known: dict[str, Known]) -> RankRecord:
+    """The record of the rank whose log this is; `known`: logs parsed before, by hash, which is added to.
+
+    Raises ValueError, in one line, if nothing in the log can be read.
+    """
+    found = scan(path)
+    seen = known.get(found.digest) if found is not None else None
+    if found is None or seen is None:
+        report = load_traces([path])
+        rank = Rank(rank=number_of(path, report), status="no end" if _is_cut_off(path, report) else "finished")
+        record = rank_file.record_of(rank, report)
+        record.report = lambda: load_traces([path])
+        if found is not None:
+            record.settings = found.settings
+            record.versions = {**report.versions, "torch": found.torch}
+            record.structure.schedules = _schedules(_compiles(report), found)
+            known[found.digest] = Known(record.structure, _compiles(report), record.rank, record.versions)
+    else:
+        record = _like(seen, found, path)
+    stat = path.stat()
+    record.rank.written = stat.st_mtime
+    return record
+
+
+def _is_cut_off(path: Path, report: Report) -> bool:
+    """Whether a log ends in the middle of a line or of a compile; one that ends elsewhere may be whole."""
+    if not _content(path).endswith(b"\n"):
+        return True
+    frames = [f for f in report.frames if f.status != "ignored"]
+    return bool(frames) and frames[-1].status == "unfinished"
+
+
+def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
+    """The record of a log that equals one parsed before, with its own times."""
+    rank = Rank(rank=number_of(path), status=seen.rank.status, compiling=seen.rank.compiling, error=seen.rank.error)
+    rank.seconds = [_at(found.seconds.get(key), number) for key, number in seen.steps]
+    rank.compile_seconds = round(sum(s for s in rank.seconds if s), 6)
+    rank.caches = [rank_file.cache_answer(found.caches.get(key, ())) for key, _ in seen.steps]
+    return RankRecord(
+        rank=rank,
+        structure=replace(seen.structure, schedules=_schedules(seen.steps, found)),
+        report=lambda: load_traces([path]),
+        settings=found.settings,
+        versions={**seen.versions, "torch": found.torch},
+    )
+
+
+def _schedules(steps: list[tuple[str, int]], found: Scan) -> list[str]:
+    """Of each step: its collectives in the order of Inductor's code."""
+    return [" ".join(found.schedules.get(key, ())) for key, _ in steps]
+
+
+def _at(values: list[float | None] | None, number: int) -> float | None:
+    return values[number] if values is not None and number < len(values) else None
+
+
+def _compiles(report: Report) -> list[tuple[str, int]]:
+    """Of each step: its compile id, and which of the compiles with this id it is."""
+    counts: dict[str, int] = defaultdict(int)
+    steps = []
+    for step in steps_of(report):
+        key = str(step.frame.compile_id)
+        steps.append((key, counts[key]))
+        counts[key] += 1
+    return steps
+
+
+def number_of(path: Path, report: Report | None = None) -> int:
+    """The rank that a log is of: from its name, else from its records."""
+    match = _STARTS.search(path.name)
+    if match:
+        return int(match[1] or match[2])
+    ranks = [f.rank for f in report.frames if f.rank is not None] if report is not None else []
+    return ranks[0] if ranks else 0

@@ -1,0 +1,25 @@
+"""`python -m dynascope.compiler.jobs.worker` reads the logs named on its input, and writes a line of JSON for each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from dynascope.compiler.jobs import rank_file, trace_scan
+
+
+def main() -> None:
+    """Answer for each path: its number, and the head of its record or the error."""
+    paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").splitlines()
+    known: dict[str, trace_scan.Known] = {}
+    for number, path in enumerate(paths):
+        try:
+            answer: dict[str, object] = {"head": rank_file.head(trace_scan.read(Path(path), known))}
+        except (ValueError, OSError) as error:
+            answer = {"error": " ".join(str(error).split())}
+        sys.stdout.write(json.dumps({"number": number, **answer}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

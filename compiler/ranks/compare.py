@@ -1,0 +1,325 @@
+"""The first step in which two groups of ranks differ: what differs, where, why, and which guards have other values."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from dynascope.compiler.ranks import collectives
+from dynascope.compiler.ranks.normal import Normal, basename
+from dynascope.compiler.ranks.schema import Collective, Difference, DifferenceKind, GuardPair
+from dynascope.compiler.ranks.structure import (
+    GroupNames,
+    Step,
+    Structure,
+    break_facts,
+    collective_facts,
+    normalizer,
+    recompile_facts,
+    sizes,
+    steps_of,
+    without_integers,
+)
+from dynascope.compiler.report import Break, Node
+from dynascope.compiler.report.schema import ReportData
+
+#: most guards that are shown of one difference
+_GUARDS = 6
+#: a rank's paths are of its own machine, so where torch is here says nothing
+_IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")
+_NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?\b")
+_COMPARISON = re.compile(r"^(?P<left>.+?) (?P<sign>==|!=|is|is not|in|<=|>=|<|>) (?P<right>.+)$")
+
+
+@dataclasses.dataclass
+class Side:
+    """One of the two groups: the report and structure of one of its ranks."""
+
+    report: ReportData
+    structure: Structure
+    names: GroupNames = dataclasses.field(default_factory=dict)
+    finished: bool = True
+    #: the number of the rank in the job and on its machine: such constants in graphs are no difference
+    numbers: frozenset[int | None] = frozenset()
+
+
+def compare(here: Side, there: Side) -> Difference | None:
+    """What `here` did otherwise than `there` first; None if nothing."""
+    first = _first(here, there)
+    if first is None:
+        return None
+    mine, its = (
+        steps[first] if first < len(steps) else None
+        for steps in (steps_of(side.report, finished=side.finished) for side in (here, there))
+    )
+    normals = normalizer(here.names), normalizer(there.names)
+    differences = list(_differences(mine, its, (here, there), normals, _positions(here, first)))
+    found = differences[0] if differences else Difference(kind="graph")
+    found.step = first
+    found.frame, found.reference_frame = mine.frame.id if mine else None, its.frame.id if its else None
+    found.guards = _guards(mine, its, normals) if mine and its else []
+    if found.file is None:
+        _place(found, mine or its, "group" if mine else "reference")
+    return found
+
+
+def _first(here: Side, there: Side) -> int | None:
+    """The first step that differs.  What a later stage made of a step counts after all steps that are compiled otherwise."""
+    mine, its = here.structure, there.structure
+    for a, b in ((mine.steps, its.steps), (mine.forward, its.forward), (mine.backward, its.backward)):
+        for number, (one, other) in enumerate(zip_longest(a, b)):
+            if one != other and not (a is mine.steps and _rank_numbers_alone(here, there, number)):
+                return number
+    return None
+
+
+def _rank_numbers_alone(here: Side, there: Side, step: int) -> bool:
+    """Whether the code of a step's graph differs only in constants that are the number of the rank."""
+    mine, its = here.structure, there.structure
+    if step >= min(len(mine.steps), len(its.steps)) or mine.loose[step] != its.loose[step]:
+        return False
+    return _own_numbers(mine.constants[step], its.constants[step], here, there)
+
+
+def _own_numbers(mine: list[int], its: list[int], here: Side, there: Side) -> bool:
+    """Whether integers are equal, or on both sides the rank's own number."""
+    return len(mine) == len(its) and all(
+        a == b or (a in here.numbers and b in there.numbers) for a, b in zip(mine, its, strict=True)
+    )
+
+
+def _positions(side: Side, step: int) -> int:
+    """How many collectives the steps before this one have."""
+    before = steps_of(side.report, finished=side.finished)[:step]
+    return sum(len(collectives.collectives(s.graph)) for s in before if s.graph)
+
+
+_Normals = tuple[Normal, Normal]
+
+
+def _differences(
+    mine: Step | None, its: Step | None, sides: tuple[Side, Side], normals: _Normals, position: int
+) -> Iterator[Difference]:
+    """Every kind of difference between the two steps, the one that explains most first."""
+    if mine is None or its is None:
+        step = mine or its
+        assert step is not None
+        if step.recompile is not None:
+            yield _one_recompiled(mine, its)
+        yield Difference(kind="ends", here=_what(mine), there=_what(its), subject=step.frame.name)
+        return
+    yield from _recompiled(mine, its)
+    yield from _functions(mine, its)
+    yield from _outcomes(mine, its)
+    yield from _breaks(mine, its)
+    yield from _collectives(mine, its, normals, position, (sides[0].names, sides[1].names))
+    yield from _graphs(mine, its, sides, normals)
+    if mine.frame.status != its.frame.status:
+        yield Difference(
+            kind="skip", here=mine.frame.status, there=its.frame.status, reason=mine.frame.reason or its.frame.reason
+        )
+
+
+def _what(step: Step | None) -> str | None:
+    """`f` or `the rest of f`: what a step compiles."""
+    return None if step is None else f"the rest of {step.frame.name}" if step.frame.kind == "resume" else step.frame.name
+
+
+def _functions(mine: Step, its: Step) -> Iterator[Difference]:
+    a, b = (_identity(s) for s in (mine, its))
+    if a != b:
+        yield Difference(kind="function", here=_what(mine), there=_what(its), subject="function")
+
+
+def _identity(step: Step) -> tuple[str, int, str, str]:
+    return basename(step.frame.file), step.frame.line, step.frame.name, step.frame.kind
+
+
+def _recompiled(mine: Step, its: Step) -> Iterator[Difference]:
+    if recompile_facts(mine.recompile) != recompile_facts(its.recompile):
+        yield _one_recompiled(mine, its)
+
+
+def _one_recompiled(mine: Step | None, its: Step | None) -> Difference:
+    """One of the two, at least, is a recompile."""
+    is_mine = mine is not None and mine.recompile is not None
+    step = mine if is_mine else its
+    assert step is not None
+    assert step.recompile is not None
+    recompile = step.recompile
+    guard = next(iter(recompile.failed_guards), None)
+    return Difference(
+        kind="recompile",
+        subject=guard.source if guard else None,
+        reason=next(iter(recompile.reasons), None),
+        here=_failed(mine) or _what(mine),
+        there=_failed(its) or _what(its),
+        place_of="group" if is_mine else "reference",
+    )
+
+
+def _failed(step: Step | None) -> str | None:
+    """`size 7 of x[0]; it was compiled for 8`, as values of the guard that failed."""
+    guard = next(iter(step.recompile.failed_guards), None) if step and step.recompile else None
+    if guard is None:
+        return None
+    dimension = f" dimension {guard.dimension}" if guard.dimension is not None else ""
+    values = f": {guard.before} before, {guard.now} now" if guard.before is not None or guard.now is not None else ""
+    return f"{guard.kind} of {guard.source}{dimension}{values}" if guard.source else guard.text or guard.kind
+
+
+def _outcomes(mine: Step, its: Step) -> Iterator[Difference]:
+    """A frame that is skipped, refused or cached in one of the groups only."""
+    statuses = mine.frame.status, its.frame.status
+    if statuses[0] == statuses[1]:
+        return
+    order: tuple[tuple[str, DifferenceKind], ...] = (("failed", "error"), ("skipped", "skip"), ("cached", "cached"))
+    for status, kind in order:
+        if status in statuses:
+            step = mine if mine.frame.status == status else its
+            found = Difference(kind=kind, here=statuses[0], there=statuses[1], reason=step.frame.reason)
+            if step.broken is not None:
+                _at_break(found, step.broken, "group" if step is mine else "reference")
+                found.reason = step.broken.type or found.reason
+            else:
+                _place(found, step, "group" if step is mine else "reference")
+            yield found
+            return
+
+
+def _breaks(mine: Step, its: Step) -> Iterator[Difference]:
+    if break_facts(mine.broken) == break_facts(its.broken):
+        return
+    broken = mine.broken or its.broken
+    assert broken is not None
+    found = Difference(kind="break", reason=broken.type or broken.reason, here=_break(mine), there=_break(its))
+    _at_break(found, broken, "group" if mine.broken else "reference")
+    yield found
+
+
+def _break(step: Step) -> str | None:
+    return None if step.broken is None else f"{basename(step.broken.file)}:{step.broken.line} {step.broken.source.strip()}"
+
+
+def _at_break(found: Difference, broken: Break, place_of: str) -> None:
+    found.file, found.line, found.cell, found.function = broken.file, broken.line, broken.cell, broken.function
+    found.source = broken.source
+    found.place_of = "group" if place_of == "group" else "reference"
+
+
+def _collectives(
+    mine: Step, its: Step, normals: _Normals, position: int, names: tuple[GroupNames, GroupNames]
+) -> Iterator[Difference]:
+    """The first collective that differs: kind, reduction, process group, shape, or their order."""
+    a, b = (
+        collectives.collectives(step.graph, called) if step.graph else []
+        for step, called in zip((mine, its), names, strict=True)
+    )
+    for number, (one, other) in enumerate(zip_longest(a, b)):
+        if _facts(one, normals[0]) != _facts(other, normals[1]):
+            yield Difference(
+                kind="collective",
+                position=position + number,
+                subject=one.kind if one else other.kind if other else None,
+                here=collectives.describe(one) if one else None,
+                there=collectives.describe(other) if other else None,
+            )
+            return
+
+
+def _facts(collective: Collective | None, normal: Normal) -> list[object] | None:
+    return None if collective is None else [*collective_facts(collective, normal), collective.backward]
+
+
+def _graphs(mine: Step, its: Step, sides: tuple[Side, Side], normals: _Normals) -> Iterator[Difference]:
+    """The first node of the graphs that differs."""
+    a, b = (step.graph.nodes if step.graph else [] for step in (mine, its))
+    for one, other in zip_longest(a, b):
+        found = _nodes(one, other, sides, normals)
+        if found is not None:
+            node, found.place_of = (one, "group") if one is not None else (other, "reference")
+            assert node is not None
+            at = _users_line(node, a if one is not None else b)
+            if at is not None:
+                step = mine if one is not None else its
+                found.file, found.line = at
+                found.function, found.cell = step.frame.name, step.frame.cell if at[0] == step.frame.file else None
+            yield found
+            return
+
+
+def _users_line(node: Node, nodes: list[Node]) -> tuple[str, int] | None:
+    """The place of a node in the user's code; of an input or an operation of torch's own: of the first node that reads it."""
+    for candidate in (node, *(n for n in nodes if node.name in n.inputs)):
+        if candidate.file is not None and candidate.line is not None and not _IN_TORCH.search(candidate.file):
+            return candidate.file, candidate.line
+    return None
+
+
+def _nodes(one: Node | None, other: Node | None, sides: tuple[Side, Side], normals: _Normals) -> Difference | None:
+    if one is None or other is None:
+        return Difference(kind="graph", subject=(one or other).name, here=_node(one), there=_node(other))  # type: ignore[union-attr]
+    (a, b), (n, m) = (one, other), normals
+    subject = _argument(a)
+    if (a.op, a.target) != (b.op, b.target):
+        return Difference(kind="graph", subject=subject, here=_node(a), there=_node(b))
+    if sizes(a.shape, n) != sizes(b.shape, m):
+        return Difference(kind="size", subject=subject, here=_shape(a), there=_shape(b))
+    if a.dtype != b.dtype:
+        return Difference(kind="dtype", subject=subject, here=a.dtype, there=b.dtype)
+    if n.device(a.device) != m.device(b.device):
+        return Difference(kind="device", subject=subject, here=a.device, there=b.device)
+    if sizes(a.stride, n) != sizes(b.stride, m):
+        return Difference(kind="size", subject=f"stride of {subject}", here=str(a.stride), there=str(b.stride))
+    mine, its = n.code(a.code), m.code(b.code)
+    if mine == its:
+        return None
+    integers: tuple[list[int], list[int]] = ([], [])
+    alike = without_integers(mine, integers[0]) == without_integers(its, integers[1])
+    if alike and _own_numbers(*integers, *sides):
+        return None
+    same = _NUMBER.sub("#", mine) == _NUMBER.sub("#", its)
+    return Difference(kind="constant" if same else "graph", subject=subject, here=a.code, there=b.code)
+
+
+def _argument(node: Node) -> str:
+    """The user's name of an input (`L_x_` is x), or the name of the node."""
+    match = re.match(r"^[Ll]_(?P<name>.+?)_*$", node.name) if node.op == "placeholder" else None
+    return match["name"].rstrip("_") if match else node.name
+
+
+def _node(node: Node | None) -> str | None:
+    return None if node is None else f"{node.name} = {node.code}" if node.op.startswith("call_") else f"{node.op} {node.name}"
+
+
+def _shape(node: Node) -> str | None:
+    return None if node.shape is None else f"[{', '.join(map(str, node.shape))}]"
+
+
+def _place(found: Difference, step: Step | None, place_of: str) -> None:
+    if step is not None:
+        frame = step.frame
+        found.file, found.line, found.cell, found.function = frame.file, frame.line, frame.cell, frame.name
+        found.place_of = "group" if place_of == "group" else "reference"
+
+
+def _guards(mine: Step, its: Step, normals: _Normals) -> list[GuardPair]:
+    """Guards that only one of them has, those of the same expression side by side."""
+    a, b = ({n.text(g): g for g in s.frame.guards} for s, n in zip((mine, its), normals, strict=True))
+    here, there = [g for t, g in a.items() if t not in b], [g for t, g in b.items() if t not in a]
+    pairs = []
+    for guard in here:
+        match = next((g for g in there if _subject(g) == _subject(guard)), None)
+        if match is not None:
+            there.remove(match)
+        pairs.append(GuardPair(here=guard, there=match))
+    pairs.sort(key=lambda pair: pair.there is None)
+    return [*pairs, *(GuardPair(there=g) for g in there)][:_GUARDS]
+
+
+def _subject(guard: str) -> str:
+    """`L['rank']` of `L['rank'] == 3`: what a guard is about."""
+    match = _COMPARISON.match(guard)
+    return f"{match['left']} {match['sign']}" if match else guard.partition("(")[0] + guard.partition(",")[0]

@@ -1,0 +1,141 @@
+"""The RanksReport and its methods."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler.ranks import serialization
+from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGroup, StepTime
+from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
+from dynascope.compiler.report.lowerings import lower
+from dynascope.compiler.report.report import Report
+
+#: what `save` can write
+SUFFIXES = (".html", ".json", ".svg", ".txt")
+SCHEMA = 1
+#: what `expect` takes beside counts
+ALIKE = ("ranks=alike", "ranks==alike")
+
+
+@dataclass(kw_only=True)
+class RanksReport:
+    """What all ranks of a job compiled: groups of equal ranks, and the first difference of each group."""
+
+    #: version of the data; its name tells the data from a Report's
+    ranks_schema: int = SCHEMA
+    world_size: int = 0
+    versions: dict[str, str | None] = field(default_factory=dict)
+    ranks: list[Rank] = field(default_factory=list)
+    #: largest first; the first is the reference of all comparisons
+    groups: list[RankGroup] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    #: steps in which one rank took much longer than the others of its group
+    slow: list[StepTime] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    # -- looking up ---------------------------------------------------------------------------
+
+    def rank(self, number: int) -> Rank:
+        """The rank with this number; raises KeyError if there is none."""
+        for rank in self.ranks:
+            if rank.rank == number:
+                return rank
+        raise KeyError(number)
+
+    def report_of(self, number: int) -> Report:
+        """What this rank compiled, as the Report of its group; raises KeyError if that is not known."""
+        index = self.rank(number).group
+        report = self.groups[index].report if index is not None else None
+        if report is None:
+            raise KeyError(number)
+        return report
+
+    @property
+    def alike(self) -> bool:
+        """Whether all ranks compiled the same code in the same order, and all of them to the end."""
+        ended = all(r.status == "finished" for r in self.ranks)
+        return ended and len(self.groups) == 1 and not any(d.kind not in SOFT_KINDS for d in self.differences)
+
+    # -- saving and loading -------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready data."""
+        return serialization.to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> RanksReport:
+        """Load a report from the data that `to_dict` returned; raises ValueError, in one line, if it is not one."""
+        return serialization.from_dict(cls, data)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report to a file: .html, .json, .svg or .txt; raises ValueError for any other suffix."""
+        path = Path(path)
+        suffix = path.suffix.lower()
+        if suffix not in SUFFIXES:
+            raise ValueError(f"cannot save a report of ranks as {suffix or path.name}: use one of {', '.join(SUFFIXES)}")
+        text = json.dumps(self.to_dict()) if suffix == ".json" else str(lower(f"ranks {suffix[1:]}", self))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    # -- expectations -------------------------------------------------------------------------
+
+    def expect(self, expected: str = "ranks=alike", /) -> RanksReport:
+        """Fail if the ranks are not alike, or a count of a group's report is not as expected.
+
+        Args:
+            expected: `ranks=alike`, and terms such as `breaks<=1`, which each group must fulfil.
+
+        Returns:
+            The report itself.
+
+        Raises:
+            ExpectationFailed: an AssertionError that names the ranks, the places and the causes.
+            ValueError: an unknown count, or nothing is expected.
+
+        Example:
+            dynascope.load("trace_dir").expect("ranks=alike,breaks=0")
+        """
+        __tracebackhide__ = True
+        expectations, alike = read_terms(expected)
+        if alike and not self.alike:
+            raise ExpectationFailed(f"expected ranks=alike, but {lower('ranks unmet', self)}")
+        for group in self.groups:
+            if group.report is not None and expectations:
+                check(group.report, expectations)
+        return self
+
+    # -- showing ------------------------------------------------------------------------------
+
+    def headline(self) -> str:
+        """One line: `4 ranks: 0-2 alike, 3 differs`."""
+        return str(lower("ranks headline", self))
+
+    def to_html(self) -> str:
+        """A stand-alone page, interactive without a network."""
+        return str(lower("ranks html", self))
+
+    def to_svg(self) -> str:
+        """The groups and the matrix of compile times as one SVG picture."""
+        return str(lower("ranks svg", self))
+
+    def view(self) -> Any:
+        """The live view, an anywidget."""
+        return lower("ranks view", self)
+
+    def __str__(self) -> str:
+        return str(lower("ranks txt", self))
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = lower("ranks mimebundle", self)
+        return bundle
+
+
+def read_terms(expected: str) -> tuple[list[Expectation], bool]:
+    """The counts in `ranks=alike,breaks<=1`, and whether the ranks are to be alike; ValueError if nothing can be expected."""
+    terms = [t.strip() for t in expected.split(",") if t.strip()]
+    counts = [t for t in terms if t.replace(" ", "") not in ALIKE]
+    return (parse(",".join(counts)) if counts or not terms else []), len(counts) < len(terms)

@@ -1,0 +1,47 @@
+"""A RanksReport as JSON-ready data and back, validated; the reports in it are saved as reports of their own are."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+from dynascope.compiler.report import Report
+
+#: a RanksReport, whose methods call these functions
+AnyRanksReport = TypeVar("AnyRanksReport", bound=Any)
+
+
+def to_dict(report: Any) -> dict[str, Any]:
+    """The report as JSON-ready data."""
+    groups = report.groups
+    bare = dataclasses.replace(report, groups=[dataclasses.replace(g, report=None) for g in groups])
+    data = dataclasses.asdict(bare)
+    for group, own in zip(groups, data["groups"], strict=True):
+        own["report"] = group.report.to_dict() if group.report is not None else None
+    return data
+
+
+def from_dict(cls: type[AnyRanksReport], data: dict[str, Any]) -> AnyRanksReport:
+    """Load a report from the data that `to_dict` returned; raises ValueError if it is not one or has a newer schema."""
+    if not isinstance(data, dict) or "ranks_schema" not in data:
+        raise ValueError("not a dynascope report of ranks: no 'ranks_schema' in it")
+    if data["ranks_schema"] != 1 or isinstance(data["ranks_schema"], bool):
+        raise ValueError(f"report of ranks of schema {data['ranks_schema']!r}; this dynascope reads schema 1: update dynascope")
+    import msgspec  # on first use: `import dynascope` stays light
+
+    groups = data.get("groups")
+    reports = [g.get("report") if isinstance(g, dict) else None for g in groups] if isinstance(groups, list) else []
+    bare = {
+        **data,
+        "groups": [{**g, "report": None} if isinstance(g, dict) else g for g in groups] if isinstance(groups, list) else groups,
+    }
+    try:
+        report: Any = msgspec.convert(bare, cls)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"not a dynascope report of ranks: {error}") from None
+    for group, own in zip(report.groups, reports, strict=True):
+        group.report = Report.from_dict(own) if own is not None else None
+    for rank in report.ranks:
+        if rank.group is not None and not 0 <= rank.group < len(report.groups):
+            raise ValueError(f"not a dynascope report of ranks: rank {rank.rank} is in group {rank.group}, which is not there")
+    return report  # type: ignore[no-any-return]

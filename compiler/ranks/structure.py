@@ -1,0 +1,181 @@
+"""What one rank compiled, reduced to hashes: one for each step, so that a rank equal to one already read costs little.
+
+Two ranks are alike if their hashes are.  Times, ids, paths, addresses, device numbers, sizes behind symbols and the values that
+guards compare are not in the hashes; the operations, shapes, breaks, skips, kinds of failed guards and collectives are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from dynascope.compiler.ranks import collectives
+from dynascope.compiler.ranks.normal import Normal, basename
+from dynascope.compiler.ranks.schema import Collective
+from dynascope.compiler.report import Break, Frame, Graph, Recompile
+from dynascope.compiler.report.schema import ReportData
+
+#: names of process groups: torch's name -> (what the program calls it, its ranks)
+GroupNames = dict[str, tuple[str | None, list[int] | None]]
+_INTEGER = re.compile(r"(?<![\w.'\"#])-?\d+(?![\w.'\"#])")
+
+
+@dataclass
+class Structure:
+    """The hashes of one rank."""
+
+    #: of each step
+    steps: list[str] = field(default_factory=list)
+    #: the same with the integers in the code of graphs left out, and these integers
+    loose: list[str] = field(default_factory=list)
+    constants: list[list[int]] = field(default_factory=list)
+    #: collectives of each step, hashed: those of the forward, those of the backward ("": not compiled)
+    forward: list[str] = field(default_factory=list)
+    backward: list[str] = field(default_factory=list)
+    #: collectives of each step in the order of Inductor's code ("": unknown); not in the key, as caches leave the code out
+    schedules: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """Equal for ranks that compiled the same."""
+        return hash_of([self.steps, self.forward, self.backward])
+
+    @property
+    def loose_key(self) -> str:
+        """Equal for ranks that compiled the same, up to integers in the code of graphs."""
+        return hash_of([self.loose, self.forward, self.backward])
+
+    def begins(self, other: Structure) -> bool:
+        """Whether this is the beginning of `other`, as of a rank that was stopped."""
+        count = len(self.steps)
+        stages = zip([*self.forward, *self.backward], [*other.forward[:count], *other.backward[:count]], strict=False)
+        return self.steps == other.steps[:count] and all(mine in ("", its) for mine, its in stages)
+
+
+@dataclass
+class Step:
+    """One compile of a rank, and the parts of the report that belong to it."""
+
+    frame: Frame
+    graph: Graph | None
+    #: the break that ended its graph, or that stopped it
+    broken: Break | None
+    recompile: Recompile | None
+
+
+def steps_of(report: ReportData, *, finished: bool = True) -> list[Step]:
+    """The steps of a report: frames that are not ignored, in order, the threads one after the other.
+
+    Without `finished`, compiles at the end that have no end are left out: the rank was stopped in them.
+    """
+    graphs, breaks = {g.id: g for g in report.graphs}, {b.id: b for b in report.breaks}
+    recompiles = {r.frame: r for r in report.recompiles}
+    threads: dict[int | None, int] = {}
+    frames = [f for f in report.frames if f.status != "ignored"]
+    for frame in frames:
+        threads.setdefault(frame.thread if frame.foreign else None, len(threads))
+    frames.sort(key=lambda f: threads[f.thread if f.foreign else None])
+    while frames and not finished and frames[-1].status == "unfinished":
+        frames.pop()
+    return [
+        Step(
+            frame=f,
+            graph=(graph := graphs.get(f.graph or "")),
+            broken=breaks.get((graph.break_ if graph else None) or ("" if f.kind == "resume" else f.break_) or ""),
+            recompile=recompiles.get(f.id),
+        )
+        for f in frames
+    ]
+
+
+def structure(report: ReportData, names: GroupNames | None = None, *, finished: bool = True) -> Structure:
+    """The structure of one rank's report."""
+    normal = normalizer(names)
+    made = Structure()
+    for step in steps_of(report, finished=finished):
+        facts = step_facts(step, normal)
+        made.steps.append(hash_of(facts))
+        constants: list[int] = []
+        facts["ops"] = [[without_integers(op[0], constants), *op[1:]] for op in facts["ops"]]
+        made.loose.append(hash_of(facts))
+        made.constants.append(constants)
+        found = collectives.collectives(step.graph) if step.graph else []
+        made.schedules.append(" ".join(collectives.schedule(step.graph.backend_code)) if step.graph else "")
+        for backward, into in ((False, made.forward), (True, made.backward)):
+            own = [collective_facts(c, normal) for c in found if c.backward == backward]
+            into.append(hash_of(own) if own else "")
+    return made
+
+
+def normalizer(names: GroupNames | None) -> Normal:
+    """Group names that the program gave are equal on all ranks; torch's own are not."""
+    named = {name: called for name, (called, _) in (names or {}).items() if called and not called.startswith("undefined")}
+    return Normal({name: called for name, called in named.items() if list(named.values()).count(called) == 1})
+
+
+def step_facts(step: Step, normal: Normal) -> dict[str, Any]:
+    """What is hashed of one step."""
+    frame, graph = step.frame, step.graph
+    return {
+        "function": [basename(frame.file), frame.line, frame.name, frame.kind],
+        "status": frame.status,
+        "recompile": recompile_facts(step.recompile),
+        "break": break_facts(step.broken),
+        "reason": normal.text((frame.reason or "").partition("\n")[0]) if frame.status in ("skipped", "failed") else "",
+        "end": graph.end if graph else None,
+        "splits": len(graph.splits) if graph else 0,
+        "ops": [
+            [
+                normal.code(n.code),
+                n.op,
+                n.dtype,
+                sizes(n.shape, normal),
+                sizes(n.stride, normal),
+                normal.device(n.device),
+            ]
+            for n in (graph.nodes if graph else ())
+        ],
+    }
+
+
+def break_facts(broken: Break | None) -> list[Any] | None:
+    """The place of a break, and its type."""
+    if broken is None:
+        return None
+    return [basename(broken.file), broken.line, broken.column, broken.type, broken.gb_ids, broken.outcome]
+
+
+def recompile_facts(recompile: Recompile | None) -> list[list[Any]] | None:
+    """What was guarded, not the values."""
+    if recompile is None:
+        return None
+    return [[g.kind, g.source, g.dimension] for g in recompile.failed_guards]
+
+
+def collective_facts(collective: Collective, normal: Normal) -> list[Any]:
+    """What must be equal on all ranks of the process group."""
+    group = normal.group(collective.group) if collective.group else None
+    return [collective.kind, collective.reduction, group, collective.dtype, sizes(collective.shape, normal)]
+
+
+def sizes(values: Iterable[int | str] | None, normal: Normal) -> list[int | str] | None:
+    return None if values is None else [normal.size(v) for v in values]
+
+
+def hash_of(facts: Any) -> str:
+    """A short hash of JSON-ready data."""
+    return blake2b(json.dumps(facts, separators=(",", ":")).encode(), digest_size=8).hexdigest()
+
+
+def without_integers(code: str, constants: list[int]) -> str:
+    """The code with each integer replaced; the integers are added to `constants`."""
+
+    def note(match: re.Match[str]) -> str:
+        constants.append(int(match[0]))
+        return "#"
+
+    return _INTEGER.sub(note, code)

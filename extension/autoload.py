@@ -1,0 +1,27 @@
+"""What torch calls at the end of its import, through its entry point for extensions (`torch.backends`).
+
+Every program that imports torch where dynascope is installed comes through here: it imports nothing of dynascope, and does
+nothing, unless the environment asks for a recording.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+VARIABLE = "DYNASCOPE_RANKS"
+#: in the command line of Inductor's own processes, which have the environment of the rank that they compile for
+_COMPILE_WORKER = "compile_worker"
+
+
+def torch_imported() -> None:
+    """Record this process if DYNASCOPE_RANKS names a folder; an error here would make the import of torch fail."""
+    folder = os.environ.get(VARIABLE)
+    if not folder or any(_COMPILE_WORKER in argument for argument in sys.orig_argv):
+        return
+    try:
+        from dynascope.children import begin
+
+        begin(folder)
+    except Exception as error:
+        print(f"dynascope: this process is not recorded: {error}", file=sys.stderr)

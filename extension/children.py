@@ -1,0 +1,152 @@
+"""Recording processes that others start: `torch.multiprocessing`, `accelerate.notebook_launcher`, any launcher.
+
+A process whose environment has `DYNASCOPE_RANKS` (a folder) records itself from `import torch` on, and writes the file of its
+rank there, once it knows its rank.  torch reaches it through `dynascope.autoload`;
+forked processes, in which torch is imported already, are reached through multiprocessing.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import multiprocessing
+import multiprocessing.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from dynascope.autoload import VARIABLE, torch_imported
+from dynascope.compiler.ranks import RanksReport
+
+_DYNAMO = "torch._dynamo"
+#: pid of the process that already records itself: here, or as `dynascope run` does
+_recorded: int | None = None
+
+
+def leave_to_others() -> None:
+    """This process is recorded in another way."""
+    global _recorded
+    _recorded = os.getpid()
+
+
+def begin(folder: str) -> None:
+    """Record this process, as soon as it loads the compiler."""
+    if _recorded == os.getpid():
+        return
+    leave_to_others()
+    after_import(_DYNAMO, lambda: _record(Path(folder)))
+
+
+def _record(folder: Path) -> None:
+    from dynascope.compiler.driver.pipeline import Run
+    from dynascope.compiler.jobs.recorder import RankRecorder
+
+    run = Run(retraces=False)
+    run.__enter__()
+    recorder = RankRecorder(folder, run.recording)
+    recorder.start()
+
+    def end() -> None:
+        error = sys.exc_info()[1]  # of a child: multiprocessing ends it in the `finally` of its code
+        if multiprocessing.parent_process() is None:
+            error = error or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        failed = error is not None and not (isinstance(error, SystemExit) and not error.code)
+        run.__exit__(None, None, None)
+        text = f"{type(error).__name__}: {error}".partition("\n")[0] if failed else None
+        recorder.end(run.report, "failed" if failed else "finished", text)
+
+    # unlike atexit, multiprocessing calls it in children, too
+    multiprocessing.util.Finalize(None, end, exitpriority=1000)
+
+
+# -- after an import ----------------------------------------------------------------------------------
+
+
+def after_import(name: str, act: Callable[[], None]) -> None:
+    """Call `act` when the module `name` has been imported; at once if it has been."""
+    if name in sys.modules:
+        act()
+    else:
+        sys.meta_path.insert(0, _Finder(name, act))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds one module as Python does, and has its loader call `act` in the end."""
+
+    def __init__(self, name: str, act: Callable[[], None]) -> None:
+        self.name, self.act = name, act
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            execute, loader = spec.loader.exec_module, spec.loader
+
+            def exec_module(module: ModuleType) -> None:
+                del loader.exec_module  # the class's own is there again
+                execute(module)
+                self.act()
+
+            loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+# -- from a notebook ----------------------------------------------------------------------------------
+
+
+class RanksRecording:
+    """Record the processes that a block starts: `with dynascope.record_ranks() as job: ...`; `job.report`.
+
+    `folder` keeps the files of the ranks; without it they are removed after the block.
+    """
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self._given = Path(folder) if folder is not None else None
+        self._folder = Path()
+        self._before: str | None = None
+        self._active = False
+        self._report: RanksReport | None = None
+
+    def __enter__(self) -> RanksRecording:
+        self._folder = self._given or Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
+        self._before = os.environ.get(VARIABLE)
+        os.environ[VARIABLE] = str(self._folder)
+        self._active = True
+        multiprocessing.util.register_after_fork(self, RanksRecording._in_child)
+        return self
+
+    def _in_child(self) -> None:
+        """In a process that multiprocessing has forked."""
+        if self._active:
+            torch_imported()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        from dynascope.compiler.jobs import folder
+
+        self._active = False
+        if self._before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = self._before
+        try:
+            if folder.is_job(self._folder):
+                self._report = folder.read_job(self._folder)
+        finally:
+            if self._given is None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def report(self) -> RanksReport:
+        """The RanksReport of the processes; raises LookupError if none of them was a rank."""
+        if self._report is None:
+            raise LookupError(
+                "no process of the block was a rank: a rank has RANK and WORLD_SIZE in its environment, or a process group"
+            )
+        return self._report

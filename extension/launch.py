@@ -1,0 +1,206 @@
+"""`dynascope run` for the ranks of a job: under torchrun, or with torchrun's own options, which start one.
+
+Each rank writes a file of its own into one folder (`compiler.jobs`).  With our launcher, the report comes when torchrun has
+ended.  Under the user's torchrun, the rank that ends last reports, or the first one that fails, because torchrun then ends the
+others.  The other ranks print nothing of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dynascope.compiler.jobs import folder as job_folder
+from dynascope.compiler.jobs import identity
+from dynascope.compiler.jobs.rank_file import read as read_rank
+from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
+from dynascope.compiler.ranks import RanksReport
+from dynascope.compiler.report import Report
+
+#: options of torchrun with which `dynascope run` hands over to it, with `-` for `_`
+_TORCHRUN = (
+    "--nproc", "--nnodes", "--node-rank", "--standalone", "--rdzv", "--master", "--max-restarts", "--monitor-interval",
+    "--role", "--local-addr", "--local-ranks-filter", "--log-dir", "--redirects", "--tee", "--start-method", "--run-path",
+    "--no-python", "--logs-specs", "--numa-binding", "--signals-to-handle", "--virtual-local-rank", "--duplicate",
+)  # fmt: skip
+_OWN_WITH_VALUE = ("-o", "--output", "--expect", "--ranks-dir")
+
+
+def wants_torchrun(argv: Sequence[str]) -> bool:
+    """Whether the arguments after `run` have an option of torchrun's before the script."""
+    rest = iter(argv)
+    for argument in rest:
+        if argument in _OWN_WITH_VALUE:
+            next(rest, None)
+        elif argument.replace("_", "-").startswith(_TORCHRUN):
+            return True
+        elif not argument.startswith("-"):
+            return False
+    return False
+
+
+# -- one rank, under torchrun ---------------------------------------------------------------------
+
+
+class RankRun:
+    """This process as one rank of a job: records into the folder, and reports if it is the one to do so."""
+
+    def __init__(self, ranks_dir: str | None) -> None:
+        given = ranks_dir or os.environ.get(VARIABLE)
+        self.folder = Path(given) if given else _default_folder()
+        self.is_default = not given
+        self._recorder: RankRecorder | None = None
+
+    def start(self, recording: Any) -> None:
+        """Begin to write the rank's file; `recording` is the one that records this process."""
+        self._recorder = RankRecorder(self.folder, recording)
+        self._recorder.start()
+
+    def end(self, report: Report, status: int, *, reports: bool) -> RanksReport | None:
+        """Write the file for the last time; returns the job's report if this rank is to show it.  `reports`: whether any is."""
+        assert self._recorder is not None
+        has_error = report.error is not None and not report.error.caught  # the file then names it
+        self._recorder.end(
+            report, "failed" if status else "finished", f"exit status {status}" if status and not has_error else None
+        )
+        if self._recorder.problem is not None:
+            print(f"dynascope: this rank's file could not be written: {self._recorder.problem}", file=sys.stderr)
+        if not reports or not (status or self._all_have_ended()) or not self._is_first():
+            return None
+        return self.report()
+
+    def report(self) -> RanksReport:
+        count = self._expected()
+        report = job_folder.read_job(self.folder, world_size=count)
+        total = identity.world_size() or count
+        if total > count:
+            report.notes.append(
+                f"these are the {count} ranks of this machine, of {total}: --ranks-dir DIR, a folder that all machines share, "
+                "gives one report"
+            )
+        if self.is_default and report.alike:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        elif self.is_default:
+            report.notes.append(f"the files of the ranks are in {self.folder}")
+        return report
+
+    def _expected(self) -> int:
+        """How many ranks write into the folder: all, or those of this machine."""
+        total = identity.world_size() or 1
+        local = os.environ.get("LOCAL_WORLD_SIZE", "")
+        return int(local) if self.is_default and local.isdigit() else total
+
+    def _all_have_ended(self) -> bool:
+        ended: set[int] = set()
+        rank = identity.process_rank()
+        job, restarts = identity.job(), rank.restarts if rank is not None else 0
+        for file in job_folder.rank_files(self.folder):
+            with contextlib.suppress(ValueError, OSError):
+                record = read_rank(file)
+                if record.job == job and record.rank.restarts == restarts and record.rank.status in ("finished", "failed"):
+                    ended.add(record.rank.rank)
+        return len(ended) >= self._expected()
+
+    def _is_first(self) -> bool:
+        """Whether no other rank of this attempt has taken the report."""
+        attempt = f"{identity.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
+        mark = self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
+        try:
+            os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except OSError:
+            return False
+        return True
+
+
+def _default_folder() -> Path:
+    """One folder for all ranks of this job on this machine, which they need not agree on."""
+    name = f"{identity.job()} {os.environ.get('GROUP_RANK', '')} {os.getppid()}"
+    user = getattr(os, "getuid", lambda: 0)()
+    return Path(tempfile.gettempdir()) / f"dynascope-{user}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+
+# -- the launcher ---------------------------------------------------------------------------------
+
+
+def launch(
+    argv: Sequence[str], check: Callable[[argparse.Namespace], None]
+) -> tuple[RanksReport | Report | None, int, argparse.Namespace]:
+    """Run `dynascope run`'s arguments under torchrun; returns (report, exit status, arguments).
+
+    All options of torchrun are its own; the report is None if no rank wrote anything.  `check` is called with the arguments
+    before anything runs.
+    """
+    from torch.distributed import run as torchrun
+
+    parser = torchrun.get_args_parser()
+    parser.prog = "dynascope run"
+    add_options(parser)
+    chosen = parser.parse_args(list(argv))
+    if chosen.no_python:
+        parser.error("--no-python: dynascope records Python programs")
+    check(chosen)
+    own = ["run", "--launched", *(["-m"] if chosen.module else []), chosen.training_script, *chosen.training_script_args]
+    chosen.training_script, chosen.training_script_args, chosen.module, chosen.run_path = "dynascope", own, True, False
+    with _folder_of_job(chosen.ranks_dir) as folder:
+        status = _torchrun(torchrun, chosen)
+        try:
+            job = job_folder.read_job(folder)
+        except (ValueError, OSError) as error:
+            print(f"dynascope: no report: {error}", file=sys.stderr)
+            return None, status, chosen
+    alone = job.groups[0].report if len(job.ranks) == 1 and job.groups else None
+    return alone or job, status, chosen
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of our own that torchrun's parser lacks."""
+    parser.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg or .txt.")
+    parser.add_argument("--expect", metavar="TERMS", help="Fail unless it holds: ranks=alike, breaks<=1, ...")
+    parser.add_argument(
+        "--ranks-dir", metavar="DIR", help="Folder for the files of the ranks; with several machines, one that they share."
+    )
+
+
+@contextlib.contextmanager
+def _folder_of_job(given: str | None) -> Iterator[Path]:
+    """The folder into which the ranks write: the given one, or one for the duration; its name is in their environment."""
+    folder = Path(given).absolute() if given else Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(folder)
+    try:
+        yield folder
+    finally:
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = before
+        if not given:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _torchrun(torchrun: Any, chosen: argparse.Namespace) -> int:
+    """Run torchrun; returns its exit status.  What it says of ranks that failed is printed as torchrun prints it."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, record
+
+    try:
+        record(torchrun.run)(chosen)
+    except ChildFailedError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except SignalException as error:
+        return 128 + int(error.sigval)
+    except KeyboardInterrupt:
+        return 128 + int(signal.SIGINT)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 1
+    return 0

@@ -1,0 +1,435 @@
+"""What each rewrite makes of a source text, character by character, and what it leaves alone."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from harness import edited, lines_of
+
+from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.rewrites import (
+    REWRITES,
+    branches,
+    counters,
+    empty_rows,
+    guards,
+    hoist,
+    log_values,
+    parts,
+    printing,
+    scalars,
+    value_loops,
+)
+
+BRANCH = "Data-dependent branching"
+
+
+def problem(marked: str, kind: str = BRANCH, reason: str = "", function: str = "f") -> Problem:
+    """The problem of the expression between « and »."""
+    start, end = marked.index("«"), marked.index("»") - 1
+    text = marked.replace("«", "").replace("»", "")
+    before, inside = lines_of(text[:start] + "."), lines_of(text[:end] + ".")
+    place = (len(before), len(inside), len(before[-1]) - 1, len(inside[-1]) - 1)
+    return Problem("program.py", text, place[0], place[1], place[2], place[3], function, kind, reason)
+
+
+def offered(module: ModuleType, marked: str, **fields: str) -> list[tuple[Candidate, str]]:
+    at = problem(marked, **fields)
+    found = module.candidates(at)
+    return [(candidate, edited(at.source, candidate.edits)) for candidate in found]
+
+
+HEAD = "import torch\n\n\ndef f(x):\n"
+
+#: rewrite, the body of `f` with the break marked, and what each candidate makes of it
+CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
+    (
+        branches,
+        """\
+    if «x.sum() > 0»:  # positive
+        # twice
+        y = x * 2
+    else:  # or not
+        y = x - 1  # less
+    return y  # done
+""",
+        (
+            """\
+    # positive
+    # twice
+    # or not
+    # less
+    y = torch.where(x.sum() > 0, x * 2, x - 1)
+    return y  # done
+""",
+            """\
+    # positive
+    def when_true():
+        # twice
+        y = x * 2
+        return y
+    def when_false():
+        y = x - 1  # less
+        return y
+    y = torch.cond(x.sum() > 0, when_true, when_false)
+    return y  # done
+""",
+        ),
+    ),
+    (
+        branches,
+        """\
+    if «x.sum().item() > 0»:
+        return x
+    return -x
+""",
+        (
+            "    return torch.where(x.sum() > 0, x, -x)\n",
+            """\
+    def when_true():
+        return x.clone()
+    def when_false():
+        return -x
+    return torch.cond(x.sum() > 0, when_true, when_false)
+""",
+        ),
+    ),
+    (
+        branches,
+        "    y = x\n    if «x.sum() > 0»: y = x * 2; z = 1\n    else: z = 2\n    return y * z\n",
+        (
+            """\
+    y = x
+    condition = x.sum() > 0
+    y = torch.where(condition, x * 2, y)
+    z = torch.where(condition, 1, 2)
+    return y * z
+""",
+            """\
+    y = x
+    def when_true(y):
+        y = x * 2
+        z = 1
+        return y, z
+    def when_false(y):
+        z = 2
+        return y.clone(), z
+    y, z = torch.cond(x.sum() > 0, when_true, when_false, (y,))
+    return y * z
+""",
+        ),
+    ),
+    (
+        branches,
+        "    return (x if «bool((x > 0).all())» else x * 2) + 1\n",
+        (
+            "    return (torch.where((x > 0).all(), x, x * 2)) + 1\n",
+            "    return (torch.cond((x > 0).all(), lambda: x.clone(), lambda: x * 2)) + 1\n",
+        ),
+    ),
+    (
+        guards,
+        """\
+    if «not torch.isfinite(x).all()»:
+        raise ValueError(f"bad {x} {{}}")  # stop
+    return x
+""",
+        ("    # stop\n    torch._assert_async(torch.isfinite(x).all(), 'bad {x} {}')\n    return x\n",),
+    ),
+    (
+        guards,
+        "    «assert x.sum() > 0, f'{x}'»\n    return x\n",
+        ("    torch._assert_async(x.sum() > 0, '{x}')\n    return x\n",),
+    ),
+    (
+        empty_rows,
+        """\
+    rows = x.nonzero()[:, 0]
+    if «len(rows) > 0»:  # any
+
+        x[rows] = 0  # clear
+        y = x[rows]
+        x.index_add_(0, rows, y)
+    return x
+""",
+        (
+            """\
+    rows = x.nonzero()[:, 0]
+    # any
+    x[rows] = 0  # clear
+    y = x[rows]
+    x.index_add_(0, rows, y)
+    return x
+""",
+        )
+        * 2,
+    ),
+    (
+        scalars,
+        "    n = «float(x.max())»  # the largest\n    return (x / n  # by it\n            - n)\n",
+        (
+            "    n = x.max().detach()  # the largest\n    return (x / n  # by it\n            - n)\n",
+            "    n = x.max().detach().float()  # the largest\n    return (x / n  # by it\n            - n)\n",
+        ),
+    ),
+    (
+        scalars,
+        "    return x * (1 - «(x + 1).mean().item()» / x.std().item())\n",
+        ("    return x * (1 - (x + 1).mean().detach() / x.std().detach())\n",),
+    ),
+    (
+        value_loops,
+        """\
+    while «x.sum() < 100»:  # until it is large
+        x = x * 2  # twice
+    return x
+""",
+        (
+            """\
+    # until it is large
+    def another_turn(x):
+        return x.sum() < 100
+    def turn(x):
+        x = x * 2  # twice
+        return x,
+    x, = torch.while_loop(another_turn, turn, (x,))
+    return x
+""",
+        ),
+    ),
+    (
+        printing,
+        """\
+    y = x * 2
+    «print("y", y.sum(), sep="=")»  # half way
+    y = y + 1
+    print(y)
+    return y * 2
+""",
+        (
+            """\
+    y = x * 2
+    logged = y.sum()
+    y = y + 1
+    result = y * 2
+    print("y", logged, sep="=")  # half way
+    print(y)
+    return result
+""",
+        ),
+    ),
+    (
+        printing,
+        "    «print(f'{x.sum().item():.2f}', x.max().item(), end='')»\n    return x\n",
+        ("    print(f'{x.sum():.2f}', f\"{x.max()}\", end='')\n    return x\n",),
+    ),
+    (
+        log_values,
+        "    total = «x.sum().item()»\n    y = x * 2\n    print(total)  # the sum\n    return y\n",
+        (
+            """\
+    total = x.sum().detach()
+    y = x * 2
+    total = total.item()
+    print(total)  # the sum
+    return y
+""",
+        ),
+    ),
+    (
+        parts,
+        """\
+    y = x + 1
+    for i in range(3):
+        y = y * i
+        «g(y)»  # breaks
+    return y + x
+""",
+        (
+            """\
+    y = x + 1
+    def run_loop(y):
+        for i in range(3):
+            y = y * i
+            g(y)  # breaks
+        return y
+    y = run_loop(y)
+    return y + x
+""",
+            """\
+    y = x + 1
+    def step(y, i):
+        y = y * i
+        g(y)  # breaks
+        return y
+    for i in range(3):
+        y = step(y, i)
+    return y + x
+""",
+        ),
+    ),
+    (
+        hoist,
+        "    import time\n    for _ in range(2):\n        x = x * «time.time()»\n    return x\n",
+        ("    import time\n    started = time.time()\n    for _ in range(2):\n        x = x * started\n    return x\n",),
+    ),
+]
+
+#: rewrite and a body for which it offers nothing
+LEFT_ALONE = [
+    (branches, "    if «x.sum() > 0»:\n        y = x\n    return y\n"),
+    (branches, "    if «x.shape[0] > 2»:\n        x = x * 2\n    return x\n"),
+    (branches, "    if «(y := x.sum()) > 0»:\n        x = x * y\n    return x\n"),
+    (branches, "    if «x.sum() > 0»:\n        x[0] = 1\n    return x\n"),
+    (branches, "    if «x.sum() > 0»:\n        return x, x\n    return x\n"),
+    (branches, "    for _ in x:\n        if «x.sum() > 0»:\n            continue\n        x = x * 2\n    return x\n"),
+    (branches, "    if «x.sum() > 0»:\n        x = x + 1\n        yield x\n"),
+    (branches, "    y = 'a' if «x.sum() > 0» else 'b'\n    return y\n"),
+    (guards, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
+    (guards, "    if «x.sum() > 0»:\n        raise\n    return x\n"),
+    (guards, "    if «x.ndim > 2»:\n        raise ValueError('many')\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[~m] = 0\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.all()»:\n        x[m] = 0\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n        y = 1\n    return x * y\n"),
+    (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n    else:\n        x = x + 1\n    return x\n"),
+    (scalars, "    return x[:«x.sum().item()»]\n"),
+    (scalars, "    n = «int(x.sum())»\n    return x * n, list(range(n))\n"),
+    (scalars, "    return «x.sum().item()» * 2\n"),
+    (scalars, "    return x * 1, {'loss': «x.sum().item()»}\n"),
+    (value_loops, "    while «x.sum() < 100»:\n        y = x * 2\n        x = y\n    return x + y\n"),
+    (value_loops, "    while «x.sum() < 100»:\n        x = x * 2\n        print(x)\n    return x\n"),
+    (value_loops, "    while «x.sum() < 100»:\n        x = x * 2\n        if x[0] > 3: break\n    return x\n"),
+    (printing, "    y = x * 2\n    «print(y)»\n    y += 1\n    return y * 2\n"),
+    (printing, "    y = x * 2\n    «print(y)»\n    return y\n"),
+    (printing, "    y = x * 2\n    «g(y)»\n    return y + 1\n"),
+    (log_values, "    n = «x.sum().item()»\n    return x * n\n"),
+    (parts, "    for i in x:\n        «g(x)»\n        return x + 1\n"),
+    (parts, "    «g(x)»\n    return x + 1\n"),
+    (parts, "    for i in x:\n        «g(x)»\n        super().f(x)\n    return x + 1\n"),
+    (hoist, "    for i in range(2):\n        x = x * i\n        «g()»\n    return x\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "body", "results"), CHANGED)
+def test_changed(module: ModuleType, body: str, results: tuple[str, ...]) -> None:
+    assert [text.removeprefix(HEAD) for _, text in offered(module, HEAD + body, kind="Failed to trace")] == list(results)
+
+
+@pytest.mark.parametrize(("module", "body"), LEFT_ALONE)
+def test_left_alone(module: ModuleType, body: str) -> None:
+    assert [text for _, text in offered(module, HEAD + body)] == []
+
+
+@pytest.mark.parametrize(("module", "body", "results"), [c for c in CHANGED if c[2]])
+@pytest.mark.parametrize("layout", ["crlf", "tabs", "cr_at_end", "method", "no_line_end"])
+def test_layouts(module: ModuleType, body: str, results: tuple[str, ...], layout: str) -> None:
+    """Other line ends, indentation and surroundings: the same change, and the rest as it was."""
+    changes = {
+        "crlf": lambda text: text.replace("\n", "\r\n"),
+        "tabs": lambda text: text.replace("    ", "\t"),
+        "cr_at_end": lambda text: text + "\n\n# the end\n\x0c\nz = '''\n    a\n  '''\n",
+        "method": lambda text: text.replace("def f(x)", "@decorated(1)\ndef f(x, *, k: int = 1) -> 'T'"),
+        "no_line_end": lambda text: text.rstrip("\n"),
+    }
+    change = changes[layout]
+    found = offered(module, change(HEAD + body), kind="Failed to trace")
+    assert [text.rstrip() for _, text in found] == [change(HEAD + result).rstrip() for result in results]
+
+
+def test_torch_is_named_as_the_module_names_it() -> None:
+    body = "    if «x.sum() > 0»: x = x * 2\n    return x\n"
+
+    def first(head: str) -> str:
+        return offered(branches, head + body)[0][1]
+
+    assert "t.where(" in first("import torch as t\n\ndef f(x):\n")
+    assert "x = select(" in first("from torch import where as select\n\ndef f(x):\n")
+    assert "torch.where(" in first("import torch.nn as nn\nimport torch\n\ndef f(x):\n")
+    text = first('"""Docs."""\nfrom __future__ import annotations\n\nimport os\n\ndef f(x):\n')
+    assert text.startswith('"""Docs."""\nfrom __future__ import annotations\n\nimport torch\nimport os\n')
+    assert "torch.where(" in text
+    text = first("def f(x):\n    import torch as th\n")
+    assert "th.where(" in text
+
+
+def test_an_import_moves_to_the_others() -> None:
+    body = "    for _ in range(2):\n        «import os»  # slow\n        x = x * len(os.sep)\n    return x\n"
+    [(_, text)] = offered(hoist, HEAD + body)
+    moved = "import torch\nimport os  # slow\n\n\ndef f(x):\n"
+    assert text == moved + "    for _ in range(2):\n        x = x * len(os.sep)\n    return x\n"
+
+
+def test_recompiles() -> None:
+    text = """\
+import torch
+
+def f(x, act):
+    «return act(x)»
+
+def g(x):
+    for _ in range(3):
+        x = f(x, lambda t: t + 1)
+    return x
+"""
+    [(candidate, new)] = offered(hoist, text, kind="recompile", reason="___check_obj_id(L['act'], 1)")
+    assert "shared_function = lambda t: t + 1\ndef g(x):" in new
+    assert "x = f(x, shared_function)" in new
+    assert "one function object" in candidate.assumption
+    text = "import torch\n\ndef f(x, n):\n    «return x * n»\n\nfor step in range(9):\n    f(torch.ones(2), step)\n"
+    [(candidate, new)] = offered(counters, text, kind="recompile", reason="L['n'] == 0  # return x * n")
+    assert "f(torch.ones(2), torch.tensor(step))" in new
+    text = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        self.step = 0
+
+    def f(self, x):
+        «self.step += 1»
+        return x * self.step
+"""
+    [(candidate, new)] = offered(counters, text, kind="recompile", reason="L['self'].step == 1")
+    assert "self.step = torch.tensor(0)" in new
+    assert offered(hoist, text, kind="recompile", reason="") == []
+
+
+def test_an_edit_is_as_small_as_it_can_be() -> None:
+    body = "    y = x + 1\n    if «y.sum() > 0»:\n        y = y * 2\n    return y\n"
+    for candidate, text in offered(branches, HEAD + body):
+        assert text
+        for edit in candidate.edits:
+            before, after = lines_of(edit.before), lines_of(edit.after)
+            assert edit.last_line - edit.first_line + 1 == len(before)
+            assert 6 <= edit.first_line <= edit.last_line <= 7
+            assert len(before) == 1 or (before[-1] != after[-1])
+
+
+def test_text_that_is_not_python() -> None:
+    at = Problem("cell", "%matplotlib inline\nif x.sum() > 0:\n    y = 1\n", 2, 2, 3, 14, "", BRANCH, "")
+    assert [c for rewrite in REWRITES for c in rewrite(at)] == []
+
+
+def test_real_code() -> None:
+    """Offers for each statement of real modules: edits fit, the result is Python, and nothing raises."""
+    import torch.nn.functional
+
+    text = Path(torch.nn.functional.__file__).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    nodes = [
+        n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.If | ast.IfExp | ast.While | ast.For | ast.Assert | ast.Call)
+    ]
+    count = 0
+    for node in itertools.islice(nodes, 0, None, 40):
+        at = node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
+        column = len(lines[at.lineno - 1].encode()[: at.col_offset].decode())
+        found = Problem("functional.py", text, at.lineno, at.end_lineno or at.lineno, column, None, "", BRANCH, "")
+        for rewrite in REWRITES:
+            for candidate in rewrite(found):
+                ast.parse(edited(text, candidate.edits))
+                count += 1
+    assert count

@@ -1,0 +1,224 @@
+"""Real jobs of two and four processes under torchrun (gloo, CPU): which rank differs, where and why; one dies or hangs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dynascope
+from dynascope.compiler.ranks import RanksReport
+
+JOB = """\
+import os, signal, sys, time
+import torch, torch.distributed as dist
+from datetime import timedelta
+
+mode = sys.argv[1]
+dist.init_process_group("gloo", timeout=timedelta(seconds=6))
+rank = dist.get_rank()
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(2))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).relu()
+        if mode == "print" and dist.get_rank() == 0:
+            print("first rank")
+        return x
+
+
+@torch.compile(backend="aot_eager")
+def loss(x):
+    return (x * x).sum() + dist.get_rank()
+
+
+def step(model, batch):
+    loss(model(torch.ones(batch, 8))).backward()
+
+
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(Net())
+model = torch.compile(model, backend="aot_eager")
+step(model, 4 + rank if mode == "size" else 4)
+if mode == "killed" and rank == 1:
+    time.sleep(4)
+    os.kill(os.getpid(), signal.SIGKILL)
+if mode == "error" and rank == 1:
+    raise ValueError("no such batch")
+if mode == "hang" and rank == 1:
+    time.sleep(60)
+if mode == "recompile":
+    step(model, 6 if rank == 1 else 4)
+dist.all_reduce(torch.ones(1))
+dist.destroy_process_group()
+"""
+
+
+SHARDED = """\
+import sys
+import torch, torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+mode, odd = sys.argv[1:]
+dist.init_process_group("gloo")
+mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("shard",))
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = torch.nn.LayerNorm(8), torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+    def forward(self, x):
+        heads = self.norm(x).unflatten(-1, (2, 4)).transpose(1, 2)
+        x = x + torch.nn.functional.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).flatten(2)
+        return x + self.down(torch.relu(self.up(self.norm(x))))
+
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(Block(), Block())
+for block in model:
+    if mode == "tensor parallel":
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        parallelize_module(block, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    else:
+        from torch.distributed.fsdp import fully_shard
+
+        fully_shard(block, mesh=mesh)
+if dist.get_rank() == 1 and odd == "odd":
+    model[1].norm.eps = 1e-3
+torch.compile(model, backend="aot_eager")(torch.ones(2, 4, 8)).sum().backward()
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "job.py").write_text(JOB)
+    (folder / "sharded.py").write_text(SHARDED)
+    return folder
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    environment.pop("PYTHONWARNINGS", None)
+    return subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=180
+    )  # fmt: skip
+
+
+def launch(folder: Path, mode: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return run(folder, "dynascope", "run", "--nproc-per-node", "2", *options, "job.py", mode)
+
+
+def line_of(text: str) -> int:
+    return next(n for n, line in enumerate(JOB.splitlines(), 1) if text in line)
+
+
+def test_equal_ranks_are_one_line(folder: Path) -> None:
+    done = launch(folder, "alike", "--expect", "ranks=alike", "-o", "alike.json")
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("2 ranks alike: 2 graphs · ")
+    report = dynascope.load(folder / "alike.json")
+    assert isinstance(report, RanksReport)
+    assert report.alike
+    assert [group.ranks for group in report.groups] == [[0, 1]]
+    assert [r.status for r in report.ranks] == ["finished", "finished"]
+    assert "loss" in done.stdout  # its graph has the number of the rank as a constant
+    assert report.groups[0].rank_constants
+
+
+def test_a_print_on_one_rank_is_named_under_the_users_own_torchrun(folder: Path) -> None:
+    done = run(
+        folder, "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "--expect",
+        "ranks=alike", "-o", "print.json", "job.py", "print",
+    )  # fmt: skip
+    assert done.stdout.count("2 ranks: 0 and 1 differ") == 1, done.stdout + done.stderr
+    report = dynascope.load(folder / "print.json")
+    difference = report.differences[0]
+    assert (difference.kind, difference.step, difference.place_of) == ("break", 0, "reference")
+    assert Path(difference.file).name == "job.py"
+    assert difference.line == line_of('print("first rank")')
+    assert done.returncode == 1
+    assert "--expect: expected ranks=alike, but 2 ranks" in done.stderr
+
+
+def test_a_size_that_differs_and_a_recompile_on_one_rank(folder: Path) -> None:
+    done = launch(folder, "size", "-o", "size.json")
+    assert done.returncode == 0, done.stderr
+    difference = dynascope.load(folder / "size.json").differences[0]
+    assert (difference.kind, difference.step, difference.here, difference.there) == ("size", 0, "[5, 8]", "[4, 8]")
+    done = run(folder, "dynascope", "run", "--nproc-per-node", "4", "-o", "recompile.json", "job.py", "recompile")
+    report = dynascope.load(folder / "recompile.json")
+    assert [group.ranks for group in report.groups] == [[0, 2, 3], [1]]
+    difference = report.differences[0]
+    assert difference.kind == "recompile"
+    assert difference.here is not None
+    assert "4 before, 6 now" in difference.here
+    assert "recompiled on rank 1" in done.stdout
+
+
+def test_a_rank_that_is_killed_has_said_what_it_compiled(folder: Path) -> None:
+    done = launch(folder, "killed", "-o", "killed.json", "--ranks-dir", "killed")
+    assert done.returncode == 1
+    assert "SIGKILL" in done.stderr or "-9" in done.stderr
+    report = dynascope.load(folder / "killed.json")
+    assert report.rank(1).status == "no end"
+    assert report.rank(1).at[-1].line in (line_of("time.sleep(4)"), line_of("signal.SIGKILL"))
+    assert report.groups[report.rank(1).group].steps[0].name == "forward"
+    assert "rank 1 did not end" in done.stdout
+    assert run(folder, "dynascope", "report", "killed").stdout.splitlines()[0] == done.stdout.splitlines()[0]
+
+
+def test_a_rank_that_hangs_is_named_with_its_place(folder: Path) -> None:
+    """Rank 0 waits for an all-reduce and times out; rank 1 sleeps."""
+    done = launch(folder, "hang", "-o", "hang.json")
+    assert done.returncode == 1
+    report = dynascope.load(folder / "hang.json")
+    hanging = report.rank(1)
+    assert hanging.status == "no end"
+    assert hanging.at[-1].line == line_of("time.sleep(60)")
+    assert hanging.at_seconds is not None
+    assert hanging.at_seconds > 1.5
+    assert (report.rank(0).status, len(report.groups)) == ("failed", 1)
+    assert f"job.py:{line_of('time.sleep(60)')} `time.sleep(60)`" in " ".join(done.stdout.split())
+
+
+def test_the_rank_that_fails_first_reports(folder: Path) -> None:
+    done = run(
+        folder, "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "job.py", "error"
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout.count("rank 1 failed") >= 1, done.stdout + done.stderr
+    assert "ValueError: no such batch" in done.stdout
+
+
+def test_tensor_parallel_graphs_have_their_collectives(folder: Path) -> None:
+    """All-reduces of the mesh, in the forward and the backward; the constant of one rank's norm is the first difference."""
+    done = run(folder, "dynascope", "run", "--nproc-per-node", "2", "-o", "tp.json", "sharded.py", "tensor parallel", "odd")
+    assert done.returncode == 0, done.stderr
+    report = dynascope.load(folder / "tp.json")
+    collectives = [c for step in report.groups[0].steps for c in step.collectives]
+    assert {c.kind for c in collectives} == {"all_reduce"}
+    assert {c.backward for c in collectives} == {False, True}
+    assert all(c.ranks == [0, 1] and c.waited is not None for c in collectives)
+    assert [d.kind for d in report.differences] == ["constant"]
+    assert "1e-05" in (report.differences[0].there or "")
+
+
+def test_sharded_ranks_are_alike(folder: Path) -> None:
+    done = run(folder, "dynascope", "run", "--nproc-per-node", "2", "-o", "fsdp.json", "sharded.py", "fsdp", "even")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 ranks alike: ")
+    assert dynascope.load(folder / "fsdp.json").alike

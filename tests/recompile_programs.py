@@ -1,0 +1,374 @@
+"""Programs that compile again, each with the known cause: which call, what failed, and the line that wanted it.
+
+A line that ends in `# A` is the one that wants what fails; `expected` has one entry for each recompile: the number of the call,
+the kind of the guard of the version that was used last, what it is about, and the mark of its line.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Program(NamedTuple):
+    """A program as text, and the cause of each of its recompiles: (call, kind, source, mark of the line)."""
+
+    text: str
+    expected: list[tuple[int, str, str, str]]
+
+
+def _program(body: str, *expected: tuple[int, str, str, str]) -> Program:
+    return Program("import torch\n" + body.strip("\n") + "\n", list(expected))
+
+
+STATIC = """
+def f(x, y=None):
+    return x.sin()  # A
+c = torch.compile(f, backend="eager", dynamic=False)
+"""
+
+PROGRAMS: dict[str, Program] = {
+    "a size": _program(STATIC + "c(torch.ones(3)); c(torch.ones(4))", (2, "size", "x", "A")),
+    "a size of the second dimension": _program(STATIC + "c(torch.ones(2, 3)); c(torch.ones(2, 4))", (2, "size", "x", "A")),
+    "three sizes": _program(
+        STATIC + "for n in (3, 4, 5):\n    c(torch.ones(n))", (2, "size", "x", "A"), (3, "size", "x", "A")
+    ),
+    "a dtype": _program(STATIC + "c(torch.ones(3)); c(torch.ones(3, dtype=torch.float64))", (2, "dtype", "x", "A")),
+    "a rank": _program(STATIC + "c(torch.ones(3)); c(torch.ones(3, 3))", (2, "rank", "x", "A")),
+    "a stride": _program(STATIC + "c(torch.ones(3, 4)); c(torch.ones(4, 3).t())", (2, "stride", "x", "A")),
+    "a gradient": _program(
+        STATIC + "c(torch.ones(3)); c(torch.ones(3, requires_grad=True))", (2, "requires_grad", "x", "A")
+    ),
+    "a number": _program(
+        """
+def f(x, n):
+    x = x + 1
+    return x * n  # A
+c = torch.compile(f, backend="eager", dynamic=False)
+c(torch.ones(2), 2); c(torch.ones(2), 3)
+""",
+        (2, "value", "n", "A"),
+    ),
+    "a number becomes a symbol": _program(
+        """
+def f(x, n):
+    return x * n  # A
+c = torch.compile(f, backend="eager")
+for n in (2, 3, 4, 5):
+    c(torch.ones(2), n)
+""",
+        (2, "value", "n", "A"),
+    ),
+    "a number in a helper": _program(
+        """
+def helper(z, n):
+    return z * n  # A
+def f(x, n):
+    return helper(x + 1, n)
+c = torch.compile(f, backend="eager", dynamic=False)
+c(torch.ones(2), 2); c(torch.ones(2), 3)
+""",
+        (2, "value", "n", "A"),
+    ),
+    "a float": _program(
+        """
+def f(x, p):
+    return x + p if p > 0.5 else x - p  # A
+c = torch.compile(f, backend="eager", dynamic=False)
+c(torch.ones(2), 0.1); c(torch.ones(2), 0.9)
+""",
+        (2, "value", "p", "A"),
+    ),
+    "a flag": _program(
+        """
+def f(x, flag):
+    if flag:  # A
+        return x + 1
+    return x - 1
+c = torch.compile(f, backend="eager")
+c(torch.ones(2), True); c(torch.ones(2), False); c(torch.ones(2), True)
+""",
+        (2, "value", "flag", "A"),
+    ),
+    "a string": _program(
+        """
+def f(x, mode):
+    return x.sin() if mode == "sin" else x.cos()  # A
+c = torch.compile(f, backend="eager")
+c(torch.ones(2), "sin"); c(torch.ones(2), "cos")
+""",
+        (2, "value", "mode", "A"),
+    ),
+    "a global": _program(
+        """
+FACTOR = 2
+def f(x):
+    y = x + 1
+    return y * FACTOR  # A
+c = torch.compile(f, backend="eager", dynamic=False)
+c(torch.ones(2))
+FACTOR = 3
+c(torch.ones(2))
+""",
+        (2, "value", "FACTOR", "A"),
+    ),
+    "an attribute": _program(
+        """
+class Scale:
+    def __init__(self, by):
+        self.by = by
+def f(x, scale):
+    return x * scale.by  # A
+c = torch.compile(f, backend="eager", dynamic=False)
+c(torch.ones(2), Scale(2)); c(torch.ones(2), Scale(3))
+""",
+        (2, "value", "scale.by", "A"),
+    ),
+    "an attribute that hides another": _program(
+        """
+class Scale:
+    by = 2
+scale = Scale()
+def f(x, scale):
+    return x * scale.by  # A
+c = torch.compile(f, backend="eager", dynamic=False)
+c(torch.ones(2), scale)
+scale.by = 3
+c(torch.ones(2), scale)
+""",
+        (2, "new attribute", "scale", "A"),
+    ),
+    "an attribute of a module": _program(
+        """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 1
+    def forward(self, x):
+        for _ in range(self.steps):  # A
+            x = x + 1
+        return x
+net = Net()
+c = torch.compile(net, backend="eager")
+c(torch.ones(2))
+net.steps = 2
+c(torch.ones(2))
+""",
+        (2, "value", "self.steps", "A"),
+    ),
+    "training and evaluation": _program(
+        """
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x + 1 if self.training else x - 1  # A
+net = Net()
+c = torch.compile(net, backend="eager")
+c(torch.ones(2))
+net.eval()
+c(torch.ones(2))
+""",
+        (2, "value", "self.training", "A"),
+    ),
+    "the length of a list": _program(
+        """
+def f(xs):
+    total = 0
+    for x in xs:  # A
+        total = total + x
+    return total
+c = torch.compile(f, backend="eager")
+c([torch.ones(2)]); c([torch.ones(2), torch.ones(2)])
+""",
+        (2, "length", "xs", "A"),
+    ),
+    "the keys of a dict": _program(
+        """
+def f(x, d):
+    return x + d["a"] + len(d)  # A
+c = torch.compile(f, backend="eager")
+c(torch.ones(2), {"a": 1}); c(torch.ones(2), {"a": 1, "b": 2})
+""",
+        (2, "length", "d", "A"),
+    ),
+    "the type of an argument": _program(
+        """
+def f(x, scale):
+    return x * float(len(scale))  # A
+c = torch.compile(f, backend="eager")
+c(torch.ones(2), [1.0]); c(torch.ones(2), (1.0,))
+""",
+        (2, "type", "scale", "A"),
+    ),
+    "none": _program(
+        """
+def f(x, mask):
+    if mask is not None:  # A
+        x = x * mask
+    return x + 1
+c = torch.compile(f, backend="eager")
+c(torch.ones(2), None); c(torch.ones(2), torch.ones(2))
+""",
+        (2, "none", "mask", "A"),
+    ),
+    "a function as an argument": _program(
+        """
+def up(x):
+    return x + 1
+def down(x):
+    return x - 1
+def f(x, step):
+    return step(x)  # A
+c = torch.compile(f, backend="eager")
+c(torch.ones(2), up); c(torch.ones(2), down)
+""",
+        (2, "object", "step.__code__", "A"),
+    ),
+    "a branch on a size": _program(
+        """
+def f(x):
+    if x.shape[0] > 10:  # A
+        return x + 1
+    return x - 1
+c = torch.compile(f, backend="eager", dynamic=True)
+c(torch.ones(4)); c(torch.ones(12)); c(torch.ones(6))
+""",
+        (2, "range", "x.size()[0]", "A"),
+    ),
+    "a branch on a product of sizes": _program(
+        """
+def f(x):
+    y = x.sin()
+    if x.shape[0] * x.shape[1] == 12:  # A
+        return y + 1
+    return y
+c = torch.compile(f, backend="eager", dynamic=True)
+c(torch.ones(5, 7)); c(torch.ones(3, 4))
+""",
+        (2, "expression", "(x.size()[1]*x.size()[0]) != 12", "A"),
+    ),
+    "a size that must not be seven": _program(
+        """
+def f(x):
+    y = x + 1
+    if y.shape[0] == 7:  # A
+        y = y * 2
+    return y
+c = torch.compile(f, backend="eager", dynamic=True)
+c(torch.ones(5)); c(torch.ones(7))
+""",
+        (2, "expression", "x.size()[0] != 7", "A"),
+    ),
+    "a size pinned by a constant tensor": _program(
+        """
+def f(x):
+    table = torch.arange(5)
+    return x + table  # A
+c = torch.compile(f, backend="eager", dynamic=True)
+c(torch.ones(5)); c(torch.ones(1))
+""",
+        (2, "size", "x", "A"),
+    ),
+    "a size pinned by int": _program(
+        """
+def f(x):
+    n = int(x.shape[0])
+    for _ in range(n):  # A
+        x = x + 1
+    return x
+c = torch.compile(f, backend="eager", dynamic=True)
+c(torch.ones(3)); c(torch.ones(4))
+""",
+        (2, "size", "x", "A"),
+    ),
+    "a pin deep in calls": _program(
+        """
+def inner(x):
+    return [x + i for i in range(x.shape[0])][-1]  # A
+def outer(x):
+    return inner(x * 2)
+c = torch.compile(outer, backend="eager", dynamic=True)
+c(torch.ones(3)); c(torch.ones(4))
+""",
+        (2, "size", "x", "A"),
+    ),
+    "a size of one": _program(
+        """
+def f(x):
+    return x * 2  # A
+c = torch.compile(f, backend="eager", dynamic=True)
+c(torch.ones(4)); c(torch.ones(1))
+""",
+        (2, "minimum", "x.size()[0]", "A"),
+    ),
+    "automatic, then a branch": _program(
+        """
+def f(x):
+    y = x.cos()  # A
+    if y.shape[0] > 8:  # B
+        y = y + 1
+    return y
+c = torch.compile(f, backend="eager")
+for n in (2, 3, 9):
+    c(torch.ones(n))
+""",
+        (2, "size", "x", "A"),
+        (3, "range", "x.size()[0]", "B"),
+    ),
+    "two sizes that must be equal": _program(
+        """
+def f(x, y):
+    return x + y  # A
+c = torch.compile(f, backend="eager", dynamic=True)
+with torch.fx.experimental._config.patch(use_duck_shape=False):
+    c(torch.ones(3), torch.ones(3))
+c(torch.ones(4), torch.ones(1))
+""",
+        (2, "expression", "y.size()[0] == x.size()[0]", "A"),
+    ),
+    "two sizes that were equal": _program(
+        """
+def f(x, y):
+    return x.sum() + y.sum()
+c = torch.compile(f, backend="eager", dynamic=True)
+c(torch.ones(3), torch.ones(3)); c(torch.ones(3), torch.ones(4))
+""",
+        (2, "expression", "y.size()[0] == x.size()[0]", ""),
+    ),
+    "a marked size": _program(
+        """
+def f(x):
+    if x.shape[1] % 2 == 0:  # A
+        return x * 2
+    return x
+c = torch.compile(f, backend="eager")
+for n in (4, 5):
+    x = torch.ones(3, n)
+    torch._dynamo.mark_dynamic(x, 1)
+    c(x)
+""",
+        (2, "expression", "(x.size()[1] % 2) == 0", "A"),
+    ),
+    "the gradient mode": _program(
+        STATIC + "c(torch.ones(3))\nwith torch.no_grad():\n    c(torch.ones(3))", (2, "global state", "grad_mode", "")
+    ),
+    "a resume function": _program(
+        """
+def f(x, n):
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * n  # A
+c = torch.compile(f, backend="eager", dynamic=False)
+c(torch.ones(2), 2); c(torch.ones(2), 3)
+""",
+        (2, "value", "n", "A"),
+    ),
+    "a library's line": _program(
+        """
+net = torch.nn.Linear(3, 2)
+def f(x):
+    return net(x)  # A
+c = torch.compile(f, backend="eager", dynamic=False)
+c(torch.ones(2, 3)); c(torch.ones(4, 3))
+""",
+        (2, "size", "x", "A"),
+    ),
+}  # fmt: skip

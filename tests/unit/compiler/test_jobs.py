@@ -1,0 +1,263 @@
+"""Folders of jobs: files of ranks and TORCH_TRACE logs, also damaged ones; what is written stays whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import dynascope
+from dynascope.compiler.jobs import folder as job_folder
+from dynascope.compiler.jobs import identity, rank_file, recorder, trace_scan
+from dynascope.compiler.ranks import Rank, RanksReport
+from dynascope.compiler.ranks.collectives import scheduled
+from dynascope.compiler.report import Report
+
+GRAPH = """\
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[{size}, 8][8, 1]cuda:{device}"):
+        l_x_ = L_x_
+        # File: {folder}/train.py:{line} in f, code: return x.sin()
+        sin: "f32[{size}, 8][8, 1]cuda:{device}" = l_x_.sin();  l_x_ = None
+        return (sin,)
+"""
+
+
+def record(rank: int, metadata: dict[str, object], payload: str | None = None) -> str:
+    if payload is not None:
+        metadata["has_payload"] = hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest()
+    head = f"V1122 08:{rank % 60:02d}:23.{100000 + rank} {4000 + rank} torch/_dynamo/utils.py:{rank}] "
+    lines = "".join(f"\t{line}\n" for line in payload.splitlines()) if payload is not None else ""
+    return head + json.dumps({**metadata, "rank": rank}) + "\n" + lines
+
+
+ALL_REDUCE, GATHER, WAIT = (
+    f"torch.ops._c10d_functional.{name}.default" for name in ("all_reduce_", "all_gather_into_tensor", "wait_tensor")
+)
+
+
+def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0, schedule: tuple[str, ...] = ()) -> str:
+    """A TORCH_TRACE log of a rank that compiles a few functions."""
+    folder = f"/scratch/node{rank // 8}/job{rank}"
+    text = record(rank, {"str": [f"{folder}/train.py", 0]})
+    for n in range(compiles):
+        ids = {"frame_id": n, "frame_compile_id": 0, "attempt": 0}
+        line = 5 + 10 * n
+        stack = [{"line": line, "name": "f", "filename": 0, "loc": "return x.sin()"}]
+        text += record(rank, {"dynamo_start": {"stack": stack}, **ids})
+        graph = GRAPH.format(size=size if n == 1 else 4, device=rank % 8, folder=folder, line=line).rstrip()
+        text += record(rank, {"dynamo_output_graph": {"sizes": {}}, **ids}, graph)
+        text += record(rank, {"dynamo_cpp_guards_str": {}, **ids}, f"| +- GuardManager: source=L['x'] # {rank}")
+        if schedule and n == 1:
+            artifact = {"name": "inductor_collective_schedule", "encoding": "json"}
+            text += record(rank, {"artifact": artifact, **ids}, json.dumps(schedule, indent=2))
+        text += record(rank, {"chromium_event": {}, **ids}, json.dumps({"ts": rank * 1.5, "pid": rank}))
+        metrics = {
+            "co_name": "f", "co_filename": f"{folder}/train.py", "co_firstlineno": line, "guard_count": 3,
+            "entire_frame_compile_time_s": seconds + n, "torch_version": "2.13.0",
+            "dynamo_config": json.dumps({"specialize_int": False, "path": folder}),
+        }  # fmt: skip
+        text += record(rank, {"compilation_metrics": metrics, **ids})
+    return text
+
+
+def write_logs(folder: Path, texts: dict[int, str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for rank, text in texts.items():
+        (folder / f"dedicated_log_torch_trace_rank_{rank}_abc.log").write_text(text)
+    return folder
+
+
+def load(folder: Path) -> RanksReport:
+    report = dynascope.load(folder)
+    assert isinstance(report, RanksReport)
+    return report
+
+
+def test_logs_that_are_alike_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[Path] = []
+    whole = trace_scan.load_traces
+    monkeypatch.setattr(trace_scan, "load_traces", lambda files: parsed.extend(files) or whole(files))
+    report = load(write_logs(tmp_path / "job", {rank: log(rank, seconds=1 + rank % 3) for rank in range(64)}))
+    assert report.alike
+    assert [len(g.ranks) for g in report.groups] == [64]
+    assert len(parsed) == 2  # once for the hashes, once for the report
+    assert report.rank(4).seconds == [2.0, 3.0, 4.0]
+    assert report.versions["torch"] == "2.13.0"
+
+
+@pytest.mark.parametrize("many", [0, 1 << 40])
+def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    monkeypatch.setattr(job_folder, "_MANY", many)
+    monkeypatch.setattr(job_folder.os, "cpu_count", lambda: 2)
+    texts = {rank: log(rank, size=5 if rank == 7 else 4, compiles=2 if rank == 9 else 3) for rank in range(12)}
+    report = load(write_logs(tmp_path / "job", texts))
+    assert [g.ranks for g in report.groups] == [[0, 1, 2, 3, 4, 5, 6, 8, 10, 11], [7], [9]]
+    assert [(d.kind, d.step, d.group) for d in report.differences] == [("size", 1, 1), ("ends", 2, 2)]
+    assert report.differences[0].here == "[5, 8]"
+
+
+def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
+    texts = {rank: log(rank) for rank in range(8)}
+    texts[1] = texts[1][: texts[1].index('"frame_id": 2') + 40]  # cut off in the start of its last compile
+    texts[2] = texts[2].replace("\t        return (sin,)", "\t        return (s", 1)  # a graph that cannot be parsed
+    lines = texts[3].splitlines(keepends=True)
+    texts[3] = "".join([*lines[:2], "W something of another thread\n", *lines[2:]])
+    texts[7] = "".join([*lines[:3], "W something of another thread\n", *lines[3:]]).replace('"rank": 3', '"rank": 7')
+    texts[4] = ""
+    texts[6] = "\x00\x01 not a log\n" * 20
+    del texts[5]
+    folder = write_logs(tmp_path / "job", texts)
+    with pytest.raises(ValueError, match=r"^[^\n]*rank 1: 1 × record that is no JSON[^\n]*$"):
+        dynascope.load(folder, strict=True)
+    report = load(folder)
+    assert report.groups[0].ranks == [0, 1, 3]
+    assert [r.rank for r in report.ranks if r.unread] == [1, 2, 7]  # rank 3's stray line shapes nothing
+    assert sum("left out" in note for note in report.notes) == 2
+    assert {4, 5, 6} >= {r.rank for r in report.ranks if r.status == "missing"}
+    text = " ".join(str(report).split())
+    assert "dedicated_log_torch_trace_rank_4_abc.log" in text
+    assert text.count("this difference may be only that") == 1  # both lost a graph
+
+
+def test_two_jobs_in_one_folder(tmp_path: Path) -> None:
+    folder = write_logs(tmp_path / "job", {rank: log(rank) for rank in range(3)})
+    newer = write_logs(folder / "again", {rank: log(rank, size=6) for rank in range(3)})
+    for file in newer.iterdir():
+        os.utime(file, (time.time() + 60, time.time() + 60))
+    report = load(folder)
+    assert report.alike
+    assert report.report_of(0).graphs[1].nodes[0].shape == [6, 8]
+    assert "several logs of the same rank" in report.notes[0]
+
+
+def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: Path) -> None:
+    usual, odd = (ALL_REDUCE, WAIT, GATHER, WAIT), (GATHER, WAIT, ALL_REDUCE, WAIT)
+    texts = {rank: log(rank, schedule=odd if rank == 2 else usual) for rank in range(4)}
+    folder = write_logs(tmp_path / "job", texts)
+    report = load(folder)
+    assert [(d.kind, d.ranks, d.step) for d in report.differences] == [("collective", [2], 1)]
+    assert "order in Inductor's code: all_gather_into_tensor all_reduce on rank 2" in " ".join(str(report).split())
+    tlparse = shutil.which("tlparse", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if tlparse is None:
+        pytest.skip("tlparse is not installed")
+    command = [tlparse, "--all-ranks-html", "--no-browser", "-o", str(tmp_path / "out"), str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    theirs = {entry["rank"]: entry["ops"] for entry in json.loads((tmp_path / "out" / "collective_schedules.json").read_text())}
+    known: dict[str, trace_scan.Known] = {}
+    for file in job_folder.logs(folder):
+        own = trace_scan.read(file, known)
+        assert own.structure.schedules[1].split() == scheduled(theirs[own.rank.rank])
+
+
+def test_a_folder_of_one_rank_is_an_ordinary_report(tmp_path: Path) -> None:
+    report = dynascope.load(write_logs(tmp_path / "job", {0: log(0)}))
+    assert isinstance(report, Report)
+    assert report.summary.graphs == 3
+
+
+# -- files of ranks ---------------------------------------------------------------------------------
+
+
+def rank_record(rank: int, folder: Path, **facts: object) -> Path:
+    trace = write_logs(folder / "logs", {rank: log(rank)})
+    report = dynascope.load(next(trace.glob(f"*rank_{rank}_*")))
+    record = rank_file.record_of(Rank(rank=rank, host=f"node{rank}", pid=100 + rank, **facts), report, world_size=3, job="a")  # type: ignore[arg-type]
+    return rank_file.write(folder / "ranks", record, rank_file.encoded(report.to_dict()))
+
+
+def test_files_of_ranks_are_read_and_missing_ranks_named(tmp_path: Path) -> None:
+    for rank in (0, 2):
+        rank_record(rank, tmp_path)
+    report = load(tmp_path / "ranks")
+    assert [(r.rank, r.status) for r in report.ranks] == [(0, "finished"), (1, "missing"), (2, "finished")]
+    assert report.headline().endswith("; rank 1 wrote nothing")
+
+
+def test_a_damaged_file_of_a_rank_loses_that_rank(tmp_path: Path) -> None:
+    files = [rank_record(rank, tmp_path) for rank in range(3)]
+    head, _, body = files[1].read_bytes().partition(b"\n")
+    files[1].write_bytes(head[:50])
+    report = load(tmp_path / "ranks")
+    assert report.rank(1).status == "missing"
+    assert "left out: 1-node1-101.rank" in report.notes[0]
+    for file in files:  # only the reports are cut off: the hashes are still compared
+        file.write_bytes(head + b"\n" + body[:200] if file == files[1] else file.read_bytes()[:-100])
+    report = load(tmp_path / "ranks")
+    assert len(report.groups) == 1
+    assert report.groups[0].report is None
+    assert "its report cannot be read" in report.notes[0]
+    str(report)
+
+
+def test_of_ranks_that_were_started_again_the_last_attempt_counts(tmp_path: Path) -> None:
+    rank_record(0, tmp_path, status="failed", started=1.0).rename(tmp_path / "ranks" / "0-node0-99.rank")
+    rank_record(0, tmp_path, restarts=1, started=2.0)
+    report = load(tmp_path / "ranks")
+    assert report.rank(0).status == "finished"
+    assert "earlier attempts" in report.notes[0]
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    path = rank_record(0, tmp_path)
+    record = rank_file.read(path)
+    line = rank_file.encoded(record.report().to_dict())
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            rank_file.write(path.parent, record, line)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(100):
+            assert rank_file.read(path).report().summary.graphs == 3
+    finally:
+        stop.set()
+        writer.join()
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+# -- the recorder -----------------------------------------------------------------------------------
+
+
+def test_a_rank_that_stands_still_writes_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setattr(recorder, "_LOOK", 0.01)
+    monkeypatch.setattr(recorder, "_STILL", 0.05)
+    recording = SimpleNamespace(events=[], snapshot=Report)
+    writer = recorder.RankRecorder(tmp_path, recording)
+    writer.start()
+    path = tmp_path / rank_file.file_name(Rank(rank=3, host=identity.process_rank().host, pid=os.getpid()))  # type: ignore[union-attr]
+    for _ in range(500):  # this very line is where the rank is
+        time.sleep(0.02)
+        if path.exists() and rank_file.read(path).rank.at:
+            break
+    rank = rank_file.read(path).rank
+    assert (rank.status, rank.rank) == ("no end", 3)
+    assert rank.at[-1].function == "test_a_rank_that_stands_still_writes_where"
+    writer.end(Report(), "failed", "exit status 3")
+    rank = rank_file.read(path).rank
+    assert (rank.status, rank.error, writer.problem) == ("failed", "exit status 3", None)
+    assert not writer._thread.is_alive() or writer._stop.is_set()
+
+
+def test_a_folder_that_cannot_be_written_does_not_disturb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    (tmp_path / "file").write_text("")
+    writer = recorder.RankRecorder(tmp_path / "file", SimpleNamespace(events=[], snapshot=Report))
+    writer.end(Report())
+    assert writer.problem is not None
+    assert "\n" not in writer.problem

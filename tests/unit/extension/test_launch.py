@@ -1,0 +1,100 @@
+"""`dynascope run` and torchrun: whose options are whose, and which rank reports."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dynascope import launch
+from dynascope.cli import main
+from dynascope.compiler.jobs import identity
+from dynascope.compiler.report import Report
+
+
+class Recording:
+    events: tuple[object, ...] = ()
+
+    def snapshot(self) -> Report:
+        return Report()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("--nproc-per-node 2 train.py", True),
+        ("--nproc_per_node=2 train.py", True),
+        ("-o out.json --standalone train.py", True),
+        ("--nnodes 1:2 -m package.train", True),
+        ("train.py --nproc-per-node 2", False),
+        ("-o --nproc-per-node train.py", False),
+        ("-m train --standalone", False),
+        ("--expect breaks=0 train.py", False),
+        ("", False),
+    ],
+)
+def test_options_of_torchrun_before_the_script(arguments: str, expected: bool) -> None:
+    assert launch.wants_torchrun(arguments.split()) is expected
+
+
+def test_bad_usage_is_one_line_before_anything_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for options in (["-o", "out.nothing"], ["--expect", "ranks=equal"]):
+        assert main(["run", "--nproc-per-node", "2", *options, "train.py"]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    assert main(["report", str(tmp_path), "--expect", "nothing=1"]) == 2
+    with pytest.raises(SystemExit) as left:
+        main(["run", "--nproc-per-node", "2", "--no-python", "train.py"])
+    assert left.value.code == 2
+
+
+def ranks_of(monkeypatch: pytest.MonkeyPatch, folder: Path, rank: int, **variables: str) -> launch.RankRun:
+    values = {"RANK": str(rank), "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "job", **variables}
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    run = launch.RankRun(str(folder))
+    run.start(Recording())
+    return run
+
+
+def test_the_rank_that_ends_last_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 0, reports=True) is None
+    report = ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0, reports=True)
+    assert report is not None
+    assert [r.status for r in report.ranks] == ["finished", "finished"]
+    assert ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0, reports=True) is None  # it has been reported
+
+
+def test_the_first_rank_that_fails_reports_and_an_attempt_later_is_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    report = ranks_of(monkeypatch, tmp_path, 1).end(Report(), 3, reports=True)
+    assert report is not None
+    assert (report.rank(1).error, report.rank(0).status) == ("exit status 3", "missing")
+    again = {"TORCHELASTIC_RESTART_COUNT": "1"}
+    assert ranks_of(monkeypatch, tmp_path, 1, **again).end(Report(), 0, reports=True) is None
+    report = ranks_of(monkeypatch, tmp_path, 0, **again).end(Report(), 0, reports=True)
+    assert report is not None
+    assert report.alike
+
+
+def test_under_our_launcher_no_rank_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 1, reports=False) is None
+
+
+def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TORCHELASTIC_RUN_ID", "CUDA_VISIBLE_DEVICES", "TORCH_TRACE", "TORCHINDUCTOR_CACHE_DIR", "HOME"):
+        monkeypatch.setenv(name, "mine")
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    shown = identity.environment()
+    assert shown["NCCL_DEBUG"] == "INFO"
+    assert "mine" not in shown.values()
+
+
+def test_a_process_without_a_rank_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert identity.process_rank() is None
+    monkeypatch.setenv("RANK", "0")  # alone it says nothing: other programs use the name, too
+    assert identity.process_rank() is None
+    assert os.environ.get("WORLD_SIZE") is None

@@ -1,0 +1,105 @@
+"""Recompiles, guards and symbols in the views."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from samples import CELL, recompiled
+
+from dynascope.compiler.report import Constraint, Guard, GuardSite, Recompile, Report, StackEntry, Symbol
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.text import to_text
+
+AT = StackEntry(file=CELL, line=2, function="f", column=11, end_column=16, cell=3)
+
+
+def known() -> Report:
+    """A recompile whose line, call and cost are known, with the guards and symbols of its frames."""
+    report = recompiled()
+    again = report.recompiles[0]
+    again.failed_guards[0] = dataclasses.replace(again.failed_guards[0], actual="3", at=AT, origin="code", compile_id="0/0")
+    again.call, again.entries, again.limit = 2, 2, 8
+    again.stack = [StackEntry(file=CELL, line=5, function="<module>", cell=3)]
+    value = Guard(kind="EQUALS_MATCH", text="n == 2", source="n", origin="code")
+    own = Guard(kind="TYPE_MATCH", text="type(self) is M", source="self", origin="code", count=3)
+    report.frames[0].guard_sites = [GuardSite(guards=[own]), GuardSite(at=AT, guards=[value])]
+    pin = Constraint(expression="Eq(s0, 3)", text="n == 3", value="3", at=AT, origin="operation", asked_by="infer_size")
+    report.frames[1].symbols = [
+        Symbol(name="s0", source="n", hint="3", low="2", high="int_oo", dynamic="automatic", at=AT, constraints=[pin])
+    ]
+    return report
+
+
+def limited() -> Report:
+    """The same, and a third call that the compiler refused."""
+    report = known()
+    refused = dataclasses.replace(report.frames[1], id="f2", compile_id="0/2", graph=None, status="skipped", recompile_of=None)
+    report.frames.append(refused)
+    report.recompiles.append(
+        Recompile(
+            frame="f2", of="f1", failed_guards=report.recompiles[0].failed_guards, call=3, entries=2, limit=2,
+            refused_by="recompile_limit", stack=report.recompiles[0].stack,
+        )
+    )  # fmt: skip
+    return report
+
+
+def test_the_text_names_the_call_the_cost_and_the_line() -> None:
+    text = to_text(known())
+    assert "↻ recompile 0/1 of f (call 2, In[3]:5; 0.21 s; 2 of 8 versions)" in text
+    assert "    n was 2 when it was compiled, and is 3 now → In[3]:2 return x * n" in text
+
+
+def test_the_recompile_limit_is_the_first_thing_that_is_said() -> None:
+    lines = [line for line in to_text(limited()).splitlines() if line]
+    assert "recompile limit reached" in lines[0]
+    assert lines[1].startswith("✗ f has reached the recompile limit (torch._dynamo.config.recompile_limit = 2)")
+    assert "first at call 3, In[3]:5" in " ".join(lines[1:4])
+    rows = view_model(limited())["recompiles"]
+    assert [(row["id"], row["refused"]) for row in rows] == [("f2", True), ("f1", False)]
+
+
+def test_the_list_of_recompiles() -> None:
+    (row,) = view_model(known())["recompiles"]
+    assert (row["id"], row["name"], row["place"]) == ("f1", "f 0/1", "call 2, In[3]:5")
+    assert row["cause"] == "n was 2 when it was compiled, and is 3 now → In[3]:2 return x * n"
+    assert row["facts"] == "0.21 s · 2 of 8 versions"
+
+
+def test_a_line_that_makes_guards_has_a_mark() -> None:
+    (file,) = view_model(known())["lens"]
+    marked = {line["line"]: line["guards"] for line in file["lines"] if "guards" in line}
+    assert marked == {2: {"count": 1, "full": "n == 2", "failed": True}}
+
+
+def test_the_tabs_of_a_frame() -> None:
+    details = view_model(known())["details"]
+    first = {part["key"]: part["body"] for part in details["f0"]["parts"]}
+    assert first["guards"] == [
+        ["n == 2", "In[3]:2 return x * n", "", ""],
+        ["type(self) is M (3 of this kind)", "", "", ""],
+    ]
+    again = {part["key"]: part["body"] for part in details["f1"]["parts"]}
+    assert [row[3] for row in again["versions"]] == ["f0", "f1"]
+    assert again["symbols"][0][:2] == [
+        "s0 = n, 3 in this call",
+        "only 3; its value changed between calls (automatic dynamic shapes)",
+    ]
+    pin = "n == 3 (Eq(s0, 3)) → In[3]:2 return x * n (the rule of an operation on shapes (infer_size))"
+    assert again["symbols"][1] == [f"    {pin}", "", "gives it one value", ""]
+
+
+def test_a_report_is_the_same_after_saving() -> None:
+    report = limited()
+    data = json.loads(json.dumps(report.to_dict()))
+    assert Report.from_dict(data) == report
+    assert "asked_by" not in data["frames"][0]["guard_sites"][1]["guards"][0]
+
+
+def test_hostile_names_are_harmless() -> None:
+    report = known()
+    report.frames[0].guard_sites[1].guards[0].text = "\x1b[31m <script>"
+    report.recompiles[0].failed_guards[0].source = "\x1b]0;x\x07"
+    assert "\x1b" not in to_text(report)
+    assert "\x1b" not in json.dumps(view_model(report), ensure_ascii=False)

@@ -1,0 +1,109 @@
+"""The model, the picture, the widget and the static output of a RanksReport."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from unit.compiler.test_ranks import PLANTED, made, record, with_difference
+
+from dynascope.compiler.ranks import Rank, RanksReport, merge
+from dynascope.compiler.report import Graph, Node, Report
+from dynascope.compiler.report.outline import MIME
+from dynascope.widgets.labels.rank_words import ranges
+from dynascope.widgets.labels.words import Places
+from dynascope.widgets.model import ranks as ranks_module
+from dynascope.widgets.model.fx_graph import fx_body
+from dynascope.widgets.model.ranks import ranks_model
+from dynascope.widgets.ranks_view import RanksView
+
+
+@pytest.fixture(scope="module")
+def report() -> RanksReport:
+    return with_difference(PLANTED["no break"][0], ranks=12)
+
+
+def test_the_model_is_plain_and_says_what_the_text_says(report: RanksReport) -> None:
+    model = json.loads(json.dumps(ranks_model(report)))
+    assert model["headline"] == report.headline()
+    assert [(g["title"], g["count"]) for g in model["groups"]] == [("ranks 0, 1, 3-11", 11), ("rank 2", 1)]
+    (difference,) = model["differences"]
+    assert (difference["group"], difference["reference"], difference["step"], difference["side"]) == (1, 0, 1, 1)
+    steps = model["groups"][0]["steps"]
+    assert steps[1]["notes"] == ["✂ train.py:23", "⇄ all_reduce", "⇄ all_gather_into_tensor"]
+    assert steps[3]["notes"] == ["recompile"]
+    assert model["ranks"][0]["times"] == [1000, 1000, 1000, 1000]
+
+
+def test_of_many_groups_a_few_have_a_view(monkeypatch: pytest.MonkeyPatch, report: RanksReport) -> None:
+    monkeypatch.setattr(ranks_module, "MOST_VIEWS", 10)
+    model = ranks_model(report)
+    assert [g["view"] is not None for g in model["groups"]] == [True, False]
+    monkeypatch.setattr(ranks_module, "MOST_CELLS", 24)
+    model = ranks_model(report)
+    assert len(model["ranks"][0]["times"]) == 2
+    assert "of 4 compiles, the first 2 are in the matrix" in model["notes"]
+
+
+def test_the_picture_is_valid_and_of_thousands_of_ranks_no_larger(report: RanksReport) -> None:
+    ElementTree.fromstring(report.to_svg())
+    many = merge(record(made(rank), rank) for rank in range(600))
+    picture = many.to_svg()
+    ElementTree.fromstring(picture)
+    assert picture.count("<rect") < 5 * 256
+
+
+def test_the_static_output_needs_no_script_and_has_an_outline(report: RanksReport) -> None:
+    bundle = report._repr_mimebundle_()
+    assert "<script" not in bundle["text/html"]
+    assert report.headline() in bundle["text/html"]
+    assert bundle[MIME]["summary"] == {"ranks": 12, "groups": 2, "differences": 1}
+    assert bundle[MIME]["breaks"] == [{"type": "builtin print", "line": 23, "outcome": "break"}]
+
+
+def test_hostile_text_is_escaped(report: RanksReport) -> None:
+    hostile = RanksReport.from_dict(report.to_dict())
+    hostile.differences[0].source = "</script><b>"
+    hostile.notes.append("<img src=x>")
+    for text in (hostile.to_html(), hostile.to_svg(), hostile._repr_mimebundle_()["text/html"]):
+        assert "<img src=x>" not in text
+        assert "</script><b>" not in text
+
+
+def test_the_widget_carries_the_model(report: RanksReport) -> None:
+    view = report.view()
+    assert isinstance(view, RanksView)
+    assert repr(view) == f"dynascope view: {report.headline()}"
+    state = view.get_state()
+    assert set(state["job"]) in ({"gzip"}, set(ranks_model(report)))
+    view.close()
+
+
+def test_empty_and_reportless_jobs_are_shown() -> None:
+    empty = RanksReport(ranks=[Rank(rank=0, status="missing")])
+    assert "nothing was recorded" in empty.headline()
+    for text in (empty.to_html(), empty.to_svg(), str(empty)):
+        assert text
+
+    def damaged() -> Report:
+        raise ValueError("damaged")
+
+    broken = record(made(0), 0)
+    broken.report = damaged
+    report = merge([broken, record(made(1), 1)])
+    assert report.groups[0].report is not None  # of the other rank
+    assert str(report)
+
+
+def test_numbers_are_shown_as_ranges() -> None:
+    assert ranges([3, 1, 0, 2, 7, 9, 10]) == "0-3, 7, 9, 10"
+    assert ranges([]) == ""
+
+
+def test_collectives_are_nodes_of_their_own_kind() -> None:
+    names = ("torch.ops._c10d_functional.all_reduce", "torch.ops._c10d_functional.wait_tensor", "torch.all_close")
+    nodes = [Node(name=f"n{i}", op="call_function", target=name) for i, name in enumerate(names)]
+    report = Report(graphs=[Graph(id="g0", frame="f0", ops=3, nodes=nodes)])
+    body = fx_body(report.graphs[0], Places(report))
+    assert [node["kind"] for node in body["nodes"]] == ["collective", "collective", "point"]

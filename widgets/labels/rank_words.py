@@ -1,0 +1,230 @@
+"""The sentences about the ranks of a job: which are alike, which differs first and why, who waits, who is missing.
+
+Plain text, not yet made safe to show (`words.printable`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dynascope.compiler.ranks import Difference, Rank, RanksReport, StepTime
+from dynascope.compiler.report import label, plural, seconds
+
+_OUTCOMES = {
+    "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it",
+    "failed": "could not compile it",
+    "cached": "had it compiled before", "unfinished": "did not finish it", "ignored": "ignored it",
+}  # fmt: skip
+_CACHES = {"hit": "took it from the compiler's cache", "miss": "compiled it", "bypass": "could not use the compiler's cache"}
+_HANG = "ranks that wait for different collectives hang"
+_STATUSES = {"failed": "failed", "no end": "did not end (killed, or still running)", "missing": "wrote nothing"}
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0-510, 512`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a}-{b}" for a, b in runs)
+
+
+def ranks_name(numbers: Sequence[int]) -> str:
+    """`rank 3`, `ranks 0-2`."""
+    return f"rank{'' if len(numbers) == 1 else 's'} {ranges(numbers)}"
+
+
+def headline(report: RanksReport) -> str:
+    """`4 ranks: 0-2 alike, 3 differs`; if all are alike, what each of them did."""
+    total = plural(len(report.ranks), "rank")
+    unwell = [
+        f"{ranks_name(numbers)} {_STATUSES[status]}"
+        for status in ("failed", "no end", "missing")
+        if (numbers := [r.rank for r in report.ranks if r.status == status])
+    ]
+    if not report.groups:
+        return f"{total}: nothing was recorded" + "".join(f"; {words}" for words in unwell)
+    reference = report.groups[0]
+    if len(report.groups) == 1:
+        counts = f": {_counts(report)}" if reference.report is not None else ""
+        some = f"{ranges(reference.ranks)} alike" if len(reference.ranks) < len(report.ranks) else ""
+        same = f"{total}: {some}" if some else f"{total} alike so far" if unwell else f"{total} alike"
+        return same + counts + "".join(f"; {words}" for words in unwell)
+    others = report.groups[1:]
+    if len(reference.ranks) == 1:
+        names = ranges([*reference.ranks, *(n for g in others for n in g.ranks)]).replace(", ", " and ")
+        return f"{total}: {names if len(others) == 1 else 'no two'} {'differ' if len(others) == 1 else 'are alike'}" + "".join(
+            f"; {words}" for words in unwell
+        )
+    first = f"{ranges(reference.ranks)} alike"
+    differ = f"{ranges(n for g in others for n in g.ranks)} {'differs' if sum(len(g.ranks) for g in others) == 1 else 'differ'}"
+    kinds = f" in {len(others)} ways" if len(others) > 1 else ""
+    return f"{total}: {first}; {differ}{kinds}" + "".join(f"; {words}" for words in unwell)
+
+
+def _counts(report: RanksReport) -> str:
+    own = report.groups[0].report
+    assert own is not None
+    s = own.summary
+    times = [r.compile_seconds for r in report.ranks if r.group is not None]
+    low, high = seconds(min(times)), seconds(max(times))
+    parts = [plural(s.graphs, "graph"), plural(s.breaks, "graph break"), f"{s.skipped} skipped"]
+    if s.recompiles:
+        parts.append(plural(s.recompiles, "recompile"))
+    return " · ".join([*parts, f"compiled in {low}" if low == high else f"compiled in {low} to {high}"])
+
+
+def difference_title(report: RanksReport, difference: Difference) -> str:
+    """`rank 3 differs from ranks 0-2 in compile 2 of 5, f at train.py:12`."""
+    d = difference
+    who = ranks_name(who_differs(report, d))
+    if d.kind in ("versions", "settings", "environment"):
+        what = {"versions": "version of ", "settings": "setting ", "environment": "environment variable "}[d.kind]
+        return f"{who}: another {what}{d.subject}"
+    if d.kind == "cache":
+        return f"{who}: {d.subject} {_CACHES.get(d.here or '', d.here)}; the other ranks {_CACHES.get(d.there or '', d.there)}"
+    from_whom = _reference(report, d) if d.group != d.reference else "the other ranks"
+    if d.step is None:
+        return f"{who} differs from {from_whom}" if who.startswith("rank ") else f"{who} differ from {from_whom}"
+    verb = "differs" if who.startswith("rank ") else "differ"
+    steps = max(len(report.groups[g].steps) for g in (d.group, d.reference) if g is not None)
+    function = f": {d.function} at {_at(d)}" if d.file is not None else ""
+    return f"{who} {verb} from {from_whom} in compile {d.step + 1} of {steps}{function}"
+
+
+def _reference(report: RanksReport, difference: Difference) -> str:
+    """The ranks that a difference is compared with: by number, if that is short."""
+    name = ranks_name(report.groups[difference.reference].ranks) if difference.reference is not None else ""
+    return name if name and len(name) <= 20 else "most ranks"
+
+
+def who_differs(report: RanksReport, difference: Difference) -> list[int]:
+    """The ranks that a difference is about."""
+    if difference.ranks or difference.group is None:
+        return difference.ranks
+    return report.groups[difference.group].ranks
+
+
+def difference_details(report: RanksReport, difference: Difference) -> list[str]:
+    """What differs, why, and the guards with other values; one sentence each."""
+    d = difference
+    if d.kind == "cache":
+        return []
+    who = ranks_name(who_differs(report, d))
+    others = _reference(report, d) if d.group != d.reference else "the other ranks"
+    details = _what(d, who, others)
+    for guard in d.guards:
+        sides = [f"{guard.here} on {who}" if guard.here else "", f"{guard.there} on {others}" if guard.there else ""]
+        details.append("guard: " + "; ".join(filter(None, sides)))
+    damaged = [r for r in report.ranks if r.rank in who_differs(report, d) and r.unread]
+    if damaged and len(damaged) == len(who_differs(report, d)):
+        counts = ", ".join(f"{count} × {kind}" for kind, count in damaged[0].unread.items())
+        details.append(f"records of {who} could not be read ({counts}): this difference may be only that")
+    return details
+
+
+def _what(d: Difference, who: str, others: str) -> list[str]:
+    reason = [f"reason: {_one_line(d.reason)}"] if d.reason else []
+    source = f" `{d.source.strip()}`" if d.source.strip() else ""
+    if d.kind in ("versions", "settings", "environment"):
+        return [f"{d.here}; the others: {d.there}"]
+    if d.kind == "break":
+        if d.here is None or d.there is None:
+            having, without = (who, others) if d.there is None else (others, who)
+            return [f"graph break at {_at(d)}{source} on {having}, none there on {without}", *reason]
+        return [f"graph break at {d.here} on {who}; at {d.there} on {others}", *reason]
+    if d.kind in ("skip", "error", "cached"):
+        here, there = (_OUTCOMES.get(value or "", value or "?") for value in (d.here, d.there))
+        return [f"{who} {here}; {others} {there}", *([f"at {_at(d)}{source}"] if source else []), *reason]
+    if d.kind == "recompile":
+        mine = d.place_of == "group"
+        again, first = (d.here, d.there) if mine else (d.there, d.here)
+        having, without = (who, others) if mine else (others, who)
+        return [f"recompiled on {having}: {again}; {without} {_continued(first)}", *reason]
+    if d.kind == "function":
+        return [f"{who} compiled {d.here}; {others} compiled {d.there}"]
+    if d.kind == "ends":
+        if d.here is None:
+            return [f"{who} compiled nothing more; {others} compiled {d.there}"]
+        return [f"{who} compiled {d.here}; {others} compiled nothing more"]
+    if d.kind == "collective":
+        if d.group == d.reference:
+            return [f"order in Inductor's code: {d.here} on {who}; {d.there} on {others}", _HANG]
+        number = f"collective {d.position + 1}" if d.position is not None else "a collective"
+        return [
+            f"{number}: {d.here or 'none'} on {who}; {d.there or 'none'} on {others}",
+            _HANG,
+        ]
+    names = {"size": "size of ", "dtype": "dtype of ", "device": "device of ", "constant": "", "graph": ""}
+    subject = f"{names[d.kind]}{d.subject}: " if d.kind != "graph" and d.subject else ""
+    return [f"{subject}{d.here or 'nothing'} on {who}; {d.there or 'nothing'} on {others}", *reason]
+
+
+def _continued(what: str | None) -> str:
+    return f"compiled {what} instead" if what else "compiled nothing more"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _at(d: Difference) -> str:
+    return f"{label(d.file, d.cell)}:{d.line}" if d.file else "?"
+
+
+def unwell(report: RanksReport, rank: Rank) -> str:
+    """`rank 3 did not end (killed, or still running); last seen 12 s at train.py:40 `dist.all_reduce(x)``."""
+    words = f"rank {rank.rank} {_STATUSES[rank.status]}"
+    if rank.error:
+        words += f": {_one_line(rank.error)}"
+    if rank.compiling:
+        words += f"; it was compiling {rank.compiling}"
+    if rank.group is not None and rank.status == "no end":
+        total = len(report.groups[rank.group].steps)
+        if rank.seconds and len(rank.seconds) < total:
+            words += f"; it ended after compile {len(rank.seconds)} of {total}"
+    return words + (f"; {where(rank)}" if rank.at and rank.status == "no end" else "")
+
+
+def rank_line(report: RanksReport, rank: Rank) -> str:
+    """One rank in one line: `rank 3 on node1, compiled in 4.2 s`."""
+    host = f" on {rank.host}" if rank.host else ""
+    if rank.status != "finished":
+        return unwell(report, rank)
+    return f"rank {rank.rank}{host}, compiled in {seconds(rank.compile_seconds)}"
+
+
+def where(rank: Rank) -> str:
+    """`waited for 12 s in train at train.py:40 `dist.all_reduce(x)``."""
+    last = rank.at[-1]
+    source = f" `{last.source}`" if last.source else ""
+    still = f"for {seconds(rank.at_seconds)} " if rank.at_seconds and rank.at_seconds >= 1 else ""
+    return f"last seen {still}in {last.function} at {label(last.file, last.cell)}:{last.line}{source}"
+
+
+def slow_step(report: RanksReport, slow: StepTime) -> str:
+    """`rank 3 took 12 s to compile f, the others 1.0 s: they waited for up to 11 s if a collective follows`."""
+    step = report.groups[slow.group].steps[slow.step]
+    took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} to compile {step.name}, the median is {seconds(slow.median)}"
+    return f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
+
+
+def rank_constants(report: RanksReport, index: int) -> str:
+    """A sentence on graphs whose constants are each rank's own number; "" if there are none."""
+    group = report.groups[index]
+    names = {step.frame: step.name for step in group.steps}
+    functions = list(dict.fromkeys(names[frame] for frame in group.rank_constants if frame in names))
+    if not functions:
+        return ""
+    return f"the number of the rank is a constant in {', '.join(functions)}: each rank compiles a graph of its own, else alike"
+
+
+def not_alike(report: RanksReport) -> str:
+    """Why the ranks are not alike: the headline and the first difference."""
+    lines = [headline(report)]
+    for difference in report.differences[:3]:
+        lines += [difference_title(report, difference), *difference_details(report, difference)]
+    lines += [unwell(report, rank) for rank in report.ranks if rank.status != "finished"][:3]
+    return "\n    ".join(lines)

@@ -1,0 +1,138 @@
+"""Recompiles, guards and symbols in words: what changed, which line wanted that, which call it was, and what it cost.
+
+Promises: what is unknown is left out or called unknown; plain text, not yet made safe to show (`words.printable`).
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.report import (
+    Constraint,
+    FailedGuard,
+    Frame,
+    Guard,
+    Recompile,
+    Report,
+    StackEntry,
+    Symbol,
+    plural,
+    seconds,
+)
+from dynascope.widgets.labels.sentences import guard_words
+from dynascope.widgets.labels.words import Places
+
+#: what "code" says of a line needs no words
+_ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
+_DYNAMIC = {
+    "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
+    "setting": "dynamic=True", "data": "depends on data", "unknown": "unknown",
+}  # fmt: skip
+
+
+def line_words(at: StackEntry | None, places: Places) -> str:
+    """`model.py:12 if x.shape[0] > 10:`; empty if the line is unknown."""
+    if at is None:
+        return ""
+    text = places.lines(at.file).get(at.line, at.source).strip()
+    return f"{places.at(at.file, at.line, at.cell)} {text}".rstrip()
+
+
+def wanted_by(part: FailedGuard | Guard | Constraint) -> str:
+    """Who wanted a guard, if not the program itself: `the rule of an operation on shapes (infer_size)`."""
+    who = _ORIGINS.get(part.origin, "")
+    return f"{who} ({part.asked_by})" if who and part.asked_by else who
+
+
+def failed_words(guard: FailedGuard, places: Places) -> str:
+    """What changed and the line that wanted it: `n was 2 when it was compiled, and is 3 now; model.py:12 return z * n`."""
+    line, who = line_words(guard.at, places), wanted_by(guard)
+    because = f"{line} ({who})" if line and who else line or who
+    return guard_words(guard) + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")
+
+
+def failures(recompile: Recompile, places: Places) -> list[str]:
+    """A sentence for each guard that failed, the one of the version that was used last first; each once."""
+    return list(dict.fromkeys(failed_words(g, places) for g in recompile.failed_guards)) or recompile.reasons
+
+
+def call_words(recompile: Recompile, places: Places) -> str:
+    """`call 3, train.py:40`; empty if both are unknown."""
+    caller = recompile.stack[-1] if recompile.stack else None
+    parts = [f"call {recompile.call}" if recompile.call is not None else ""]
+    parts.append(places.at(caller.file, caller.line, caller.cell) if caller is not None else "")
+    return ", ".join(filter(None, parts))
+
+
+def cache_words(recompile: Recompile) -> str:
+    """`3 of 8 versions`: what the cache holds after it; empty if that is unknown."""
+    if recompile.entries is None:
+        return ""
+    return (
+        plural(recompile.entries, "version")
+        if recompile.limit is None
+        else f"{recompile.entries} of {recompile.limit} versions"
+    )
+
+
+def recompile_title(recompile: Recompile, frame: Frame | None, name: str, places: Places) -> str:
+    """`recompile 0/2 of f (call 3, train.py:40; 0.35 s; 3 of 8 versions)`."""
+    id = f" {frame.compile_id}" if frame is not None and frame.compile_id else ""
+    took = seconds(frame.compile_seconds) if frame is not None and frame.compile_seconds is not None else ""
+    facts = "; ".join(filter(None, (call_words(recompile, places), took, cache_words(recompile))))
+    return f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
+
+
+def limit_words(recompile: Recompile, name: str, places: Places) -> str:
+    """That a function hit the limit, and what that means."""
+    limit = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {recompile.limit}" if recompile.limit is not None else "")
+    call = call_words(recompile, places)
+    return f"{name} has reached the recompile limit ({limit}): what no version fits runs eagerly from now on" + (
+        f" (first at {call})" if call else ""
+    )
+
+
+def refused_recompiles(report: Report) -> list[Recompile]:
+    """The recompiles that the compiler refused at a limit, each function once."""
+    frames = {f.id: f for f in report.frames}
+    first: dict[tuple[str, str, int], Recompile] = {}
+    for r in report.recompiles:
+        frame = frames.get(r.frame)
+        if r.refused_by is not None and frame is not None:
+            first.setdefault((frame.code_name, frame.file, frame.line), r)
+    return list(first.values())
+
+
+def compiled_again(report: Report) -> list[Recompile]:
+    """The recompiles that led to another version."""
+    return [r for r in report.recompiles if r.refused_by is None]
+
+
+def versions(report: Report, frame: Frame) -> list[Frame]:
+    """The versions of a frame's code in this recording, in order."""
+    frames = {f.id: f for f in report.frames}
+    first = frame
+    while first.recompile_of in frames:
+        first = frames[first.recompile_of]
+    row = [first]
+    for other in report.frames:
+        if other.recompile_of == row[-1].id:
+            row.append(other)
+    return row
+
+
+def symbol_words(symbol: Symbol) -> list[str]:
+    """A row of the table of symbols: its name, what it stands for, its value, its range, why it is dynamic."""
+    about = symbol.source or "data"
+    what = about if symbol.dimension is None else f"{about}, dimension {symbol.dimension}"
+    pinned = symbol.value
+    low, high = ("" if bound is None or "oo" in bound else bound for bound in (symbol.low, symbol.high))
+    ends = f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less" if high else "any"
+    range_ = f"only {pinned}" if pinned is not None else ends
+    return [symbol.name, what, symbol.hint or "unknown", range_, _DYNAMIC[symbol.dynamic]]
+
+
+def constraint_words(constraint: Constraint, places: Places) -> str:
+    """`x.size()[0] == 5 (Eq(s77, 5)) \N{RIGHTWARDS ARROW} model.py:12 return x * y`."""
+    line, who = line_words(constraint.at, places), wanted_by(constraint)
+    because = f"{line} ({who})" if line and who else line or who
+    words = f"{constraint.text} ({constraint.expression})" if constraint.text != constraint.expression else constraint.text
+    return words + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")

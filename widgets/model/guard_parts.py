@@ -1,0 +1,88 @@
+"""Tabs of a frame's detail about its guards, its symbols and its versions.
+
+Promises: a guard of a known line has that line; guards that Dynamo makes by the hundred are one row for each line and kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynascope.compiler.report import Frame, Guard, Recompile, Report, seconds, site_place
+from dynascope.widgets.labels.recompiles import (
+    constraint_words,
+    failures,
+    line_words,
+    symbol_words,
+    versions,
+    wanted_by,
+)
+from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.recompiles import VALUES
+from dynascope.widgets.wire import Part
+
+#: rows of one list
+ROWS = 500
+
+
+def guard_parts(report: Report, frame: Frame, recompiles: list[Recompile], places: Places) -> list[Part]:
+    """The tabs that a frame has."""
+    parts: list[Part] = []
+    row = versions(report, frame)
+    if len(row) > 1:
+        again = {r.frame: r for r in report.recompiles if r.refused_by is None}
+        rows = [_version(f, again.get(f.id), places) for f in row]
+        parts.append({"key": "versions", "name": f"Versions ({len(row)})", "kind": "list", "body": rows[:ROWS]})
+    if frame.symbols:
+        rows = list(_symbols(frame, places))
+        parts.append({"key": "symbols", "name": f"Symbols ({len(frame.symbols)})", "kind": "list", "body": rows[:ROWS]})
+    rows = [_guard(guard, place) for place, guard in _sorted(frame, places)]
+    if rows or frame.guards:
+        rows = rows or [[printable(g, 1000), "", "", ""] for g in frame.guards]
+        count = frame.guard_count if frame.guard_count is not None else len(rows)
+        parts.append({"key": "guards", "name": f"Guards ({count})", "kind": "list", "body": rows[:ROWS]})
+    return parts
+
+
+def _version(frame: Frame, recompile: Recompile | None, places: Places) -> list[str]:
+    """One version: what it was compiled for, and how long that took."""
+    why = "; ".join(failures(recompile, places)[:1]) if recompile is not None else "the first version"
+    took = seconds(frame.compile_seconds) if frame.compile_seconds is not None else ""
+    return [printable(frame.compile_id or frame.id, 40), printable(why, 400), took, frame.id]
+
+
+def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:
+    """Each symbol, and below it the conditions on it with their lines."""
+    for symbol in frame.symbols:
+        name, about, hint, range_, why = symbol_words(symbol)
+        first = line_words(symbol.at, places)
+        yield [
+            printable(f"{name} = {about}, {hint} in this call", 200),
+            printable(f"{range_}; {why}", 200),
+            printable(f"first used at {first}" if first else "", 300),
+            "",
+        ]
+        for constraint in symbol.constraints[:50]:
+            pins = "gives it one value" if constraint.value is not None else ""
+            yield ["    " + printable(constraint_words(constraint, places), 500), "", pins, ""]
+
+
+def _sorted(frame: Frame, places: Places) -> list[tuple[str, Guard]]:
+    """The guards of a frame with the words of their lines: those of values first, in the order of lines."""
+    found: list[tuple[bool, bool, str, int, Guard]] = []
+    for index, site in enumerate(frame.guard_sites):
+        at = site_place(frame.guard_sites, index)
+        for guard in site.guards:
+            found.append((guard.kind not in VALUES, at is None, at.file if at else "", at.line if at else 0, guard))
+    found.sort(key=lambda entry: entry[:4])
+    texts = {(f, n): line_words_of(f, n, places) for _, _, f, n, _ in found}
+    return [(texts[f, n], guard) for _, _, f, n, guard in found]
+
+
+def line_words_of(file: str, line: int, places: Places) -> str:
+    """The place of a line and its text; empty if there is none."""
+    return f"{places.at(file, line)} {places.lines(file).get(line, '').strip()}".rstrip() if file else ""
+
+
+def _guard(guard: Guard, place: str) -> list[str]:
+    times = f" ({guard.count} of this kind)" if guard.count > 1 else ""
+    return [shorten(guard.text, 300) + times, printable(place, 300), printable(wanted_by(guard), 120), ""]

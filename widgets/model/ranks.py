@@ -1,0 +1,215 @@
+"""`ranks_model(report)`: the JSON-ready model from which the page, the widget and the picture of a RanksReport are made.
+
+Promises: every text is safe to show; for the ranks there are a few numbers each, and the views of a few groups are included, so
+that the model of thousands of ranks stays small.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TypedDict
+
+from dynascope.compiler.ranks import SOFT_KINDS, RankGroup, RanksReport
+from dynascope.compiler.report import label, plural
+from dynascope.widgets.guarded import guarded
+from dynascope.widgets.labels import rank_words
+from dynascope.widgets.labels.words import printable, shorten
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.wire import ViewModel
+
+#: version of the model; the front end refuses any other
+RANKS_MODEL_SCHEMA = 1
+#: groups that are shown, and characters of JSON in all of their views together
+MOST_GROUPS, MOST_VIEWS = 24, 12_000_000
+MOST_DIFFERENCES, MOST_UNWELL = 40, 40
+#: cells of the matrix; of more, only the first steps are shown
+MOST_CELLS = 400_000
+
+
+class StepModel(TypedDict):
+    """One compile of a group; `same` is equal for steps that compiled the same."""
+
+    frame: str
+    name: str
+    place: str
+    status: str
+    notes: list[str]
+    same: str
+
+
+class GroupModel(TypedDict):
+    """Ranks that compiled the same; `view` is None where it was left out."""
+
+    title: str
+    ranks: str
+    count: int
+    counts: str
+    steps: list[StepModel]
+    view: ViewModel | None
+
+
+class DifferenceModel(TypedDict):
+    """The first difference of a group from the reference; `frame` and `there` are ids in the two views; `side` is 1 where
+    the place is the reference's."""
+
+    title: str
+    details: list[str]
+    group: int
+    reference: int
+    step: int
+    frame: str
+    there: str
+    side: int
+
+
+class RankModel(TypedDict):
+    """One rank: its group (-1: none), and milliseconds of each step (-1: unknown)."""
+
+    rank: int
+    group: int
+    status: str
+    words: str
+    total: int
+    times: list[int]
+
+
+class RanksModel(TypedDict):
+    """The whole."""
+
+    ranks_schema: int
+    headline: str
+    alike: bool
+    ranks: list[RankModel]
+    groups: list[GroupModel]
+    differences: list[DifferenceModel]
+    unwell: list[str]
+    slow: list[str]
+    notes: list[str]
+
+
+def ranks_model(report: RanksReport) -> RanksModel:
+    """Everything that a view shows of `report`."""
+    ranks = list(report.ranks)
+    steps = max((len(r.seconds) for r in ranks), default=0)
+    shown_steps = min(steps, MOST_CELLS // max(1, len(ranks)))
+    hard = [d for d in report.differences if d.kind not in SOFT_KINDS]
+    soft = [d for d in report.differences if d.kind in SOFT_KINDS]
+    notes = [
+        ": ".join([rank_words.difference_title(report, d), *rank_words.difference_details(report, d)])
+        for d in soft[:MOST_DIFFERENCES]
+    ]
+    notes += filter(None, (rank_words.rank_constants(report, n) for n in range(min(3, len(report.groups)))))
+    notes += report.notes
+    if shown_steps < steps:
+        notes.append(f"of {steps} compiles, the first {shown_steps} are in the matrix")
+    unwell = [r for r in ranks if r.status in ("failed", "no end")]
+    words = [rank_words.unwell(report, r) for r in unwell[:MOST_UNWELL]]
+    if missing := [r.rank for r in ranks if r.status == "missing"]:
+        words.append(f"{rank_words.ranks_name(missing)} wrote nothing")
+    return {
+        "ranks_schema": RANKS_MODEL_SCHEMA,
+        "headline": printable(rank_words.headline(report), 2000),
+        "alike": report.alike,
+        "ranks": [
+            {
+                "rank": r.rank,
+                "group": -1 if r.group is None else r.group,
+                "status": r.status,
+                "words": printable(rank_words.rank_line(report, r), 400),
+                "total": round(1000 * r.compile_seconds),
+                "times": [-1 if s is None else round(1000 * s) for s in r.seconds[:shown_steps]],
+            }
+            for r in ranks
+        ],
+        "groups": _groups(report),
+        "differences": [
+            {
+                "title": printable(rank_words.difference_title(report, d), 600),
+                "details": [printable(text, 1200) for text in rank_words.difference_details(report, d)],
+                "group": -1 if d.group is None else d.group,
+                "reference": -1 if d.reference is None else d.reference,
+                "step": -1 if d.step is None else d.step,
+                "frame": d.frame or "",
+                "there": d.reference_frame or "",
+                "side": int(d.place_of == "reference"),
+            }
+            for d in hard[:MOST_DIFFERENCES]
+        ],
+        "unwell": [printable(text, 800) for text in words],
+        "slow": [printable(rank_words.slow_step(report, s), 800) for s in report.slow[:5]],
+        "notes": [printable(text, 800) for text in notes],
+    }
+
+
+def _groups(report: RanksReport) -> list[GroupModel]:
+    groups: list[GroupModel] = []
+    left = MOST_VIEWS
+    for index, group in enumerate(report.groups[:MOST_GROUPS]):
+        view = view_model(group.report) if group.report is not None and left > 0 else None
+        size = len(json.dumps(view)) if view is not None else 0
+        left -= size
+        groups.append(
+            {
+                "title": rank_words.ranks_name(group.ranks),
+                "ranks": shorten(rank_words.ranges(group.ranks), 80),
+                "count": len(group.ranks),
+                "counts": printable(_counts(group, index), 400),
+                "steps": _steps(group),
+                "view": view if left > 0 or index == 0 else None,
+            }
+        )
+    return groups
+
+
+def _counts(group: RankGroup, index: int) -> str:
+    if group.report is None:
+        return "its report could not be read" if index < MOST_GROUPS else ""
+    s = group.report.summary
+    return f"{plural(s.graphs, 'graph')} · {plural(s.breaks, 'graph break')} · {s.skipped} skipped"
+
+
+def _steps(group: RankGroup) -> list[StepModel]:
+    breaks = {} if group.report is None else {g.frame: g.break_ for g in group.report.graphs if g.break_}
+    places = {} if group.report is None else {b.id: b for b in group.report.breaks}
+    steps: list[StepModel] = []
+    for step in group.steps:
+        notes = ["recompile"] if step.recompile else []
+        broken = places.get(breaks.get(step.frame, "") or "")
+        if broken is not None:
+            notes.append(f"✂ {label(broken.file, broken.cell)}:{broken.line}")
+        if step.splits:
+            notes.append(f"split by DDP into {step.splits}")
+        notes += _collective_words([c.kind for c in step.collectives])
+        steps.append(
+            {
+                "frame": step.frame,
+                "name": shorten(printable(step.name, 200), 60) + (" (resume)" if step.kind == "resume" else ""),
+                "place": printable(f"{label(step.file, step.cell)}:{step.line}", 200),
+                "status": step.status,
+                "notes": [printable(note, 200) for note in notes],
+                "same": step.hash,
+            }
+        )
+    return steps
+
+
+def _collective_words(kinds: Sequence[str]) -> list[str]:
+    """`2 × all_reduce`, in order."""
+    words: list[str] = []
+    for kind in dict.fromkeys(kinds):
+        count = list(kinds).count(kind)
+        words.append(f"⇄ {kind}" if count == 1 else f"⇄ {count} × {kind}")
+    return words
+
+
+def safe_ranks_model(report: RanksReport) -> RanksModel:
+    """`ranks_model`, or one that says why there is none."""
+    return guarded("This report", lambda: ranks_model(report), _undrawn)
+
+
+def _undrawn(why: str) -> RanksModel:
+    return {
+        "ranks_schema": RANKS_MODEL_SCHEMA, "headline": why, "alike": False, "ranks": [], "groups": [], "differences": [],
+        "unwell": [], "slow": [], "notes": [],
+    }  # fmt: skip

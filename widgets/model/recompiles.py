@@ -1,0 +1,64 @@
+"""The list of recompiles, and the marks of lines that make guards.
+
+Promises: what reached the recompile limit comes first; a line's mark counts conditions on values of the program, not those on
+Dynamo's own account, and says whether one of them failed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from dynascope.compiler.report import Report, site_place
+from dynascope.widgets.labels.recompiles import (
+    cache_words,
+    call_words,
+    compiled_again,
+    failures,
+    limit_words,
+    refused_recompiles,
+)
+from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.wire import LensGuards, RecompileRow
+
+#: rows of the list
+MOST = 200
+#: kinds of guards on values that a program changes; others (identities of functions and types) fail when code is redefined
+VALUES = frozenset({
+    "SHAPE", "TENSOR_MATCH", "EQUALS_MATCH", "DICT_LENGTH", "SEQUENCE_LENGTH", "LENGTH_CHECK", "CONSTANT_MATCH", "NOT_NONE",
+    "BOOL_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH", "SET_CONTAINS", "RANGE_ITERATOR_MATCH", "TUPLE_ITERATOR_LEN",
+})  # fmt: skip
+
+
+def recompile_rows(report: Report, places: Places) -> list[RecompileRow]:
+    """The rows of the list of recompiles."""
+    frames = {f.id: f for f in report.frames}
+    rows: list[RecompileRow] = []
+    for recompile in [*refused_recompiles(report), *compiled_again(report)][:MOST]:
+        frame = frames.get(recompile.frame)
+        name = places.name(frame) if frame is not None else recompile.frame
+        causes = failures(recompile, places) or ["a guard failed"]
+        took = f"{frame.compile_seconds:.2f} s" if frame is not None and frame.compile_seconds is not None else ""
+        facts = [took if recompile.refused_by is None else "", cache_words(recompile)]
+        rows.append({
+            "id": recompile.frame, "name": shorten(name, 60) + (f" {frame.compile_id}" if frame and frame.compile_id else ""),
+            "place": printable(call_words(recompile, places), 200), "cause": printable(causes[0], 400),
+            "full": printable("\n".join([limit_words(recompile, name, places)] if recompile.refused_by else causes), 3000),
+            "facts": " · ".join(filter(None, facts)), "refused": recompile.refused_by is not None,
+        })  # fmt: skip
+    return rows
+
+
+def guard_marks(report: Report) -> dict[tuple[str, int], LensGuards]:
+    """By file and line: how many conditions it makes, which ones, and whether one of them failed."""
+    made: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
+    for frame in report.frames:
+        for index, site in enumerate(frame.guard_sites):
+            values = [g.text for g in site.guards if g.kind in VALUES]
+            at = site_place(frame.guard_sites, index) if values else None
+            if at is not None:
+                made[at.file, at.line] |= dict.fromkeys(values)
+    failed = {(g.at.file, g.at.line) for r in report.recompiles for g in r.failed_guards[:1] if g.at is not None}
+    return {
+        line: {"count": len(texts), "full": printable("\n".join(list(texts)[:20]), 2000), "failed": line in failed}
+        for line, texts in made.items()
+    }

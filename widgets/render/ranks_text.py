@@ -1,0 +1,89 @@
+"""A RanksReport as text: which ranks are alike, what differs first and why, who failed, hangs or is missing, who was slow.
+
+Promises: no control character of the report's own gets through; a job of thousands of ranks takes as few lines as one of ten.
+"""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+
+from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
+from dynascope.widgets.guarded import guarded
+from dynascope.widgets.labels import rank_words
+from dynascope.widgets.labels.words import printable, shorten
+
+MOST_DIFFERENCES, MOST_RANKS = 6, 8
+_CODES = {"bold": "1", "soft": "2", "red": "31", "yellow": "33"}
+
+
+def to_text(report: RanksReport, colour: bool = False, width: int | None = None) -> str:
+    """`report` as text; `colour`: with a terminal's escape sequences; `width`: in columns, None: of the terminal."""
+    if width is None:
+        width = min(110, shutil.get_terminal_size((100, 24)).columns)
+    columns = max(48, width)
+    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns).lines()), str)
+
+
+class _Terminal:
+    def __init__(self, report: RanksReport, colour: bool, width: int) -> None:
+        self.report, self.colour, self.width = report, colour, width
+
+    def paint(self, text: str, style: str) -> str:
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and text else text
+
+    def wrap(self, text: str, indent: str = "", style: str | None = None, most: int = 4) -> list[str]:
+        wrapper = textwrap.TextWrapper(
+            self.width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False, max_lines=most,
+            placeholder=" …",
+        )  # fmt: skip
+        lines = wrapper.wrap(" ".join(printable(text, 4000).split()))
+        return [self.paint(line, style) for line in lines] if style else lines
+
+    def lines(self) -> list[str]:
+        out = self.wrap(rank_words.headline(self.report), style="bold")
+        out += self.differences() + self.unwell() + self.slow() + self.remarks()
+        return out
+
+    def differences(self) -> list[str]:
+        hard = [d for d in self.report.differences if d.kind not in SOFT_KINDS]
+        out: list[str] = []
+        for d in hard[:MOST_DIFFERENCES]:
+            out += ["", *self.wrap("✗ " + rank_words.difference_title(self.report, d), style="yellow")]
+            for line in rank_words.difference_details(self.report, d):
+                out += self.wrap(line, "    ")
+        if len(hard) > MOST_DIFFERENCES:
+            out += ["", f"… and {len(hard) - MOST_DIFFERENCES} more differences"]
+        return out
+
+    def unwell(self) -> list[str]:
+        unwell = [r for r in self.report.ranks if r.status in ("failed", "no end")]
+        out = [""] if unwell else []
+        for rank in unwell[:MOST_RANKS]:
+            out += self.wrap("✗ " + rank_words.unwell(self.report, rank), style="red")
+        if len(unwell) > MOST_RANKS:
+            out.append(f"… and {len(unwell) - MOST_RANKS} more")
+        missing = [r.rank for r in self.report.ranks if r.status == "missing"]
+        if missing:
+            out += ["", *self.wrap(f"✗ {rank_words.ranks_name(missing)} wrote nothing", style="red")]
+        return out
+
+    def slow(self) -> list[str]:
+        out = [""] if self.report.slow else []
+        for slow in self.report.slow[:3]:
+            out += self.wrap("… " + rank_words.slow_step(self.report, slow))
+        return out
+
+    def remarks(self) -> list[str]:
+        """Differences that change no graph, and notes."""
+        soft = [d for d in self.report.differences if d.kind in SOFT_KINDS]
+        words = []
+        for d in soft[:5]:
+            details = rank_words.difference_details(self.report, d)
+            words.append(": ".join([rank_words.difference_title(self.report, d), *details]))
+        if len(soft) > 5:
+            words.append(f"{len(soft) - 5} more differences of settings, environment or caches")
+        words += filter(None, (rank_words.rank_constants(self.report, n) for n in range(len(self.report.groups[:3]))))
+        words += [shorten(note, 400) for note in self.report.notes[:8]]
+        out = [line for text in words for line in self.wrap("note: " + text, most=3)]
+        return ["", *out] if out else []

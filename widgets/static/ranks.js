@@ -1,0 +1,682 @@
+// Built from widgets/frontend by npm run build.
+function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
+exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];for(let[id,detail]of Object.entries(content.
+details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title} ${detail.
+code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(id)}return found}function idsOnLine(lens,number){
+let lines=lens.flatMap(file=>file.lines.filter(line=>line.line===number));return new Set(lines.flatMap(line=>[line.id,...(line.
+marks||[]).map(mark=>mark.id)]))}function step(picture,id,key){let all=[...picture.groups,...picture.boxes],here=all.find(
+shape=>shape.id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(here),linked=new Set;for(let arrow of picture.
+arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.add(arrow.source);let best="",least=1/0;for(let shape of all){
+if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.
+abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?
+.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph",
+"break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,mineOnly){let kept=new Set;for(let at=rows.length-
+1,need=-1;at>=0;at--){let{depth,mine}=rows[at];need=Math.min(need,depth),(mine||need===depth)&&(kept.add(at),need=depth-
+1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,!mineOnly||kept.has(at)?
+[at]:[]))}function sourceText(lens,{file,start,end}){let found=lens.find(f=>f.file===file);return(found?found.lines.filter(
+l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
+`)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
+""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
+regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
+set?regions.delete(target):regions.set(target,set)},get count(){return Object.keys(settings).length+regions.size},request(){
+return{kind:"run_again",settings:{...settings},regions:[...regions].map(([target,set])=>({target,set}))}},clear(){for(let name of Object.
+keys(settings))delete settings[name];regions.clear()}}}function rounded(points,radius){let path=`M${points[0][0]} ${points[0][1]}`;
+for(let i=1;i+1<points.length;i++){let[[ax,ay],[x2,y2],[bx,by]]=points.slice(i-1,i+2),before=Math.hypot(ax-x2,ay-y2),after=Math.
+hypot(bx-x2,by-y2),r=Math.min(radius,before/2,after/2);if(r<.5){path+=`L${x2} ${y2}`;continue}let toward=(from,to,length)=>(to+
+(from-to)*r/length).toFixed(1);path+=`L${toward(ax,x2,before)} ${toward(ay,y2,before)}`,path+=`Q${x2} ${y2} ${toward(bx,
+x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+`L${x} ${y}`}function unzipped(data){let bytes=typeof data==
+"string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;return new Response(new Blob([bytes]).stream().pipeThrough(
+new DecompressionStream("gzip"))).json()}function clock(seconds){return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<
+10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var SVG_NS="http://www.w3.org/2000/svg";function fill(node,props,children){for(let[name,value]of Object.entries(props))value==
+null||value===!1||(typeof value=="function"?node.addEventListener(name.slice(2),value):name==="text"?node.textContent=String(
+value):node.setAttribute(name==="cls"?"class":name,value===!0?"":String(value)));for(let child of children.flat())child!=
+null&&child!==!1&&node.append(child);return node}var h=(tag,props={},...children)=>fill(document.createElement(tag),props,
+children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={},...children)=>h(
+"button",{cls,type:"button",text,onclick,...props},...children),label=(cls,x,y,text,anchor)=>text?s("text",{cls:cls||null,
+x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part),OPTION={
+role:"option","aria-selected":"false",tabindex:"-1"},closest=(event,selector)=>event.target.closest(selector),idOf=node=>node?.
+dataset.id||"";function handled(event){event.preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;
+return nodes=>{let now=new Set(nodes);for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)
+marked.has(node)||node.setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.
+getBoundingClientRect(),inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left;if((top<0||
+top+inner.height>outer.height)&&(center?box.scrollTop+=top-(outer.height-inner.height)/2:box.scrollTop+=top<0?top-8:top+
+inner.height-outer.height+8),left<0||left+inner.width>outer.width){let wide=inner.width>outer.width;box.scrollLeft+=left<
+0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){try{return await navigator.clipboard.writeText(
+text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});area.value=text,document.body.append(area),area.
+select();let done=document.execCommand("copy");return area.remove(),done}}function roving(box,selector,{vertical=!0,enter}={}){
+let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&
+stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("tabindex","0")};return box.addEventListener("keydown",given=>{
+let event=given,items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||
+event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.
+key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.
+key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(event,selector);item&&mark(
+item)}),mark}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
+id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
+ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
+h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){let box=h("div",
+{cls:"dyn-breaks",role:"listbox","aria-label":"graph breaks"}),markSelected=exclusive("aria-selected"),mark=roving(box,"\
+.dyn-brow",{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-b\
+row"))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:content.breaks.map(breakRow),box.hidden=!rows.
+length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(
+row?[row]:[]),row&&mark(row),()=>reveal(box,row)}}}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
+MAP={width:150,height:62};function framesOf(picture){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
+out:[]});for(let group of picture.groups)frames.set(group.id,frameOf(group));let owner=new Map(frames);for(let box of picture.
+boxes){let frame=frames.get(box.group||"")||frameOf(box);frame.id===box.id?frames.set(box.id,frame):frame.boxes.push(box);
+for(let id of[box.id,...box.contents||[]])owner.set(id,frame)}for(let arrow of picture.arrows){let[from,to]=[owner.get(arrow.
+source),owner.get(arrow.target)];!from||!to||from===to||(from.out.push({arrow,from,to}),to.into.push({arrow,from,to}))}return{
+frames,owner}}var leadsDown=arrow=>arrow.kind==="continues",entry=frame=>frame.into.find(({arrow,to})=>arrow.kind!=="hit\
+s"||arrow.target===to.id);function around(focus,wide){let kept=new Set([focus]);for(let frame=focus,n=0;n<BEFORE;n++){let link=entry(
+frame);if(!link||kept.has(link.from))break;kept.add(frame=link.from)}let last=[focus];for(let n=0;n<AFTER;n++){let next=[];
+for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)).filter(({arrow})=>!n||leadsDown(
+arrow)).map(({to})=>to),room=wide.has(frame.id)?all.length:Math.min(NEIGHBOURS,MOST-kept.size);for(let to of all.slice(0,
+Math.max(0,room)))kept.add(to),next.push(to)}last=next}return kept}function moreBox(id,of,title){return{id,kind:"more",x:0,
+y:0,w:MORE_WIDTH,h:MORE_HEIGHT,title,note:"",full:title,contents:[of]}}function focused(whole2,id,wide){let focus=whole2.
+owner.get(id)||whole2.frames.values().next().value;if(!focus)return null;let kept=around(focus,wide),links=[...kept].flatMap(
+frame=>{let link=entry(frame);return link&&kept.has(link.from)&&frame!==link.from?[link]:[]}),root=[...kept].find(frame=>!links.
+some(({to})=>to===frame))||focus;return placed(root,focus,links,kept)}function placed(root,focus,links,kept){let picture={
+width:0,height:0,groups:[],boxes:[],arrows:[],folded:""},floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+
+COLUMN_GAP,at=new Map,first=entry(root)?1:0,left=col=>MARGIN+(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),
+reached=entry(focus),last=first+(root!==focus&&reached&&!leadsDown(reached.arrow)?1:0),put=(shape,col,y)=>{let top=Math.
+max(y,floors[col]??0);floors[col]=top+shape.h+ROW_GAP;let moved={...shape,x:left(col),y:MARGIN+top};return at.set(shape.
+id,moved),moved},place=(frame,col,y)=>{let shape=put(frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.
+groups).push(shape);let dx=shape.x-frame.shape.x,dy=shape.y-frame.shape.y;for(let box of frame.boxes){let moved={...box,
+x:box.x+dx,y:box.y+dy};picture.boxes.push(moved),at.set(box.id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.
+y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.
+out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls}\
+ ${calls>1?"calls":"call"} more`,beside=calls&&col<=last;beside&&stand(frame,`more-calls-${frame.id}`,words,col+1,top,!1);
+let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),
+join(arrow,col);let rest=[!beside&&calls&&words,hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&stand(
+frame,`more-after-${frame.id}`,rest,col,top+shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(
+put(moreBox(id,frame.id,title),col,below?y:y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.
+id,target:id,kind,points:[],full:title},col-(below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.
+target)];if(!from||!to)return;let points=leadsDown(arrow)?downward(from,to):aside(from,to,col),joined2={...arrow,points};
+delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{
+let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],
+[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
+root),title=leadsDown(link.arrow)?`after ${link.from.shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-bef\
+ore-${root.id}`,link.from.id,cut(title));picture.boxes.push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.
+id,target:root.id,kind:"calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.
+arrows.map(({at:at2,label:label2})=>at2&&label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(
+({x,w})=>x+w),...labels)+MARGIN,picture.height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.
+length>20?`${text.slice(0,19)}…`:text;function downward(from,to){let x=from.x+from.w/2,end=to.x+to.w/2,bottom=from.y+from.
+h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}
+function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/
+2-2,Math.min(ay,by)-6]}function miniMap(whole2,select){let sx=MAP.width/whole2.width,sy=Math.min(1.5*sx,MAP.height/whole2.
+height),withBreak=new Set(whole2.boxes.filter(({kind})=>kind==="break").map(({group})=>group)),marks=whole2.groups.map(group=>{
+let broken=withBreak.has(group.id),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.
+h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(
+12,whole2.height*sy),label2=`map of the split graph: ${marks.length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,
+width:MAP.width,height,"aria-hidden":"true"},...marks),node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go \
+there`},svg);return node.addEventListener("click",({clientX,clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({
+x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),nearest=whole2.groups.reduce((best,group)=>away(
+group)<away(best)?group:best,whole2.groups[0]);nearest&&select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)
+classList.toggle("dyn-dot-on",shown.has(dataset.id||"")),classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
+inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
+max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
+y+higher:y,others=picture.boxes.filter(box=>box.id!==fold.id),beside=new Set(others.filter(b=>down(b.y)===b.y&&down(b.y+
+b.h)>b.y+b.h).map(b=>b.id)),moved=box=>({...box,x:across(box.x+box.w/2)-box.w/2,y:down(box.y),h:beside.has(box.id)?box.h:
+down(box.y+box.h)-down(box.y)}),rerouted=arrow=>{let around2=routed(arrow,([x2,y2])=>[across(x2),down(y2)]),[x,y]=arrow.
+points[0];return beside.has(arrow.source)?{...around2,points:[[across(x),y],...around2.points]}:around2},within=([x,y])=>[
+x+fold.x,y+fold.y+head],held=box=>({...box,x:box.x+fold.x,y:box.y+fold.y+head}),frame={...fold,kind:"unfolded",w:fold.w+
+wider,h:fold.h+higher};return{width:picture.width+wider,height:picture.height+higher,groups:[...picture.groups.map(moved),
+frame,...inside.groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture.arrows.map(rerouted),
+...inside.arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.points.map(
+move),at:arrow.at&&move(arrow.at)}}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
+le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["unfinished","unfinis\
+hed frame"],["fold","folded"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],
+["error","region: breaks are errors"]],serial=0;function triangle({x,y,h:h2},open){let d=open?`M${x+11} ${y+14}h9l-4.5 6\
+z`:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold,{corner,inset}){let{x,
+y,w,h:h2,title,note}=fold;return[s("rect",{cls:"dyn-main",x,y,width:w,height:h2,rx:corner}),triangle(fold,!0),label("dyn\
+-strong",x+26,y+21,title),label("dyn-soft",x+w-inset,y+21,note,"end")]}function groupShape(group,ids,sizes){if(group.kind===
+"unfolded")return openShape(group,sizes);let{x,y,w,h:h2,lines=[],kind}=group,skipped=kind==="skipped",{inset,corner,line_height,
+title_height}=sizes,frame={width:w,height:h2,rx:corner},header=title_height+line_height*lines.length,baseline=y+sizes.title_baseline;
+return[group.badge==="recompile"&&s("rect",{cls:"dyn-frame",x:x+4,y:y-4,...frame}),s("rect",{cls:"dyn-frame dyn-main",x,
+y,...frame,fill:skipped&&`url(#${ids.hatch})`}),skipped&&s("rect",{cls:"dyn-under",x:x+5,y:y+5,width:w-10,height:header-
+8,rx:5}),label("dyn-name",x+inset,baseline,group.title),label("dyn-soft dyn-mono",x+w-inset,baseline,group.note,"end"),...lines.
+map((text,i)=>label("dyn-soft",x+inset,y+sizes.first_line+line_height*i,text))]}function boxShape(box,sizes){let{x,w}=box,
+isBreak=box.kind==="break",strip=isBreak&&box.region?sizes.region_height:0,top=box.y+strip,height=box.h-strip,inset=isBreak?
+sizes.break_inset:sizes.inset,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",{cls:"dyn-area",x:x-6,y:box.
+y,width:w+12,height:box.h+6,rx:sizes.corner}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s("rect",{cls:"dyn-\
+main",x,y:top,width:w,height,rx:isBreak?height/2:sizes.box_corner}),shift>0&&triangle(box,!1),box.kind==="version"?label(
+"dyn-strong",x+w/2,y,box.title,"middle"):label("dyn-strong",x+inset+shift,y,box.title),label("dyn-soft",x+w-inset,y,box.
+note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-node dyn-k-${shape.kind}`,shape.tone!==void 0&&`dyn-g${shape.
+tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dyn-r-${shape.region}`].filter(Boolean).join(" "),role:"butto\
+n","aria-pressed":"false","aria-expanded":shape.inside?String(shape.kind==="unfolded"):null,tabindex:"-1","data-id":shape.
+id};return s("g",props,s("title",{text:shape.full}),...parts)}function definitions(ids){let pattern={width:8,height:8,patternUnits:"\
+userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s("pattern",{id:ids.hatch,...pattern},s("rect",{width:8,height:8,cls:"\
+dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-hatch-b"})),tip=(id,cls)=>s("marker",{id,...{markerWidth:8,markerHeight:8,
+refX:7,refY:4,orient:"auto",markerUnits:"userSpaceOnUse"}},s("path",{d:"M0 0.5L8 4L0 7.5z",cls}));return s("defs",{},hatch,
+tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits"))}function arrowPath(arrow,ids,bend){let props={cls:`dyn-arr\
+ow dyn-a-${arrow.kind}`,d:rounded(arrow.points,bend),"marker-end":`url(#${arrow.kind==="hits"?ids.hits:ids.soft})`,"data\
+-s":arrow.source,"data-t":arrow.target};return s("path",props,s("title",{text:arrow.full}))}var arrowLabel=({label:text,
+at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,sizes,name){let n=++serial,ids={hatch:`dyn-ha\
+tch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}; use the arrow keys to follow th\
+e arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-label":description},definitions(
+ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids,sizes))),picture.arrows.map(arrow=>arrowPath(arrow,ids,
+sizes.bend)),picture.boxes.map(box=>shapeNode(box,boxShape(box,sizes))),picture.arrows.map(arrowLabel))}function legendOf(picture){
+let shapes=[...picture.groups,...picture.boxes],kinds=new Set(shapes.flatMap(({kind,badge,region})=>[kind,badge,region]));
+return picture.arrows.some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.filter(([kind])=>kinds.has(kind)).map(([
+kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.
+addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||
+(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.
+buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&
+([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){
+let icon=(text,name,act)=>button("dyn-btn dyn-icon",text,act,{"aria-label":name,title:name}),pane=h("div",{cls:"dyn-pane",
+tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search t\
+he split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),foldButton=button("dyn-btn","",()=>redraw(
+someOpen()?[]:folds())),wholeButton=button("dyn-btn","Whole graph",()=>{showWhole=!showWhole,zoomed=!1,redraw([])}),tools=h(
+"div",{cls:"dyn-tools"},field,found,foldButton,wholeButton,icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",
+()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h("div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),
+foot=h("div",{cls:"dyn-foot"},legend2),folded=h("div",{cls:"dyn-folded"}),bar2=h("div",{cls:"dyn-bar"},h("h2",{text:"Spl\
+it graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,folded,foot),markPressed=exclusive(
+"aria-pressed"),wasDragged=draggable(pane),content=null,selected="",picture={width:0,height:0,groups:[],boxes:[],arrows:[],
+folded:""},svg=null,nodes=new Map,arrows=[],stop,open=new Set,ids=[],scale=1,zoomed=!1,frames=null,map=null,wide=new Set,
+showWhole=!1,folds=()=>content?content.split.boxes.filter(box=>box.inside).map(box=>box.id):[],someOpen=()=>folds().some(
+id=>open.has(id));function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){svg&&(svg.setAttribute(
+"width",String(Math.round(picture.width*scale))),svg.setAttribute("height",String(Math.round(picture.height*scale))))}function fit(least=.6,otherwise=.8){
+let room=pane.clientWidth-2;if(!svg||room<50)return;let all=Math.min(1,room/picture.width);scale=all<(frames?.5:least)&&
+!showWhole?otherwise:all,resize()}function redraw(ids2){content&&(open=new Set(ids2),draw(content),highlight(selected)())}
+function toggle(id){if(!folds().includes(id))return;let place=()=>nodes.get(id).getBoundingClientRect().top,before=place();
+redraw(open.has(id)?[...open].filter(other=>other!==id):[...open,id]);let at=tabStop(id);at&&at.focus({preventScroll:!0});
+let top=pane.getBoundingClientRect().top+40;pane.scrollTop+=place()-(open.has(id)?Math.min(before,top):before)}function draw(model){
+content!==model&&(frames=model.overview&&model.split.groups.length?framesOf(model.split):null,map?.node.remove(),map=frames&&
+miniMap(model.split,select),map&&foot.append(map.node),wide=new Set),content=model,picture=(frames&&!showWhole?focused(frames,
+selected||model.first,wide):null)||unfolded(content.split,open,content.drawing.fold_head),wholeButton.hidden=!frames,wholeButton.
+setAttribute("aria-pressed",String(showWhole)),svg=drawPicture(picture,content.drawing,content.name.slice(0,200));let drawn=[
+...svg.querySelectorAll(".dyn-node")];nodes=new Map(drawn.map(n=>[idOf(n),n])),arrows=[...svg.querySelectorAll(".dyn-arr\
+ow")],stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),foldButton.hidden=
+!folds().length,foldButton.textContent=someOpen()?"Fold all":"Unfold all",folded.textContent=picture.folded&&!someOpen()?
+`folded: ${picture.folded}`:"",legend2.replaceChildren(...legendOf(picture)),tabStop(selected),find()}function shownAs(id){
+if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.contents?.includes(id));return fold?fold.id:id}function isAround(id){
+let frame=frames?.owner.get(id);if(!frame)return!0;let missing=[...frame.into,...frame.out].some(({arrow,from,to})=>arrow.
+kind!=="hits"&&!(nodes.has(from.id)&&nodes.has(to.id)));return nodes.has(frame.id)&&!missing}function tabStop(id){return stop&&
+stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}
+function highlight(chosen){let moved=selected!==chosen;if(selected=chosen,!svg)return()=>{};frames&&!showWhole&&moved&&!isAround(
+chosen)&&content&&draw(content);let id=shownAs(chosen);map&&map.mark(new Set(picture.groups.map(group2=>group2.id)),frames?.
+owner.get(chosen)?.id||"");let shown=nodes.get(id);markPressed(shown?[shown]:[]);for(let{dataset,classList}of arrows)classList.
+toggle("dyn-on",dataset.s===id||dataset.t===id);tabStop(id);let box=picture.boxes.find(b=>b.id===id),group=nodes.get(box?.
+group||"");return()=>{if(shown)for(let node2 of[group,shown])node2&&reveal(pane,node2.querySelector(".dyn-main"))}}function find(){
+ids=content?search(content,field.value):[];let searching=!!field.value.trim(),matching=new Set(ids.map(shownAs));for(let[
+id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,
+count=ids.length?`${ids.length} found${hidden?`, ${hidden} ${frames?"elsewhere":"folded"}`:""}`:"nothing found";found.textContent=
+searching?count:""}field.addEventListener("input",find),field.addEventListener("keydown",event=>{if(event.key==="Enter"&&
+ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.key==="Escape")field.value="",find();else return;
+handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),hit=closest(event,".dyn-node");if(!hit||
+dragged)return;let id=idOf(hit);widen(id)||(select(id),toggle(id),(nodes.get(id)||hit).focus({preventScroll:!0}))});let onWheel=event=>{
+!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*(event.deltaY<0?1.12:.89)))};pane.addEventListener("w\
+heel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{let{key}=event,at=closest(event,".dyn-node");if(key===
+"+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||event.ctrlKey||event.metaKey||event.altKey)return;if(key.
+startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===" ")choose(idOf(at),key==="Enter");else return}handled(
+event)});function walk(id,key){let next=tabStop(step(picture,id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,
+next.querySelector(".dyn-main")))}function widen(id){let box=picture.boxes.find(shape=>shape.id===id&&shape.kind==="more"),
+[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.owner.get(selected)?.id===of?draw(content):select(of),
+highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){widen(id)||(select(id),further&&
+(folds().includes(id)?toggle(id):enter()))}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});
+return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
+reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
+-h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
+fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
+dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",
+style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||
+""}))}function listView(nodes,point,start){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h(
+"div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length}\
+ nodes; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,
+from=0,press=(i,on)=>{let row=rows.get(i);row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=
+i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/
+ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||(row.remove(),
+rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,i===now,()=>choose(
+i));rows.set(i,row),added.push(row)}inner[first<from?"prepend":"append"](...added),from=first}return box.addEventListener(
+"keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*
+ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(
+to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}
+function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.map(([x,y,w,h2],i)=>boxOf(picture,nodes,
+i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.joined[i];return{points,source:boxes[source].
+id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){
+let fold=picture.folds?.[i],at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.
+notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
+count} nodes`,heat:fold.heat,inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){
+if(box.kind==="unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,
+height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),
+label("dyn-fxval",x+26,y+31,note)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label(
+"",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+
+h2+11,note,"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dy\
+n-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-i\
+d":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?`
+${box.place}`:"")});return s("g",props,title,...boxShape2(box,sizes))}function pictureView({picture,nodes},point,name,open,sizes,changed){
+let whole2=drawingOf(picture,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
+get(id);function draw(){let drawing=unfolded(whole2,open,sizes.fold_head);boxes=[...drawing.groups,...drawing.boxes].sort(
+(a,b)=>a.at-b.at),parts=new Map(boxes.map(box=>[box.id,boxNode(box,open,sizes)])),arrows=drawing.arrows.map(arrow=>[arrow,
+s("path",{cls:"dyn-arrow",d:rounded(arrow.points,5)})]);let{width,height,groups}=drawing,svg=s("svg",{width,height,role:"\
+group","aria-label":name},groups.map(box=>partOf(box.id)),arrows.map(([,path])=>path),drawing.boxes.map(box=>partOf(box.
+id)));pane.replaceChildren(svg),tabStop(parts.has(now)?now:boxes[0].id),highlight(),changed()}function highlight(){for(let[
+id,part]of parts)part.setAttribute("aria-pressed",String(id===now));for(let[arrow,path]of arrows)path.classList.toggle("\
+dyn-on",arrow.source===now||arrow.target===now)}function tabStop(id){let before=pane.querySelector("[tabindex='0']");return before&&
+before.setAttribute("tabindex","-1"),partOf(id).setAttribute("tabindex","0"),partOf(id)}function act(id){let box=boxes.find(
+other=>other.id===id);if(!box)return;let before=partOf(id).getBoundingClientRect();if(now=id,point(box),!box.inside){highlight();
+return}open.delete(id)||open.add(id),draw();let after=partOf(id).getBoundingClientRect(),top=pane.getBoundingClientRect().
+top+30;pane.scrollLeft+=after.left-before.left,pane.scrollTop+=after.top-(open.has(id)?Math.min(before.top,top):before.top),
+partOf(id).focus({preventScroll:!0})}return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&
+act(idOf(hit))}),pane.addEventListener("keydown",event=>{let at=closest(event,".dyn-fxnode");if(!at)return;let id=idOf(at),
+i=boxes.findIndex(box=>box.id===id),[back,forward]=[i-1,i+1],moves={ArrowDown:forward,ArrowRight:forward,ArrowUp:back,ArrowLeft:back,
+Home:0,End:boxes.length-1},to=boxes[moves[event.key]];if(event.key==="Enter"||event.key===" ")act(id);else if(to){let part=tabStop(
+to.id);part.focus({preventScroll:!0}),reveal(pane,part.querySelector(to.kind==="unfolded"?"text":"rect"))}else return;handled(
+event)}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,foldAll:()=>{
+open.clear(),draw()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},
+h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-\
+heatkey"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes){
+let{nodes,picture}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
+at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),node.line&&pointAt(node.file,node.line)},kindButton=button(
+"dyn-btn","",()=>{listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",()=>drawn.foldAll()),updateButtons=()=>{
+kindButton.textContent=listed?"As a graph":"As a list",foldButton.hidden=listed||!open.size},drawn=pictureView(body,box=>point(
+box.at,box),name,open,sizes,updateButtons);function show(){pane.replaceChildren(listed?listView(nodes,i=>point(i,nodes[i]),
+at):drawn.pane),updateButtons()}picture.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture.folds.length}\
+: click one to open it`),show();let tools=h("div",{cls:"dyn-fxtools"},foldButton,kindButton);return h("div",{cls:"dyn-fx"},
+h("div",{cls:"dyn-fxbar"},legend(nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
+r from global if import in is lambda match nonlocal not or pass raise return try while with yield".split(" ")),TOKEN=new RegExp(
+[/(#.*)/,/([rbfuRBFU]{0,2}(?:"""|'''))/,/([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))/,/(\b\d[\w.]*)/,/(@[\w.]+)/,
+/([^\W\d]\w*)/].map(part=>part.source).join("|"),"uy");function tokenize(line,open=""){let tokens=[],at=0,plain="",push=(text,kind)=>{
+plain&&tokens.push([plain,""]),plain="",text&&tokens.push([text,kind])};if(open){let end=line.indexOf(open);if(end<0)return{
+tokens:line?[[line,"str"]]:[],open};at=end+3,push(line.slice(0,at),"str")}let previous="";for(;at<line.length;){TOKEN.lastIndex=
+at;let match=TOKEN.exec(line);if(!match){plain+=line[at++];continue}let[text,comment,triple,string,number,decorator,name]=match,
+before=line.slice(0,at);if(at+=text.length,triple){let quotes=triple.slice(-3),end=line.indexOf(quotes,at);if(end<0)return push(
+line.slice(before.length),"str"),{tokens,open:quotes};push(text+line.slice(at,end+3),"str"),at=end+3}else comment?push(text,
+"com"):string?push(text,"str"):number?push(text,"num"):decorator&&!before.trim()?push(text,"dec"):name&&KEYWORDS.has(text)?
+push(text,"key"):name&&(previous==="def"||previous==="class")?push(text,"def"):plain+=text;name&&(previous=text)}return push(
+"",""),{tokens,open:""}}function withMarks(tokens,marks){let runs2=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
+for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs2.push({text:run,
+kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs2.push({text:run,kind,mark})}return runs2}var NEAR=120,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
+let painted=tokenize(text,open);for(let{text:text2,kind,mark}of withMarks(painted.tokens,marks)){let cls=[kind&&`dyn-t-${kind}`,
+mark&&`dyn-mark dyn-mark-${mark.outcome}`].filter(Boolean).join(" ");box.append(cls?h("span",{cls,text:text2,"data-id":mark?.
+id}):text2)}return painted.open}function badges(line){let box=h("span",{cls:"dyn-badge"}),put=(text,cls)=>box.append(h("\
+b",{cls,text})),graphs=line.graphs||[],shown=line.marks||graphs.length>2?1:2;line.marks&&put("✂","dyn-b-break");for(let number of graphs.
+slice(0,shown))put(String(number),`dyn-b-g${number%TONES}`);return graphs.length>2&&put(`+${graphs.length-1}`,"dyn-b-mor\
+e"),!line.marks&&!graphs.length&&line.state&&line.state!=="empty"&&put(line.state==="unfinished"?"…":"–","dyn-b-skip"),
+box}function lineClass(line,state){return state==="graph"?`dyn-l-g${(line.graphs||[])[0]%TONES}`:state?`dyn-l-${state}`:
+""}function lineRow(line,previous,code){let state=line.marks?"break":line.state||"",first=!previous||previous.state!==line.
+state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h("\
+div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
+marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
+note?h("span",{cls:"dyn-note",text:note}):guardMark(line))}function guardMark({guards}){if(!guards)return h("span");let text=`\
+≡ ${guards.count} guard${guards.count>1?"s":""}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":
+""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded2){let group=h("div",{role:"group","aria-label":file.
+label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{lines}=file,
+quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,unfolded2);if(line.
+gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dyn-gap",role:"presentation",
+text:`⋯ ${line.gap} lines`})),folded=end>at,folded){let text=`⋯ ${end-at} line${end-at>1?"s":""}`,props={cls:"dyn-ln\
+ dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)quotes=tokenize(
+lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;continue}let code=h(
+"code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);group.append(node),rows.
+push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,mine},at,{near,open}){let hidden=n=>mine!==
+void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].
+gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,mine},show){let counts=[
+breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${breaks} breaks, lines in ${graphs}\
+ graphs`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(`dyn-chip${mine?" dyn-min\
+e":""}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("div",{cls:"dyn-src",role:"\
+listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),act=line=>{let from=line.
+dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(row=>row.line===current?.
+lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("clic\
+k",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?
+select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive("aria-pressed"),content=null,
+current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===id||(line.marks||[]).some(
+m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:detail.kind==="graph"?(line.
+graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.file===file}let of=file=>unfolded2.
+get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?[current]:content.lens;rows=[],
+box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,of(file)))),rows[0]&&mark(rows[0].node),markFile(
+current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&(current=file,drawLines(),
+box.scrollTop=0)}function unfold(file,from){let{near,open}=of(file),end=Math.min(foldEnd(file,from,of(file)),from+NEAR);
+for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function bring(file,line){let at=file.
+lines.indexOf(line),{near,open}=of(file);Math.abs(at-near)>NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==
+current||of(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,of(file))===at)return;let from=at;for(;from>
+0&&foldEnd(file,from-1,of(file))>at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded2=
+new Map,current=model.overview&&model.lens[0]||null,files.hidden=!current||model.lens.length<2,files.replaceChildren(...current?
+model.lens.map(file=>fileButton(file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,
+...content2.lens.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs(
+{line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.
+file));found[0]&&bring(found[0].file,found[0].line)}let nodes=rows.filter(row=>belongs(row,content2,id)).map(row=>row.node);
+return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.lens.
+find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&bring(at,target);let found=rows.
+find(row=>row.line.line===line&&row.file===file);if(found){for(let row of rows)row.node.classList.toggle("dyn-point",row===
+found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
+return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
+0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}function codeBody({
+text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||
+text.length>PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
+`);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
+open),pre.append(box,i+1<lines.length?`
+`:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
+"dyn-link",place,()=>ctx.point(file,line));return h("li",{},link,` in ${name}`,source?h("code",{text:source}):null)});return h(
+"ol",{cls:"dyn-stack"},...entries)}function listBody(rows,ctx){let lines=rows.map(([name,value,words,id])=>h("tr",{},h("\
+td",{},id&&ctx.has(id)?selectLink(name,id,ctx):h("span",{cls:"dyn-monot",text:name})),h("td",{cls:"dyn-monot",text:value}),
+h("td",{text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}function issueBody(text){let pre=h("pr\
+e",{cls:"dyn-code dyn-wrap",tabindex:"0",text});return h("div",{},h("div",{cls:"dyn-row"},copyButton(text,"Copy text for\
+ an issue")),pre)}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.
+map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",
+{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({kind:"run_graph",graph,device:choice.
+value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-btn dyn-primary",label2,request);return h(
+"div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&
+code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("\
+div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,value,part}){let bar2=h("i",{style:`--\
+h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",{text:value}))}function partBody(part,ctx,name,open){
+let content=ctx.content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return codeBody(part.body);case"\
+source":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"st\
+ack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,name,open,content.drawing);case"issue":
+return issueBody(part.body);case"run":return runBody(part.body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){
+let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{
+node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(
+id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,
+cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?
+selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function detailView(ctx){let node=h("sect\
+ion",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;function tabs(detail,id,open){
+if(!detail.parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"\
+dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{
+for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute(
+"aria-label",part.name),panel.replaceChildren(partBody(part,ctx,`${detail.title} ${detail.code}`,open))};for(let part of detail.
+parts){let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),
+tab.focus()},href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});
+byKey.set(key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(detail.parts.find(part=>part.key===wanted)||
+detail.parts[0]),[list,panel]}function switches({kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;
+let where=kind==="break"?"here":"in this function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_g\
+raph_break ${where}`});for(let[set,word,effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a gra\
+ph break"]]){let choose=()=>{ctx.pending.region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}\
+]`).focus()},props={"aria-pressed":String(ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}\
+, in the next run`};box.append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.
+keys(content.details).length?"Select a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing h\
+as been compiled yet.":"Nothing was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,
+name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};
+return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("\
+div",{cls:"dyn-where"},h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,
+href])=>h("a",{cls:"dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];
+if(node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(
+id)||new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(
+detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,
+part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
+"default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
+"…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
+name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?
+" ":"",word]);return[h("b",heading)," ",h("span",{cls:"dyn-counts"},...words)]}function settingChips(settings){return["b\
+ackend","mode","device","fullgraph","error_on_graph_break"].filter(name=>settings[name]).map(name=>{let value=settings[name];
+return{text:value===!0?name:String(value).slice(0,60),kind:"plain"}})}function headerView(ctx){let{host,pending:pending2}=ctx,
+title=h("div",{cls:"dyn-title"}),chips=h("div",{cls:"dyn-chips"}),progress=h("div",{cls:"dyn-progress",role:"status"}),controls=h(
+"div",{cls:"dyn-controls",role:"group","aria-label":"controls"}),notes=h("div",{cls:"dyn-status",role:"status","aria-liv\
+e":"polite"}),changes=h("div",{cls:"dyn-diff"}),printed=h("div",{cls:"dyn-printed"}),head=h("div",{cls:"dyn-head"},title,
+progress,chips),node=h("header",{cls:"dyn-top"},head,controls,notes,changes,printed),timer=0,saving=!1,given=name=>{let value2=(host.
+get("settings")||{})[name];return value2===void 0?null:value2},value=name=>name in pending2.settings?pending2.settings[name]:
+given(name),change=(name,to)=>{pending2.set(name,to,given(name)),ctx.changed()},changedClass=name=>name in pending2.settings?
+" dyn-changed":"";function toggle(name){let on=value(name)===!0,off=given(name)===null?null:!1,inactive=name==="error_on\
+_graph_break"&&value("fullgraph")===!0,cls=`dyn-switch${changedClass(name)}${inactive?" dyn-inactive":""}`,title2=inactive?
+"has no effect: fullgraph takes precedence":null;return button(cls,name,()=>change(name,on?off:!0),{role:"switch","aria-\
+checked":String(on),title:title2})}function choice(name,options){let now=value(name),list=h("select",{"aria-label":name,
+cls:`dyn-select${changedClass(name)}`}),all=options.some(([v])=>v===now)?options:[[now,String(now)],...options];for(let[
+v,text]of all){let option=h("option",{text});option.selected=v===now,list.append(option)}return list.addEventListener("c\
+hange",()=>change(name,all[list.selectedIndex][0])),h("label",{cls:"dyn-choice"},h("span",{text:name}),list)}function settingControls(){
+return Object.keys(host.get("settings")||{}).length?[toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",
+BACKENDS.map(name=>[name,name])),choice("dynamic",DYNAMIC),choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.
+get("busy")&&!ctx.gone),{count}=pending2,text=count?`Run again (${count} change${count>1?"s":""})`:"Run again",run=button(
+"dyn-btn dyn-primary",text,()=>ctx.request(pending2.request()));return run.disabled=busy,busy?[run,button("dyn-btn","Sto\
+p",()=>ctx.request({kind:"stop"}))]:[run]}function saveControls(){let path=h("input",{cls:"dyn-search","aria-label":"pat\
+h of the report",type:"text"});path.value="report.html";let save=()=>{saving=!1,ctx.request({kind:"save",path:path.value}),
+drawControls()};path.addEventListener("keydown",event=>{event.key==="Enter"&&save(),event.stopPropagation()});let ask=()=>{
+saving=!0,drawControls();let field=controls.querySelector("input");field&&field.focus()},submit=button("dyn-btn","Save",
+()=>saving?save():ask(),{title:"save as .html, .json, .svg, .dot or .txt"});return saving?[path,submit]:[submit]}function regionChips(){
+return[...pending2.regions].map(([target,set])=>{let text=`${/^\d/.test(target)?"line ":""}${target}: ${set} ×`;return button(
+"dyn-chip dyn-changed",text,()=>{pending2.region(target,set),ctx.changed()},{title:"undo this change"})})}function drawControls(){
+let at=[...controls.querySelectorAll(CONTROLS)].findIndex(control=>control===document.activeElement),can=ctx.canRun(),parts=can?
+[...settingControls(),h("span",{cls:"dyn-spacer"}),...runControls()]:[];host.live&&!ctx.gone&&parts.push(...saveControls());
+let command=host.get("command"),regions=regionChips();command&&can?parts.push(h("div",{cls:"dyn-command"},...regions,h("\
+code",{text:command}),copyButton(command,"Copy"))):parts.push(...regions),controls.replaceChildren(...parts),controls.hidden=
+!parts.length,can&&controls.parentNode!==node?node.insertBefore(controls,notes):!can&&controls.parentNode!==head&&head.append(
+controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||controls.querySelector("button")||controls).focus()}function drawProgress(){
+let now=host.get("now")||{};if(clearInterval(timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.
+now()-1e3*(now.seconds||0),counted=(count,word)=>`${count||0} ${word}${count===1?"":"s"}`,update=()=>{let words=[`compil\
+ing ${now.now||"…"}`,counted(now.frames,"frame"),counted(now.graphs,"graph"),counted(now.breaks,"break"),clock((Date.now()-
+started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spin"}),words.join(" · "))};update(),timer=setInterval(()=>{host.
+get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}function drawNotes(){let status=host.get("status")||{},lines=[];
+ctx.local?lines.push([ctx.local,"warning"]):status.text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.
+push(["the cell has been edited since this run","warning"]);for(let text of ctx.content?ctx.content.notes:[])lines.push(
+[text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.test(kind||
+"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){
+let diff=host.get("diff");if(!diff){changes.replaceChildren();return}let summary=h("summary",{text:`since the previous r\
+un: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h("li",{text}));changes.replaceChildren(h("details",{},
+summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.get("printed")||[]).map(({type,text})=>h("pre",{cls:`\
+dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("summary",{text:"output of the run"});printed.replaceChildren(
+...texts.length?[h("details",{open:!0},summary,...texts)]:[])}function drawChips(content){let shown=[...content.overview?
+content.chips.filter(({kind})=>kind==="error"):content.chips,...host.get("can_run_again")?[]:settingChips(content.settings)];
+chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
+select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){title.replaceChildren(
+...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
+drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,mine,function:name,code,times}=place;return button(
+`dyn-spot${mine?" dyn-mine":""}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
+`: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
+yn-hits",text:times>1?`${times}×`:""}))}var few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-
+EAGER} more`:"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.
+length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button("dyn-link",`${places.length-PLACES} more places`,()=>{
+more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,select)))}),verb=kind==="break"?"runs eagerly: ":"\
+runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,open,"data-id":cause.
+id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(
+title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(
+fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),
+text:verb+few(eager)}):null)}function bar({part,events},measured){let eager=events.some(([kind])=>kind==="skipped"),title=`${part}\
+ % of the row with the most ${measured?"time of a call":"captured operations"}${eager?"; its own lines run eagerly":""}`,
+fill2=h("i",{style:`width:${part}%`});return h("span",{cls:`dyn-part${eager?" dyn-part-eager":""}`,role:"gridcell",title,
+"aria-label":title},fill2)}function callRow(row,at,open,measured){let{name,depth,place,mine,events}=row,sign=open===null?
+"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"}${mine?" dyn-mine":""}`,role:"row","aria-le\
+vel":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?
+` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("s\
+pan",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("spa\
+n",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),
+bar(row,measured))}function overviewView(select,enter){let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),
+grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),mineButton=button("dyn-btn","Only my code",()=>{mineOnly=
+!mineOnly,content&&draw(content),highlight(selected)}),causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("d\
+iv",{cls:"dyn-bar"},causesTitle,mineButton),causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"\
+calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-\
+over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,
+selected="",mineOnly=!1,open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+1].depth>
+shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(calls,open,mineOnly),had=grid.
+contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(n)?open.has(n):null,measured)])),
+rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("tabindex","0"),had&&
+rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),highlight(selected)}
+function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.get(at);row?.setAttribute("tabindex",
+"0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function draw(model){let fresh=model!==content;if(content=model,shown=
+model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(
+at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(h("b",{text:"Do this first"}),first_id?
+button("dyn-first","",()=>select(first_id),{},...withCode(shown.first)):h("span",{text:shown.first}),shown.left?h("span",
+{cls:"dyn-left",text:`Left then: ${shown.left}`}):"");let places=shown.causes.flatMap(cause=>cause.places),own=[...places,
+...calls].map(({mine})=>mine);mineButton.hidden=!own.includes(!0)||!own.includes(!1),mineButton.setAttribute("aria-press\
+ed",String(mineOnly));let where=places.length&&!places.some(({mine})=>mine)?" · all in libraries":"",kept=mineOnly?shown.
+causes.filter(cause=>cause.places.some(({mine})=>mine)):shown.causes;causesTitle.textContent=`Causes · ${kept.length}${kept.
+length>1?", the most costly first":""}${where}`,causes.replaceChildren(...kept.map((cause,n)=>{let places2=mineOnly?cause.
+places.filter(({mine})=>mine):cause.places;return causeNode({...cause,places:places2},shown?shown.causes.indexOf(cause)+
+1:n,n<OPEN,select)})),kept.length||causes.replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?
+"bar: share of a call's time":"bar: share of the captured operations",drawCalls()}function highlight(id){if(selected=id,
+!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row2=>row2.ids.includes(id)&&!(row2.folded&&row2.ids.length>40));
+for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(
+n),rows.delete(at)));at>=0&&!rows.has(at)&&!mineOnly&&drawCalls();let row=rows.get(at);markSelected(row?[row]:[]),row&&stop!==
+at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),row.setAttribute("tabindex","\
+0"),stop=at);let of=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.includes(id)),ids=new Set(of.map(place=>place.
+id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),
+()=>reveal(grid,row,!0)}return grid.addEventListener("click",event=>{let row=closest(event,".dyn-call");if(!shown||!row)
+return;let at=Number(row.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,
+!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row=closest(event,".dyn-call");if(!shown||
+!row||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row.dataset.at),all=[...rows.keys()],
+place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.key in
+moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.
+key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??
+at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="\
+ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
+h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
+code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
+cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){let box=h("div",{cls:"dyn-recompiles",role:"listbox",
+"aria-label":"recompiles"}),markSelected=exclusive("aria-selected"),mark=roving(box,".dyn-rrow",{enter(row){select(idOf(
+row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-rrow"))));let rows=[];return{node:box,
+draw(content){rows=content.recompiles.map(recompileRow),box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(
+rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&mark(row),()=>reveal(
+box,row)}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
+test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
+theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
+test(names)?"dark":/(^|\s)(light|light-theme)(\s|$)/.test(names)?"light":prefersDark?"dark":"light"}var WATCHED=["class",
+"theme","data-theme","data-jp-theme-light","data-vscode-theme-kind"];function followTheme(view){let system=matchMedia("(\
+prefers-color-scheme: dark)"),apply=()=>{view.dataset.theme=hostTheme(document,system.matches)},observer=new MutationObserver(
+apply),options={attributes:!0,attributeFilter:WATCHED};return observer.observe(document.documentElement,options),observer.
+observe(document.body,options),system.addEventListener("change",apply),apply(),()=>{observer.disconnect(),system.removeEventListener(
+"change",apply)}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)} %`;function merged(segments,least){
+let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):pieces.push(joined(run)),run=[]};for(let segment of segments)
+(segment.w>=least||run.length&&run[0].lane!==segment.lane)&&close(),segment.w<least?run.push(segment):pieces.push(segment);
+return close(),pieces}function joined(run){let first=run[0],last=run[run.length-1],w=last.x+last.w-first.x,label2=`${run.
+length} short stretches`;return{kind:"short",lane:first.lane,x:first.x,w,label:label2,full:`${label2}, ${percent(w)} of \
+the call: zoom in to see each`,ids:run.map(s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece,width){
+let colour=piece.tone===void 0?"":`;--dyn-tone:var(--dyn-g${piece.tone});--dyn-tint:var(--dyn-g${piece.tone}-tint)`,tooNarrow=piece.
+w*width<6*Math.min(8,piece.label.length)+8;return h("div",{cls:`dyn-seg dyn-k-${piece.kind}`,...OPTION,"data-id":piece.id,
+title:piece.full,"aria-label":piece.full,style:`left:${piece.x*100}%;width:${piece.w*100}%${colour}`},h("span",{text:piece.
+kind==="unaccounted"||tooNarrow?"":piece.label}))}function verdict(time,select){let nodes=time.verdict?[h("p",{text:time.
+verdict})]:[];if(!time.first)return nodes;let{first,first_id}=time;return[...nodes,first_id?button("dyn-first",first,()=>select(
+first_id)):h("p",{text:first})]}function inputsTable(time,select){let rows=time.inputs.map(({arguments:given,outcome,words,
+id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("td",{},h("code",{text:given})),h("td",{},id?button("dyn-l\
+ink",words,()=>select(id)):words)));return[h("summary",{text:time.inputs_summary}),h("table",{},...rows)]}function timeView(select,open){
+let pane=h("div",{cls:"dyn-lanes"}),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("detai\
+ls",{cls:"dyn-inputs",open:!0}),title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),zoomer=(text,name,factor)=>button("dy\
+n-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),bar2=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out\
+ of the call",1/ZOOM),zoomer("+","zoom in on the call",ZOOM),zoomer("fit","show the whole call",0)),node=h("section",{cls:"\
+dyn-time","aria-label":"run time"},bar2,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(
+pane,".dyn-seg",{vertical:!1,enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(
+closest(event,".dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.
+scrollLeft+pane.clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),
+pane.scrollLeft=middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(
+line.segments,NARROW/width);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"\
+listbox","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"data-name":line.lanes.length>1&&name,style:`\
+width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){let node2=pieceNode(piece,width);holds.set(node2,
+piece.ids||[piece.id]),lane.append(node2)}return lane});pane.replaceChildren(...lanes);let first=pane.querySelector(".dy\
+n-seg");first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([,ids])=>ids.includes(selected)).map(
+([piece])=>piece):[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}return{node,draw(content){time=content.
+time,node.hidden=!time,time&&(title.textContent=`Run time · ${time.median} a call under the profiler (${time.spread}; ${time.
+calls} calls)`,title.title=time.devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(...time.
+shares.map(({name,kind,part,full})=>{let swatch=h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"});return h("l\
+i",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))})),inputs.hidden=!time.inputs.length,inputs.replaceChildren(
+...inputsTable(time,select)),drawLanes(time))},highlight(_,id){return selected=id,highlight()}}}var SCHEMA=1,PATIENCE=3e3,GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
+let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
+point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,changed(){header.drawControls(),
+redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(
+ctx),overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(select,open),time=timeView(
+select,open),lens=lensView(select),split=splitView(select,open),detail=detailView(ctx),sourceTitle=h("h2",{text:"Source"}),
+sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.
+files,lens.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.
+node,recompiles.node,time.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){
+ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){
+let{content}=ctx;if(!content)return;let reveals=[overview,breaks,recompiles,time,split,lens].map(part=>part.highlight(content,
+selected));if((shown.id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)
+reveal2()}function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),
+redrawDetail()}function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.
+drawNotes(),host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer===
+"gone"&&(ctx.local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.
+add("dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.get("\
+content");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,
+view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.
+textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.
+node.hidden=!content.split.boxes.length&&!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),
+middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,overview,breaks,recompiles,time,lens,split])part.
+draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.
+id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector(
+'.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[
+host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
+host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
+"settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.
+on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.
+push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.
+gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){let link=parseLink(
+hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=
+link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{
+stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function pageHost(content){let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{
+live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(
+()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.hash)),location.
+hash},ask:async()=>"gone",close:()=>{}}}function runs(ranks){let found=[];return ranks.forEach((rank,at)=>{let last=found.at(-1);last&&last.group===rank.group&&
+last.status===rank.status?last.last=at:found.push({group:rank.group,status:rank.status,first:at,last:at})}),found}function findRank(ranks,text){
+let wanted=text.trim().toLowerCase();if(!wanted)return-1;let number=/^(?:rank\s*)?(\d+)$/.exec(wanted);return number?ranks.
+findIndex(rank=>rank.rank===Number(number[1])):ranks.findIndex(rank=>rank.words.toLowerCase().includes(wanted)||rank.status.
+includes(wanted))}function sideBySide(one,other){let count=Math.max(one.steps.length,other.steps.length),rows=Array.from(
+{length:count},(_,n)=>{let pair=[one.steps[n]||null,other.steps[n]||null];return{number:n,pair,differs:pair[0]?.same!==pair[1]?.
+same}});return{rows,first:rows.findIndex(row=>row.differs)}}function median(values){let known=values.filter(value=>value>=
+0).sort((a,b)=>a-b);return known.length?known[known.length>>1]:-1}function slowness(time,usual){return time<0||usual<0||
+time<=50?0:Math.max(0,Math.min(1,Math.log2(time/Math.max(usual,1))/3))}function duration(milliseconds){return milliseconds<
+0?"time unknown":milliseconds<1e3?`${milliseconds} ms`:`${(milliseconds/1e3).toFixed(milliseconds<1e4?2:0)} s`}var differenceOf=(model,one,other)=>model.
+differences.find(d=>d.group===one&&d.reference===other||d.group===other&&d.reference===one)||null;var TONES2=6,ROW2=16,STATUS={finished:"",failed:"failed","no end":"no end",missing:"missing"},tone=group=>group<0?"var(-\
+-dyn-skip)":`var(--dyn-g${group%TONES2})`;function mountRanks(root,model,mountReport){let first=model.differences.find(d=>d.
+group>=0),state={rank:-1,one:first?first.group:0,other:first?first.reference:0,side:first?.side??0,step:first?.step??-1},
+stopReport=()=>{},strip=stripView(model,at=>choose(at)),found=h("span",{cls:"dyn-rk-found",role:"status"}),matrix=matrixView(
+model,(at,step2)=>choose(at,step2)),compare=h("section",{cls:"dyn-rk-compare","aria-label":"two groups side by side"}),report=h(
+"div",{cls:"dyn-rk-report"}),search2=h("input",{cls:"dyn-rk-search",type:"search",placeholder:"Find a rank","aria-label":"\
+Find a rank by number, host or status"});search2.addEventListener("input",()=>choose(findRank(model.ranks,search2.value)));
+let badge=h("span",{cls:`dyn-rk-badge ${model.alike?"dyn-rk-good":"dyn-rk-bad"}`,text:model.alike?"alike":"not alike"}),
+many=model.ranks.length>1,view=h("div",{cls:"dyn dyn-ranks",role:"region","aria-label":`dynascope view: ${model.headline.
+slice(0,300)}`},h("div",{cls:"dyn-rk-top"},h("h2",{cls:"dyn-rk-title",text:model.headline}),many&&badge),many&&h("div",{
+cls:"dyn-rk-bar"},strip.node,search2),many&&found,differencesView(model,d=>show({one:d.group,other:d.reference,step:d.step,
+side:d.side})),listView2("dyn-rk-unwell",[...model.unwell]),listView2("dyn-rk-slow",model.slow),model.groups.length>0&&matrix.
+node,model.groups.length>0&&compare,report,listView2("dyn-rk-notes",model.notes));root.replaceChildren(view);let stopTheme=followTheme(
+view),redraw=()=>matrix.draw(state.rank,state.step),observer=typeof ResizeObserver>"u"?null:new ResizeObserver(redraw);observer?.
+observe(matrix.node);function choose(at,step2=-1){let rank=model.ranks[at];if(state.rank=at,strip.mark(at),found.textContent=
+rank?`${rank.words}${stepWords(rank.group,step2,rank.times[step2])}`:search2.value?"no such rank":"",rank&&rank.group>=0&&
+rank.group<model.groups.length){let other=rank.group===0?state.one===0?state.other:state.one:0;show({one:rank.group,other,
+step:step2,side:0})}else redraw()}function stepWords(group,step2,time=-1){let made=model.groups[group]?.steps[step2];return made?
+`; compile ${step2+1}: ${made.name} at ${made.place}, ${made.status}, ${duration(time)}`:""}function show(change){Object.
+assign(state,change),drawCompare(),drawReport(),redraw()}function drawCompare(){let[one,other]=[model.groups[state.one],
+model.groups[state.other]];if(!one)return;let choice=side=>{let options=model.groups.map((group,n)=>h("option",{value:n,
+text:`${group.title} (${group.count})`,selected:n===state[side]})),select=h("select",{"aria-label":side==="one"?"group":
+"compared with"},options);return select.addEventListener("change",()=>show({[side]:Number(select.value),step:-1})),select},
+alone=model.groups.length<2||!other||state.one===state.other,{rows,first:first2}=sideBySide(one,alone?one:other),difference=alone?
+null:differenceOf(model,state.one,state.other),at=difference?difference.step:first2,from=at>12?at-6:0,shown=rows.slice(from,
+from+40),line=(step2,side,number)=>step2?button("dyn-rk-step","",()=>show({side,step:number}),{title:`${step2.name} at ${step2.
+place}`}):h("span",{cls:"dyn-rk-none",text:"nothing more"}),table=h("div",{cls:`dyn-rk-steps${alone?" dyn-rk-one":""}`},
+from>0&&h("p",{cls:"dyn-rk-more",text:`${from} compiles before are alike`}),shown.map(row=>{let cells=row.pair.slice(0,alone?
+1:2).map((step2,side)=>{let node=line(step2,side,row.number);return step2&&node.append(...stepParts(step2)),node}),cls=`\
+dyn-rk-row${row.differs?" dyn-rk-differs":""}${row.number===at&&!alone?" dyn-rk-first":""}`,chosen=row.number===state.step?
+" dyn-rk-chosen":"";return h("div",{cls:cls+chosen},h("span",{cls:"dyn-rk-number",text:String(row.number+1)}),cells)}),rows.
+length>from+shown.length&&h("p",{cls:"dyn-rk-more",text:`${rows.length-from-shown.length} more compiles`}));compare.replaceChildren(
+h("div",{cls:"dyn-rk-pair"},h("h3",{text:alone?"Compiles of":"Compare"}),choice("one"),model.groups.length>1&&h("span",{
+text:"with"}),model.groups.length>1&&choice("other")),table)}function drawReport(){stopReport(),stopReport=()=>{};let sides=state.
+one===state.other?[state.one]:[state.one,state.other],group=model.groups[sides[state.side]??sides[0]],tabs=sides.map((n,side)=>button(
+"dyn-rk-tab",`${model.groups[n].title}: ${model.groups[n].counts}`,()=>show({side}),{"aria-pressed":side===state.side?"t\
+rue":"false",style:`--dyn-rk-tone:${tone(n)}`})),body=h("div",{});if(report.replaceChildren(h("div",{cls:"dyn-rk-tabs"},
+tabs),body),!group?.view){body.append(h("p",{cls:"dyn-rk-more",text:"The graphs of this group are not in this view: save\
+ fewer groups."}));return}let frame=group.steps[state.step]?.frame||"";stopReport=mountReport(body,group.view,frame)}return drawCompare(),
+drawReport(),redraw(),()=>{stopTheme(),stopReport(),observer?.disconnect()}}function stepParts(step2){return[h("span",{cls:`\
+dyn-rk-dot dyn-rk-${step2.status}`,"aria-hidden":"true"}),h("span",{cls:"dyn-rk-name",text:step2.name}),h("span",{cls:"d\
+yn-rk-place",text:step2.place}),...step2.status==="compiled"?[]:[h("span",{cls:"dyn-rk-note",text:step2.status})],...step2.
+notes.map(note=>h("span",{cls:"dyn-rk-note",text:note}))]}function stripView(model,choose){let parts=runs(model.ranks).map(
+run=>{let[a,b]=[model.ranks[run.first].rank,model.ranks[run.last].rank],name=a===b?String(a):`${a}-${b}`,status=STATUS[run.
+status]||"",words=`rank${a===b?"":"s"} ${name}${status?`: ${status}`:""}`;return h("button",{type:"button",cls:`dyn-rk-r\
+un${status?" dyn-rk-ill":""}`,style:`flex-grow:${run.last-run.first+1};--dyn-rk-tone:${tone(run.group)}`,"data-first":run.
+first,"data-last":run.last,"aria-label":words,title:words,text:run.last-run.first>model.ranks.length/14||model.ranks.length<
+14?name:""})}),node=h("div",{cls:"dyn-rk-strip",role:"group","aria-label":"ranks"},parts);return node.addEventListener("\
+click",event=>{let run=closest(event,".dyn-rk-run");run&&choose(Number(run.dataset.first))}),{node,mark(at){for(let part of parts){
+let inside=Number(part.dataset.first)<=at&&at<=Number(part.dataset.last);part.classList.toggle("dyn-rk-chosen",inside)}}}}
+function differencesView(model,show){let cards=model.differences.map(d=>{let card=h(d.group>=0?"button":"div",{cls:"dyn-\
+rk-card",...d.group>=0?{type:"button"}:{},style:`--dyn-rk-tone:${tone(d.group)}`},h("span",{cls:"dyn-rk-what",text:d.title}),
+d.details.map(text=>h("span",{cls:"dyn-rk-why",text})));return d.group>=0&&card.addEventListener("click",()=>show(d)),card});
+return cards.length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards)}var listView2=(cls,lines)=>lines.
+length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));function matrixView(model,choose){let steps=Math.
+max(0,...model.ranks.map(rank=>rank.times.length)),usual=Array.from({length:steps},(_,n)=>median(model.ranks.map(rank=>rank.
+times[n]??-1))),canvas=h("canvas",{cls:"dyn-rk-canvas"}),names=h("div",{cls:"dyn-rk-names","aria-hidden":"true"},Array.from(
+{length:steps},(_,n)=>h("span",{text:model.groups[0]?.steps[n]?.name||""}))),words=h("p",{cls:"dyn-rk-hover",text:"Compi\
+les by rank: the stronger the color, the slower than on the other ranks."}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),
+node=h("section",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=steps===0||model.ranks.
+length<2;function at(event){let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-box.left)/box.width*
+model.ranks.length);return{column:Math.min(column,model.ranks.length-1),step:Math.floor((event.clientY-box.top)/ROW2)}}return canvas.
+addEventListener("mousemove",event=>{let{column,step:step2}=at(event),rank=model.ranks[column],made=model.groups[rank?.group]?.
+steps[step2];rank&&made&&(words.textContent=`rank ${rank.rank}: ${made.name} at ${made.place}, ${made.status}, ${duration(
+rank.times[step2]??-1)}`)}),canvas.addEventListener("click",event=>{let{column,step:step2}=at(event);choose(column,step2)}),
+{node,draw(chosen,chosenStep){let pen=canvas.getContext("2d");if(!pen||node.hidden)return;let width=Math.max(120,scroll.
+clientWidth-names.offsetWidth),ratio=globalThis.devicePixelRatio||1;canvas.width=width*ratio,canvas.height=steps*ROW2*ratio,
+canvas.style.width=`${width}px`,canvas.style.height=`${steps*ROW2}px`,pen.scale(ratio,ratio);let style=getComputedStyle(
+node),color=name=>style.getPropertyValue(`--dyn-${name}`).trim(),tones=Array.from({length:TONES2},(_,n)=>color(`g${n}`)),
+column=width/model.ranks.length,gap=column>6?1:0,broken={skipped:color("skip"),failed:color("error"),unfinished:color("e\
+rror")};model.ranks.forEach((rank,x)=>{rank.times.forEach((time,y)=>{let status=model.groups[rank.group]?.steps[y]?.status||
+"";pen.fillStyle=broken[status]||tones[Math.max(0,rank.group)%TONES2],pen.globalAlpha=.22+.78*slowness(time,usual[y]),pen.
+fillRect(x*column,y*ROW2+1,Math.max(column-gap,.6),ROW2-2)})}),pen.globalAlpha=1,pen.strokeStyle=color("accent"),pen.lineWidth=
+2,chosen>=0&&pen.strokeRect(chosen*column,1,Math.max(column,2),steps*ROW2-2),chosenStep>=0&&pen.strokeRect(1,chosenStep*
+ROW2,width-2,ROW2)}}}var mountJob=(root,content)=>mountRanks(root,content,(body,view,selected)=>{let host={...pageHost(view),hash:void 0,link:()=>{}};
+return host.set("selected",selected),mount(body,host)}),whole=async given=>given?.gzip?await unzipped(given.gzip):given;
+function render({model,el}){el.classList.add("dyn-widget");let stop=whole(model.get("job")).then(content=>mountJob(el,content));
+return()=>{stop.then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dy\
+n-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await whole({gzip:text}):JSON.parse(text);return mountJob(
+element("dyn-view"),content)}var ranks_main_default={render};export{ranks_main_default as default,mountJob,openPage};
