@@ -106,14 +106,14 @@ y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}function labelAt(label
 slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole,select){let sx=MAP.
 width/whole.width,sy=Math.min(1.5*sx,MAP.height/whole.height),withBreak=new Set(whole.boxes.filter(({kind})=>kind==="bre\
 ak").map(({group})=>group)),marks=whole.groups.map(group=>{let broken=withBreak.has(group.id),box={x:group.x*sx,y:group.
-y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?"break":
-group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.length}\
- frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),node=h(
-"div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,clientY})=>{
-let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-
-top)),nearest=whole.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole.groups[0]);nearest&&select(nearest.
-id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-dot-on",shown.has(dataset.id||"")),
-classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-mapdot dyn-mapdot-${broken?
+"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.
+length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),
+node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,
+clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*
+sy-(clientY-top)),nearest=whole.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole.groups[0]);nearest&&
+select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-mapdot-on",shown.has(
+dataset.id||"")),classList.toggle("dyn-mapdot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
 let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
 inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
 max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
@@ -456,7 +456,7 @@ yn-hits",text:times>1?`${times}×`:""}))}var few=names=>names.slice(0,EAGER).joi
 EAGER} more`:"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.
 length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button("dyn-link",`${places.length-PLACES} more places`,()=>{
 more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,select)))}),verb=kind==="break"?"runs eagerly: ":"\
-runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,open,"data-id":cause.
+runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-shared dyn-shared-${kind}`,open,"data-id":cause.
 id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(
 title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(
 fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),
@@ -513,9 +513,9 @@ code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit r
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){let box=h("div",{cls:"dyn-recompiles",role:"listbox",
 "aria-label":"recompiles"}),markSelected=exclusive("aria-selected"),mark=roving(box,".dyn-rrow",{enter(row){select(idOf(
 row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-rrow"))));let rows=[];return{node:box,
-draw(content){rows=content.recompiles.map(recompileRow),box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(
-rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&mark(row),()=>reveal(
-box,row)}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+draw(content){rows=(content.overview?[]:content.recompiles).map(recompileRow),box.hidden=!rows.length,box.replaceChildren(
+...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&
+mark(row),()=>reveal(box,row)}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
 test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
 theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
