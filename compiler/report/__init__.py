@@ -2,7 +2,7 @@
 
 `schema` has its data, `measurements` their measured parts, `fixes` what `--fix` finds, and `report` the methods;
 `serialization` saves, validates and loads it, `upgrade` reads older data; `diff` compares two reports, `expect` compares one
-with expected counts.
+with expected counts.  `call_tree` and `causes` give the frames and breaks of a large report in an order for readers.
 """
 # ruff: noqa: F403
 

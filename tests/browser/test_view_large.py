@@ -54,8 +54,8 @@ def test_what_to_do_first_and_the_causes_lead_to_their_places(open_report: OpenR
     shown = open_report(sample("model"))
     expect(shown.root.locator(".dyn-brow")).to_have_count(0)
     expect(shown.root.locator(".dyn-do")).to_contain_text("Do this first")
-    expect(shown.root.locator(".dyn-cause")).to_have_count(2)
-    expect(shown.root.locator(".dyn-cause[open]")).to_have_count(1)
+    expect(shown.root.locator(".dyn-shared")).to_have_count(2)
+    expect(shown.root.locator(".dyn-shared[open]")).to_have_count(1)
     shown.root.locator(".dyn-spot[data-id='b3']").click()
     assert "Block3.forward" in shown.detail()
     expect(shown.root.locator(".dyn-call[aria-selected='true']")).to_contain_text("Block3.forward")
@@ -63,8 +63,8 @@ def test_what_to_do_first_and_the_causes_lead_to_their_places(open_report: OpenR
     expect(shown.root.locator(".dyn-ln[aria-selected='true']")).to_contain_text("if x.sum() > 0")
     shown.root.locator(".dyn-first").click()
     expect(shown.root.locator(".dyn-spot[aria-pressed='true']")).to_have_attribute("data-id", "b0")
-    shown.root.locator(".dyn-cause").nth(1).locator("summary").click()
-    expect(shown.root.locator(".dyn-cause[open]")).to_have_count(2)
+    shown.root.locator(".dyn-shared").nth(1).locator("summary").click()
+    expect(shown.root.locator(".dyn-shared[open]")).to_have_count(2)
 
 
 def test_the_tree_of_calls_by_keyboard(open_report: OpenReport) -> None:
@@ -209,11 +209,11 @@ def test_boxes_for_what_is_not_shown_lead_to_it(open_report: OpenReport) -> None
 
 def test_the_map_and_the_whole_graph(open_report: OpenReport) -> None:
     shown = open_report(sample("model"))
-    marks = shown.root.locator(".dyn-map .dyn-dot")
+    marks = shown.root.locator(".dyn-map .dyn-mapdot")
     expect(marks).to_have_count(10 + 6)  # functions and resume functions; versions are one
-    expect(shown.root.locator(".dyn-dot-focus")).to_have_attribute("data-id", "f1")
+    expect(shown.root.locator(".dyn-mapdot-focus")).to_have_attribute("data-id", "f1")
     few = shown.root.locator(".dyn-split .dyn-node").count()
-    shown.root.locator(".dyn-dot[data-id='f7']").click(force=True)
+    shown.root.locator(".dyn-mapdot[data-id='f7']").click(force=True)
     assert shown.selected() == ["f7"]
     whole = shown.root.get_by_role("button", name="Whole graph")
     whole.click()

@@ -120,10 +120,15 @@ export function focused(whole, id, wide) {
   const focus = whole.owner.get(id) || whole.frames.values().next().value;
   if (!focus) return null;
   const kept = around(focus, wide);
-  const links = [...kept].flatMap((frame) => {
+  /** @type {Map<Frame, Link>} */
+  const into = new Map();
+  for (const frame of kept) {
     const link = entry(frame);
-    return link && kept.has(link.from) && frame !== link.from ? [link] : [];
-  });
+    let above = link?.from;
+    while (above && above !== frame) above = into.get(above)?.from;
+    if (link && kept.has(link.from) && !above) into.set(frame, link); // no circles
+  }
+  const links = [...into.values()];
   const root = [...kept].find((frame) => !links.some(({ to }) => to === frame)) || focus;
   return placed(root, focus, links, kept);
 }
@@ -280,7 +285,7 @@ export function miniMap(whole, select) {
       width: Math.max(2, group.w * sx),
       height: Math.max(1.5, group.h * sy),
     };
-    return s("rect", { cls: `dyn-dot dyn-dot-${broken ? "break" : group.kind}`, ...box, "data-id": group.id });
+    return s("rect", { cls: `dyn-mapdot dyn-mapdot-${broken ? "break" : group.kind}`, ...box, "data-id": group.id });
   });
   const height = Math.max(12, whole.height * sy);
   const label = `map of the split graph: ${marks.length} frames`;
@@ -302,8 +307,8 @@ export function miniMap(whole, select) {
     /** @type {(shown: Set<string>, focus: string) => void} */
     mark(shown, focus) {
       for (const { dataset, classList } of marks) {
-        classList.toggle("dyn-dot-on", shown.has(dataset.id || ""));
-        classList.toggle("dyn-dot-focus", dataset.id === focus);
+        classList.toggle("dyn-mapdot-on", shown.has(dataset.id || ""));
+        classList.toggle("dyn-mapdot-focus", dataset.id === focus);
       }
     },
   };

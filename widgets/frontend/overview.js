@@ -51,7 +51,7 @@ function causeNode(cause, number, open, select) {
   const verb = kind === "break" ? "runs eagerly: " : "runs eagerly, as it was compiled too often: ";
   return h(
     "details",
-    { cls: `dyn-cause dyn-cause-${kind}`, open, "data-id": cause.id },
+    { cls: `dyn-shared dyn-shared-${kind}`, open, "data-id": cause.id },
     h(
       "summary",
       { title },

@@ -1,1 +1,1 @@
-"""The model as a page, a picture, terminal text, and the static output of a saved notebook."""
+"""The model as a page, a picture, terminal text (`overview_text` of a large report), and the static output of a notebook."""

@@ -71,48 +71,49 @@ for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&
 arrow)).map(({to})=>to),room=wide.has(frame.id)?all.length:Math.min(NEIGHBOURS,MOST-kept.size);for(let to of all.slice(0,
 Math.max(0,room)))kept.add(to),next.push(to)}last=next}return kept}function moreBox(id,of,title){return{id,kind:"more",x:0,
 y:0,w:MORE_WIDTH,h:MORE_HEIGHT,title,note:"",full:title,contents:[of]}}function focused(whole,id,wide){let focus=whole.owner.
-get(id)||whole.frames.values().next().value;if(!focus)return null;let kept=around(focus,wide),links=[...kept].flatMap(frame=>{
-let link=entry(frame);return link&&kept.has(link.from)&&frame!==link.from?[link]:[]}),root=[...kept].find(frame=>!links.
-some(({to})=>to===frame))||focus;return placed(root,focus,links,kept)}function placed(root,focus,links,kept){let picture={
-width:0,height:0,groups:[],boxes:[],arrows:[],folded:""},floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+
-COLUMN_GAP,at=new Map,first=entry(root)?1:0,left=col=>MARGIN+(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),
-reached=entry(focus),last=first+(root!==focus&&reached&&!leadsDown(reached.arrow)?1:0),put=(shape,col,y)=>{let top=Math.
-max(y,floors[col]??0);floors[col]=top+shape.h+ROW_GAP;let moved={...shape,x:left(col),y:MARGIN+top};return at.set(shape.
-id,moved),moved},place=(frame,col,y)=>{let shape=put(frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.
-groups).push(shape);let dx=shape.x-frame.shape.x,dy=shape.y-frame.shape.y;for(let box of frame.boxes){let moved={...box,
-x:box.x+dx,y:box.y+dy};picture.boxes.push(moved),at.set(box.id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.
-y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.
-out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls}\
- ${calls>1?"calls":"call"} more`,beside=calls&&col<=last;beside&&stand(frame,`more-calls-${frame.id}`,words,col+1,top,!1);
-let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),
-join(arrow,col);let rest=[!beside&&calls&&words,hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&stand(
-frame,`more-after-${frame.id}`,rest,col,top+shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(
-put(moreBox(id,frame.id,title),col,below?y:y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.
-id,target:id,kind,points:[],full:title},col-(below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.
-target)];if(!from||!to)return;let far=to.kind==="more"&&to.y>from.y+from.h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(
-from,to):downward(from,to):aside(from,to,col),joined2={...arrow,points};delete joined2.at,arrow.label&&(joined2.at=labelAt(
-arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{let start=from.y+Math.min(TURN,
-from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],[to.x,end]];let x=left(col+
-1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(root),title=leadsDown(
-link.arrow)?`after ${link.from.shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-before-${root.id}`,link.from.
-id,cut(title));picture.boxes.push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.id,target:root.id,kind:"\
-calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.arrows.map(({at:at2,label:label2})=>at2&&
-label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(({x,w})=>x+w),...labels)+MARGIN,picture.height=
-Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.length>20?`${text.slice(0,19)}…`:text;function passing(from,to){
+get(id)||whole.frames.values().next().value;if(!focus)return null;let kept=around(focus,wide),into=new Map;for(let frame of kept){
+let link=entry(frame),above=link?.from;for(;above&&above!==frame;)above=into.get(above)?.from;link&&kept.has(link.from)&&
+!above&&into.set(frame,link)}let links=[...into.values()],root=[...kept].find(frame=>!links.some(({to})=>to===frame))||focus;
+return placed(root,focus,links,kept)}function placed(root,focus,links,kept){let picture={width:0,height:0,groups:[],boxes:[],
+arrows:[],folded:""},floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,at=new Map,first=entry(root)?
+1:0,left=col=>MARGIN+(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),reached=entry(focus),last=first+(root!==
+focus&&reached&&!leadsDown(reached.arrow)?1:0),put=(shape,col,y)=>{let top=Math.max(y,floors[col]??0);floors[col]=top+shape.
+h+ROW_GAP;let moved={...shape,x:left(col),y:MARGIN+top};return at.set(shape.id,moved),moved},place=(frame,col,y)=>{let shape=put(
+frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.groups).push(shape);let dx=shape.x-frame.shape.x,dy=shape.
+y-frame.shape.y;for(let box of frame.boxes){let moved={...box,x:box.x+dx,y:box.y+dy};picture.boxes.push(moved),at.set(box.
+id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(
+arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),
+calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls} ${calls>1?"calls":"call"} more`,beside=calls&&col<=
+last;beside&&stand(frame,`more-calls-${frame.id}`,words,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));
+for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),join(arrow,col);let rest=[!beside&&calls&&words,
+hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&stand(frame,`more-after-${frame.id}`,rest,col,top+
+shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(put(moreBox(id,frame.id,title),col,below?y:
+y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],full:title},col-
+(below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;let far=to.
+kind==="more"&&to.y>from.y+from.h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(from,to):downward(from,to):aside(from,to,
+col),joined2={...arrow,points};delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),
+picture.arrows.push(joined2)},aside=(from,to,col)=>{let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/
+2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+
+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(root),title=leadsDown(link.arrow)?`after ${link.from.
+shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-before-${root.id}`,link.from.id,cut(title));picture.boxes.
+push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.id,target:root.id,kind:"calls",points:[],full:title},
+0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.arrows.map(({at:at2,label:label2})=>at2&&label2?at2[0]+
+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(({x,w})=>x+w),...labels)+MARGIN,picture.height=Math.max(
+...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.length>20?`${text.slice(0,19)}…`:text;function passing(from,to){
 let[x,start,end]=[from.x-2*LANE,from.y+from.h-LANE,to.y+to.h/2];return[[from.x,start],[x,start],[x,end],[to.x,end]]}function downward(from,to){
 let x=from.x+from.w/2,end=to.x+to.w/2,bottom=from.y+from.h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.
 y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.
 slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole,select){let sx=MAP.
 width/whole.width,sy=Math.min(1.5*sx,MAP.height/whole.height),withBreak=new Set(whole.boxes.filter(({kind})=>kind==="bre\
 ak").map(({group})=>group)),marks=whole.groups.map(group=>{let broken=withBreak.has(group.id),box={x:group.x*sx,y:group.
-y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-dot dyn-dot-${broken?"break":
-group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.length}\
- frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),node=h(
-"div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,clientY})=>{
-let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-
-top)),nearest=whole.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole.groups[0]);nearest&&select(nearest.
-id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-dot-on",shown.has(dataset.id||"")),
-classList.toggle("dyn-dot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-mapdot dyn-mapdot-${broken?
+"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.
+length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),
+node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,
+clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*
+sy-(clientY-top)),nearest=whole.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole.groups[0]);nearest&&
+select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-mapdot-on",shown.has(
+dataset.id||"")),classList.toggle("dyn-mapdot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
 let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
 inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
 max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
@@ -455,7 +456,7 @@ yn-hits",text:times>1?`${times}×`:""}))}var few=names=>names.slice(0,EAGER).joi
 EAGER} more`:"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.
 length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button("dyn-link",`${places.length-PLACES} more places`,()=>{
 more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,select)))}),verb=kind==="break"?"runs eagerly: ":"\
-runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-cause dyn-cause-${kind}`,open,"data-id":cause.
+runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-shared dyn-shared-${kind}`,open,"data-id":cause.
 id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(
 title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(
 fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),
@@ -512,9 +513,9 @@ code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit r
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){let box=h("div",{cls:"dyn-recompiles",role:"listbox",
 "aria-label":"recompiles"}),markSelected=exclusive("aria-selected"),mark=roving(box,".dyn-rrow",{enter(row){select(idOf(
 row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-rrow"))));let rows=[];return{node:box,
-draw(content){rows=content.recompiles.map(recompileRow),box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(
-rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&mark(row),()=>reveal(
-box,row)}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+draw(content){rows=(content.overview?[]:content.recompiles).map(recompileRow),box.hidden=!rows.length,box.replaceChildren(
+...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&
+mark(row),()=>reveal(box,row)}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
 test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
 theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
