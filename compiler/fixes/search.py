@@ -194,7 +194,7 @@ class Search:
 
     def _settle(self) -> bool:
         """Prove all steps together; if that fails, drop the first that does not hold, and those after it."""
-        if len(self._steps) == 1:
+        if len(self._steps) < 2:
             return True
         self._on_progress("proving all changes together")
         try:
