@@ -184,7 +184,7 @@ def test(work: Work, arguments: list[str]) -> int:
     work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
     pages = ["--dynascope", "examples"] if (ROOT / "examples").is_dir() else []
     # the long ones first: then both processes end at about the same time
-    folders = ["tests/browser", *pages, "tests/property", "tests/notebooks", "tests/unit"]
+    folders = ["tests/browser", *pages, "tests/property", "tests/notebooks", "tests/fixes", "tests/unit"]
     status = pytest(work, folders, arguments)
     return status or (1 if failed else 0)
 
@@ -197,7 +197,7 @@ def test_real(work: Work, arguments: list[str]) -> int:
 
 def test_torch(work: Work, arguments: list[str]) -> int:
     """The tests that depend on torch, under another version of it."""
-    folders = ["tests/unit", "tests/property", "tests/notebooks"]
+    folders = ["tests/unit", "tests/fixes", "tests/property", "tests/notebooks"]
     return pytest(work, [f for f in folders if (ROOT / f).is_dir()], ["-m", "not packaging", *arguments])
 
 

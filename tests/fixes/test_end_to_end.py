@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from corpus import FixProgram, all_programs
+from corpus import FixProgram, some_programs
 from harness import arguments, imported, quiet, same
 
 import dynascope
 from dynascope.compiler.report import Report
 
-PROGRAMS = all_programs()
+PROGRAMS = some_programs(20)
 
 
 def fixed_text(program: FixProgram) -> tuple[str, dict[str, object], Report]:

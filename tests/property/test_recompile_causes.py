@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dynascope.compiler.recording.recording import observe
 
-EXAMPLES = examples(300)
+EXAMPLES = examples(40)
 _NAME = "<changing>"
 
 

@@ -6,6 +6,7 @@ recorded, the others are calls that a fix has not seen. They cover both sides of
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,3 +39,8 @@ def all_programs() -> list[FixProgram]:
     from corpus import branches, guards, messages, parts, refusals, scalars
 
     return [p for one in (branches, guards, scalars, messages, parts, refusals) for p in one.PROGRAMS]
+
+
+def some_programs(every: int) -> list[FixProgram]:
+    """One of `every` programs, from each module of the corpus; all of them if DYNASCOPE_EXAMPLES is set."""
+    return all_programs()[:: 1 if os.environ.get("DYNASCOPE_EXAMPLES") else every]
