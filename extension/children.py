@@ -20,9 +20,10 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from dynascope.autoload import VARIABLE, torch_imported
 from dynascope.compiler.ranks import RanksReport
 
+#: also in `dynascope.autoload`, which imports nothing of dynascope unless it is set
+VARIABLE = "DYNASCOPE_RANKS"
 _DYNAMO = "torch._dynamo"
 #: pid of the process that already records itself: here, or as `dynascope run` does
 _recorded: int | None = None
@@ -125,7 +126,7 @@ class RanksRecording:
     def _in_child(self) -> None:
         """In a process that multiprocessing has forked."""
         if self._active:
-            torch_imported()
+            begin(os.environ[VARIABLE])
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         from dynascope.compiler.jobs import folder

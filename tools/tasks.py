@@ -2,7 +2,7 @@
 
 Standard library only; parses on Python 3.8, so that a Python that is too old is told so in words.
 
-    python3 -m tools.tasks demo|check|test|test-torch|test-python|lab|bench|docs|pins [arguments]
+    python3 -m tools.tasks demo|check|test|test-real|test-torch|test-python|lab|bench|docs|pins [arguments]
 """
 
 from __future__ import annotations
@@ -189,6 +189,12 @@ def test(work: Work, arguments: list[str]) -> int:
     return status or (1 if failed else 0)
 
 
+def test_real(work: Work, arguments: list[str]) -> int:
+    """Models of packages from PyPI against torch's own log, and the table of the run."""
+    status = work.py("-m", "pytest", "-q", "tests/real", *arguments)
+    return work.py("tests/real/write_table.py") or status
+
+
 def test_torch(work: Work, arguments: list[str]) -> int:
     """The tests that depend on torch, under another version of it."""
     folders = ["tests/unit", "tests/property", "tests/notebooks"]
@@ -204,8 +210,8 @@ def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
 
 
 TASKS = {
-    "demo": demo, "check": check, "test": test, "test-torch": test_torch, "test-python": test, "lab": lab, "bench": bench,
-    "docs": docs, "pins": pins,
+    "demo": demo, "check": check, "test": test, "test-real": test_real, "test-torch": test_torch, "test-python": test,
+    "lab": lab, "bench": bench, "docs": docs, "pins": pins,
 }  # fmt: skip
 
 

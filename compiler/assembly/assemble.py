@@ -61,6 +61,8 @@ class _Assembly:
         self.result = Report(origin=facts.origin)
         #: code object -> its latest frame; a trace file identifies a code object by name and place
         self.latest: dict[Any, Frame] = {}
+        #: uid of shared code -> the class or function that its first frame ran for
+        self.ran_for: dict[int | None, str | None] = {}
         #: the lines of each file that the report is about
         self.extents: dict[str, set[tuple[int, int]]] = {}
         self.breaks = BreakTable(facts.cell_of)
@@ -188,7 +190,9 @@ class _Assembly:
         )
         entry = self.records.entries.get(code.uid)
         if entry is not None and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
-            frame.name = entry  # "forward" of which module, the wrapper of which function
+            # "forward" of which module, the wrapper of which function; the entry's name is that of its first frame
+            runs_for = end.runs_for if end else None
+            frame.name = entry if self.ran_for.setdefault(code.uid, runs_for) == runs_for else runs_for or entry
         if record.compile_id is not None and record.compile_id.startswith("!"):
             frame.kind = "autograd"
         elif is_resume(code.name):

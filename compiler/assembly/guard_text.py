@@ -64,6 +64,8 @@ def source(text: str) -> str:
     text = re.sub(r"\b___stack(\d+)\b", r"stack[\1]", text)  # values on Python's stack where a resume function continues
     text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
     text = re.sub(r"G\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"\b__builtins_dict___\d+", "__builtins__", text)  # numbers and addresses differ from run to run
+    text = re.sub(r"(?<=\w)_\d{9,}(?:_c\d+)?\b", "", text)
     text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)
     return re.sub(r"__import_(\w+?)(?=\W|$)", lambda m: m.group(1).replace("_dot_", "."), text)
 

@@ -126,6 +126,8 @@ class FrameEnd(_Event):
     stopped: list[Stop] = field(default_factory=list)
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
+    #: the class or function that shared code ran for: a `forward` that subclasses inherit, a wrapper of torch's
+    runs_for: str | None = None
 
 
 @dataclass(slots=True)

@@ -17,15 +17,22 @@ from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan, full_names
 from dynascope.compiler.fixes.problem import problems_of
+from dynascope.compiler.fixes.proving.improvement import (
+    Key,
+    break_key,
+    captures_more,
+    eager_frames,
+    recompile_key,
+    still_recompiles,
+    worse,
+)
 from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, NoGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.text_edits import NotApplicable
-from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report, plural
+from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report
 from dynascope.compiler.torch_private import marks
 
 Cure = Callable[[Problem], list[Candidate]]
-#: file, line in the original text, type of a break
-Key = tuple[str, int, str]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
 _NO_GRADIENTS = "No gradients are asked for: that would be an error"
@@ -64,7 +71,7 @@ class _Step:
     @property
     def badness(self) -> tuple[int, int, int]:
         report = self.ran.report
-        return len(report.breaks) + _eager_frames(report), report.summary.recompiles, -report.summary.ops
+        return len(report.breaks) + eager_frames(report), report.summary.recompiles, -report.summary.ops
 
 
 class Search:
@@ -187,7 +194,7 @@ class Search:
 
     def _settle(self) -> bool:
         """Prove all steps together; if that fails, drop the first that does not hold, and those after it."""
-        if len(self._steps) == 1:
+        if len(self._steps) < 2:
             return True
         self._on_progress("proving all changes together")
         try:
@@ -253,7 +260,7 @@ class Search:
     def _improved(self, step: _Step) -> _Step | None:
         """The program with one more break fixed; None if none of those that remain can be."""
         for b in self._ordered(step.ran.report.breaks):
-            key = _key(b, step.plan)
+            key = break_key(b, step.plan)
             if key in self._given_up:
                 continue
             better = self._fix(b, step)
@@ -261,7 +268,7 @@ class Search:
                 return better
             self._given_up.add(key)
         for recompile in step.ran.report.recompiles:
-            key = _recompile_key(recompile, step.ran.report)
+            key = recompile_key(recompile, step.ran.report)
             if key not in self._given_up:
                 better = self._fix_recompile(recompile, step)
                 if better is not None:
@@ -278,27 +285,29 @@ class Search:
         return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
-        known = {_key(other, Plan())[:2]: other.id for other in self._report.breaks}
-        id = known.get(_key(b, step.plan)[:2])
+        known = {break_key(other, Plan())[:2]: other.id for other in self._report.breaks}
+        id = known.get(break_key(b, step.plan)[:2])
         candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
         # the same change on top of another plan has other lines
         candidates = [c for c in candidates if (id, c.title) not in self._dropped]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         for fix in fixes:
             fix.break_ = id
-        return self._first_that_holds(candidates, fixes, step, lambda ran, plan: _worse(ran, step, plan, b))
+        return self._first_that_holds(
+            candidates, fixes, step, lambda report, plan: worse(report, step.ran.report, plan, step.plan, b)
+        )
 
     def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
         made = [c for c in setting_cures.for_recompile(recompile) if (c, step.plan) not in self._refused]
         candidates = [c for c in made if c not in self._banned]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
-        known = {_recompile_key(other, self._report): other.frame for other in self._report.recompiles}
+        known = {recompile_key(other, self._report): other.frame for other in self._report.recompiles}
         for fix in fixes:
-            fix.recompile = known.get(_recompile_key(recompile, step.ran.report))
-        return self._first_that_holds(candidates, fixes, step, lambda ran, plan: _still_recompiles(ran, step))
+            fix.recompile = known.get(recompile_key(recompile, step.ran.report))
+        return self._first_that_holds(candidates, fixes, step, lambda report, plan: still_recompiles(report, step.ran.report))
 
     def _first_that_holds(
-        self, candidates: list[Candidate], fixes: list[Fix], step: _Step, worse: Callable[[Ran, Plan], str | None]
+        self, candidates: list[Candidate], fixes: list[Fix], step: _Step, why_worse: Callable[[Report, Plan], str | None]
     ) -> _Step | None:
         self.found.fixes += fixes
         for number, (candidate, fix) in enumerate(zip(candidates, fixes, strict=True)):
@@ -306,7 +315,7 @@ class Search:
             self._tried += 1
             try:
                 self._tick()
-                better = self._try(candidate, fix, step, worse)
+                better = self._try(candidate, fix, step, why_worse)
             except (OutOfTime, KeyboardInterrupt) as stop:
                 for rest in fixes[number:]:
                     rest.reason = TIME_LIMIT if isinstance(stop, OutOfTime) else INTERRUPTED
@@ -331,15 +340,17 @@ class Search:
                     self.found.notes += [note] if note not in self.found.notes else []
         return [c for c in _distinct(made) if c not in self._banned and (c, plan) not in self._refused]
 
-    def _try(self, candidate: Candidate, fix: Fix, step: _Step, worse: Callable[[Ran, Plan], str | None]) -> _Step | None:
+    def _try(
+        self, candidate: Candidate, fix: Fix, step: _Step, why_worse: Callable[[Report, Plan], str | None]
+    ) -> _Step | None:
         """The program with this candidate; None if it does not hold, with the reason in `fix`."""
         try:
             plan = step.plan.with_candidate(candidate)
             ran = self._trials.run(plan, QUICK)
             fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
-            why_worse = worse(ran, plan)
-            if why_worse is not None and not (candidate.kind == "rewrite" and _captures_more(ran, step)):
-                raise Refused(why_worse)
+            reason = why_worse(ran.report, plan)
+            if reason is not None and not (candidate.kind == "rewrite" and captures_more(ran.report, step.ran.report)):
+                raise Refused(reason)
             self._prover.compare(plan, ran.observed)
             self._prover.prove(plan, recompiles=False)
         except (NotApplicable, Refused) as reason:
@@ -370,92 +381,7 @@ def _distinct(candidates: Iterable[Candidate]) -> Iterable[Candidate]:
             yield candidate
 
 
-# -- is it better? -------------------------------------------------------------------------------------------------------
-
-
-def _key(b: Break, plan: Plan) -> Key:
-    """The break as a place of the original text; of a changed line, a place that no other has."""
-    origins = plan.origins(b.file)
-    return (b.file, b.line if origins is None else origins.get(b.line, -b.line), b.type)
-
-
-def _worse(ran: Ran, step: _Step, plan: Plan, b: Break) -> str | None:
-    """Why the compiler does no better with one more change; None if it does."""
-    before, after = step.ran.report, ran.report
-    if after.error is not None and before.error is None:
-        return f"{after.error.type}: {_first_line(after.error.message)}"
-    failed = [f for f in after.frames if f.status == "failed"]
-    if len(failed) > sum(f.status == "failed" for f in before.frames):
-        return f"the compiler fails: {_first_line(failed[-1].reason or 'reason unknown')}"
-    places = {(other.file, _line_before(other, plan, step.plan)): other for other in after.breaks}
-    known = {(other.file, other.line) for other in before.breaks}
-    if (b.file, b.line) in places:
-        other = places[b.file, b.line]
-        return "the graph break stays" if other.type == b.type else f"another graph break at its place: {_words(other)}"
-    new = [(place, other) for place, other in places.items() if place not in known]
-    changed = [other for (_, line), other in new if line is None]
-    if changed:
-        return f"a new graph break in the changed lines: {_words(changed[0])}"
-    calls = {(entry.file, entry.line) for entry in b.stack}
-    moved = [other for place, other in new if place in calls]
-    if moved:
-        return f"a graph break at the call instead: {_words(moved[0])}"
-    skipped = _eager_frames(after) - _eager_frames(before)
-    if skipped > 0:
-        return f"{plural(skipped, 'more frame')} skipped"
-    if after.summary.recompiles > before.summary.recompiles:
-        return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"
-    if len(new) > 1 and len(after.breaks) > len(before.breaks):
-        return f"{plural(len(new), 'new graph break')}: {_words(new[0][1])}"
-    return None
-
-
-def _words(b: Break) -> str:
-    """The type of a break, and the reason where that says more."""
-    reason = _first_line(b.reason)
-    return b.type if reason.startswith(b.type) else f"{b.type}: {reason}"
-
-
-def _recompile_key(recompile: Recompile, report: Report) -> Key:
-    """What was compiled again, and the first reason."""
-    frame = report.frame(recompile.frame)
-    guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
-    return frame.file, frame.line, f"recompile {guard}"
-
-
-def _still_recompiles(ran: Ran, step: _Step) -> str | None:
-    """Why a change for a recompile does no better; None if it does."""
-    before, after = step.ran.report, ran.report
-    if after.error is not None and before.error is None:
-        return f"{after.error.type}: {_first_line(after.error.message)}"
-    if after.summary.recompiles >= before.summary.recompiles:
-        return "it is compiled as often"
-    if len(after.breaks) > len(before.breaks) or _eager_frames(after) > _eager_frames(before):
-        return "more of the program runs eagerly"
-    return None
-
-
-def _captures_more(ran: Ran, step: _Step) -> bool:
-    """Whether more of the program is compiled and no more of it breaks: a loop around a break is no longer lost with it."""
-    before, after = step.ran.report, ran.report
-    is_no_worse = len(after.breaks) <= len(before.breaks) and _eager_frames(after) <= _eager_frames(before)
-    return is_no_worse and after.error is None and after.summary.ops > before.summary.ops
-
-
-def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
-    origins = plan.origins(b.file, earlier)
-    return b.line if origins is None else origins.get(b.line)
-
-
-def _eager_frames(report: Report) -> int:
-    return report.summary.skipped + report.summary.failed
-
-
 def _entry_name(call: KeptCall) -> str:
     """The name of what was compiled, as it stands in its module."""
     target = marks.undecorated(marks.inner_function(call.target))
     return str(getattr(target, "__qualname__", None) or f"{type(target).__qualname__}.forward")
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]

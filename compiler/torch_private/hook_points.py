@@ -103,7 +103,9 @@ def _frames(hooks: Hooks) -> Undo:
 
     def begin(frame: Any) -> None:
         caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
-        hooks.attempts().append(Attempt(hooks.code(frame.f_code), frame, caller))
+        attempt = Attempt(hooks.code(frame.f_code), frame, caller)
+        hooks.attempts().append(attempt)
+        attempt.runs_for = translators.runs_for(frame)
 
     def end(result: Any, frame: Any, failed: bool) -> None:
         error, attempts = sys.exc_info()[1] if failed else None, hooks.attempts()
@@ -123,6 +125,7 @@ def _frames(hooks: Hooks) -> Undo:
             stopped=attempt.stopped,
             fullgraph=attempt.fullgraph,
             error_on_graph_break=attempt.error_on_graph_break,
+            runs_for=attempt.runs_for,
             compile_id=attempt.compile_id,
         ))  # fmt: skip
 
@@ -273,8 +276,9 @@ def _entries(hooks: Hooks) -> Undo:
             watcher(caller.f_locals.get("fn"), target, caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {}))
         code = getattr(function, "__code__", None)
         hooks.enter(id(code))
-        if isinstance(code, CodeType) and id(code) not in hooks.entered:
-            hooks.entered[id(code)] = (code, function.__globals__)
+        if isinstance(code, CodeType) and (id(code), name) not in hooks.called_as:
+            hooks.called_as.add((id(code), name))
+            hooks.entered.setdefault(id(code), (code, function.__globals__))
             hooks.emit(schema.CompiledCall(hooks.code(code), name, id(target)))
 
     return watch(eval_frame._callback_from_stance, _observer(hooks, called=called), before="observer.called(callback)")

@@ -37,6 +37,7 @@ class Attempt:
     compile_id: str | None = None
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
+    runs_for: str | None = None
     #: the exception that Dynamo swallows if it skips the frame
     error: BaseException | None = None
     #: where the latest exception stopped tracing, innermost first
@@ -64,6 +65,8 @@ class Hooks:
         self._codes: dict[int, tuple[CodeType, Code]] = {}
         #: code objects that were called compiled while hooks were on, with their globals
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
+        #: and the names that they were called by: torch's wrappers share their code
+        self.called_as: set[tuple[int, str]] = set()
         #: called before a compiled function runs: with the function that torch enters, the user's object, and the arguments
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
         #: how often each was called, by uid
@@ -91,7 +94,7 @@ class Hooks:
             if not self.sinks:
                 self._uninstall()
                 self._codes.clear()
-                self.entered, self._calls = {}, {}
+                self.entered, self.called_as, self._calls = {}, set(), {}
                 self._local = threading.local()
 
     # -- installing --------------------------------------------------------------------------------

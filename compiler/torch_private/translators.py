@@ -180,6 +180,17 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
     return inner, _callables_name(function), inner
 
 
+def runs_for(frame: Any) -> str | None:
+    """The class or function that a frame of shared code runs for; None for other code."""
+    code = frame.f_code
+    if code.co_name == "forward" and code.co_varnames[:1] == ("self",):
+        return type(frame.f_locals["self"]).__name__
+    if code.co_filename.endswith("external_utils.py"):
+        for variable in {"fn", "func"} & set(code.co_freevars):
+            return _callables_name(undecorated(frame.f_locals[variable]))
+    return None
+
+
 def _callables_name(function: Any) -> str:
     """`f`, `Net.generate` of a bound method, the class of any other object."""
     name = str(getattr(function, "__name__", type(function).__name__))

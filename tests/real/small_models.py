@@ -22,8 +22,10 @@ MAMBA = {"vocab_size": 99, "hidden_size": 32, "state_size": 8, "num_hidden_layer
 IMAGE = {"image_size": 32, "patch_size": 8, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
          "num_attention_heads": 2}  # fmt: skip
 SWIN = {"image_size": 64, "embed_dim": 8, "depths": [1] * 4, "num_heads": [1] * 4, "window_size": 2}
-AUDIO = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48, "conv_dim": [8, 8], "conv_stride": [4, 4],
-         "conv_kernel": [8, 8], "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2}  # fmt: skip
+AUDIO = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48, "conv_dim": [8, 8],
+    "conv_stride": [4, 4], "conv_kernel": [8, 8], "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
+}  # fmt: skip
 
 #: model of transformers -> settings of its configuration; what it takes
 IDS: dict[str, dict[str, Any]] = {

@@ -82,7 +82,8 @@ def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None
     stopped = ("skipped", "failed", "unfinished")
     again = {f.line for f in report.frames if f.file == file and (f.recompile_of or f.status in stopped)}
     broken = {b.line for b in report.breaks if b.file == file}
-    near = {n for at in edges | again | broken for n in range(at - AROUND, at + AROUND + 1)}
+    failed = {line["line"] for line in lines if "guards" in line and line["guards"]["failed"]}
+    near = {n for at in edges | again | broken | failed for n in range(at - AROUND, at + AROUND + 1)}
     near -= _docstrings(places.lines(file)) - broken
     for quiet, group in groupby(lines, lambda line: line["line"] not in near):
         few = list(group)

@@ -82,19 +82,19 @@ class _Terminal(Terminal):
 
     def lines(self, whole: bool) -> list[str]:
         """All lines, or of a large report those of its overview."""
-        head = self.part("The headline", self.headline) + self.part("The error", self.error)
+        first = (("The headline", self.headline), ("The error", self.error), ("The recompile limit", self.limits))
+        head = [line for what, make in first for line in self.part(what, make)]
         shown = None if whole else overview(self.report, self.places)
         if shown is not None:
             brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes()[:3]]
             large = OverviewText(shown, self.colour, self.width)
             return head + self.part("The overview", lambda: large.lines(len(head) + len(brief))) + brief
         parts = (
-            ("The headline", self.headline), ("The error", self.error), ("The recompile limit", self.limits),
             ("The breaks", self.breaks), ("The skipped frames", self.skipped), ("The recompiles", self.recompiles),
             ("The fixes", self.fixes), ("The run time", self.run_time),
             ("The inputs", self.inputs), ("The run of a graph alone", self.graphs_alone), ("The notes", self.notes),
         )  # fmt: skip
-        return [line for what, make in parts for line in self.part(what, make)]
+        return head + [line for what, make in parts for line in self.part(what, make)]
 
     def headline(self) -> list[str]:
         head, _, rest = printable(headline(self.report), 500).partition(": ")

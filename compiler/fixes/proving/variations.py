@@ -55,7 +55,8 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
         for name, change in _VALUES:
             found.append(Variation(name, functools.partial(_vary_values, held, change)))
     if any(t.is_floating_point() and not t.requires_grad and t.is_leaf for t in _tensors(args, kwargs, [])):
-        for other in [recorded(), *found]:
+        # where a value is NaN, so is the gradient of what only another side of a branch makes of it
+        for other in [recorded(), *(v for v in found if "NaN" not in v.name)]:
             vary = functools.partial(_require_gradients, other.vary)
             found.append(Variation(f"{other.name} that require gradients", vary, True, True, True))
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]

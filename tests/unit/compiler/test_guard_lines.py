@@ -169,3 +169,13 @@ def test_a_helper_is_reached_through_its_calls(reports: dict[str, Report]) -> No
     assert [(e.line, e.function) for e in guard.stack] == [(5, "f"), (3, "helper")]
     assert guard.at is not None
     assert (guard.at.column, guard.at.end_column) == (11, 16)
+
+
+def test_the_same_program_has_the_same_guards(files: dict[str, Path], reports: dict[str, Report]) -> None:
+    name = "the keys of a dict"
+    torch._dynamo.reset()
+    with observe() as recording:
+        runpy.run_path(str(files[name]))
+    first, again = ([f["guard_sites"] for f in r.to_dict()["frames"]] for r in (reports[name], recording.report))
+    assert first == again
+    assert not _ADDRESS.search(str(again))

@@ -92,3 +92,46 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     assert {"x had another dtype: Float before, Double now", "args[0] had another dtype: Float before, Double now"} & {
         *words[1]
     }
+
+
+class _Base(torch.nn.Module):
+    number = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.number
+
+
+class _First(_Base):
+    number = 1
+
+
+class _Second(_Base):
+    number = 2
+
+
+def _one(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def _two(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    ("targets", "names"),
+    [
+        ([torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.sin], ["Linear", "ReLU", "sin"]),
+        ([torch._dynamo.error_on_graph_break(False)(f) for f in (_one, _two)], ["_one", "_two"]),
+        ([_First(), _Second()], ["_First", "_Second"]),
+    ],
+    ids=["torch's wrapper of modules", "decorated functions", "an inherited forward"],
+)
+def test_functions_that_share_code_keep_their_names(targets: list[Any], names: list[str]) -> None:
+    """torch recompiles the shared code, and counts it; what is compiled is another function."""
+    with observe() as recording:
+        for target in targets:
+            torch.compile(target, backend="eager")(torch.ones(3))
+    report = recording.report
+    assert [f.name for f in report.frames] == names
+    assert [report.frame(r.frame).name for r in report.recompiles] == names[1:]
+    assert str(report).splitlines()[0].startswith(", ".join(names))

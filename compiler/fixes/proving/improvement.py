@@ -1,0 +1,88 @@
+"""Does the compiler do better with one more change?  Compares the reports of two trials."""
+
+from __future__ import annotations
+
+from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.report import Break, Recompile, Report, plural
+
+#: file, line in the original text, type of a break
+Key = tuple[str, int, str]
+
+
+def break_key(b: Break, plan: Plan) -> Key:
+    """The break as a place of the original text; of a changed line, a place that no other has."""
+    origins = plan.origins(b.file)
+    return (b.file, b.line if origins is None else origins.get(b.line, -b.line), b.type)
+
+
+def worse(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
+    """Why the compiler does no better with one more change; None if it does."""
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
+    failed = [f for f in after.frames if f.status == "failed"]
+    if len(failed) > sum(f.status == "failed" for f in before.frames):
+        return f"the compiler fails: {_first_line(failed[-1].reason or 'reason unknown')}"
+    places = {(other.file, _line_before(other, plan, earlier)): other for other in after.breaks}
+    known = {(other.file, other.line) for other in before.breaks}
+    if (b.file, b.line) in places:
+        other = places[b.file, b.line]
+        return "the graph break stays" if other.type == b.type else f"another graph break at its place: {_words(other)}"
+    new = [(place, other) for place, other in places.items() if place not in known]
+    changed = [other for (_, line), other in new if line is None]
+    if changed:
+        return f"a new graph break in the changed lines: {_words(changed[0])}"
+    calls = {(entry.file, entry.line) for entry in b.stack}
+    moved = [other for place, other in new if place in calls]
+    if moved:
+        return f"a graph break at the call instead: {_words(moved[0])}"
+    skipped = eager_frames(after) - eager_frames(before)
+    if skipped > 0:
+        return f"{plural(skipped, 'more frame')} skipped"
+    if after.summary.recompiles > before.summary.recompiles:
+        return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"
+    if len(new) > 1 and len(after.breaks) > len(before.breaks):
+        return f"{plural(len(new), 'new graph break')}: {_words(new[0][1])}"
+    return None
+
+
+def _words(b: Break) -> str:
+    """The type of a break, and the reason where that says more."""
+    reason = _first_line(b.reason)
+    return b.type if reason.startswith(b.type) else f"{b.type}: {reason}"
+
+
+def recompile_key(recompile: Recompile, report: Report) -> Key:
+    """What was compiled again, and the first reason."""
+    frame = report.frame(recompile.frame)
+    guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
+    return frame.file, frame.line, f"recompile {guard}"
+
+
+def still_recompiles(after: Report, before: Report) -> str | None:
+    """Why a change for a recompile does no better; None if it does."""
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
+    if after.summary.recompiles >= before.summary.recompiles:
+        return "it is compiled as often"
+    if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
+        return "more of the program runs eagerly"
+    return None
+
+
+def captures_more(after: Report, before: Report) -> bool:
+    """Whether more of the program is compiled and no more of it breaks: a loop around a break is no longer lost with it."""
+    is_no_worse = len(after.breaks) <= len(before.breaks) and eager_frames(after) <= eager_frames(before)
+    return is_no_worse and after.error is None and after.summary.ops > before.summary.ops
+
+
+def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
+    origins = plan.origins(b.file, earlier)
+    return b.line if origins is None else origins.get(b.line)
+
+
+def eager_frames(report: Report) -> int:
+    return report.summary.skipped + report.summary.failed
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]
