@@ -186,12 +186,30 @@ class RunBody(TypedDict):
     code: str
 
 
+class FixRow(TypedDict):
+    """One change that was tried: what came of it, in words, and its changed lines."""
+
+    words: str
+    verdict: Literal["proved", "refused", "untried"]
+    gain: str
+    assumption: str
+    diff: list[str]
+
+
+class FixBody(TypedDict):
+    """The changes for one break or recompile; `cell`: the text of its cell with all chosen ones, or "" where there is none."""
+
+    chosen: list[FixRow]
+    others: list[FixRow]
+    cell: str
+
+
 class Part(TypedDict):
     """One tab of a detail; what `body` holds depends on `kind`."""
 
     key: str
     name: str
-    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run"]
+    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run", "fix"]
     body: Any
 
 

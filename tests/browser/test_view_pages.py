@@ -337,3 +337,22 @@ def test_other_hosts_give_ground_ink_and_theme(chromium: Browser, host: str) -> 
     assert grave_faults(page, ".dyn-widget") == []
     page.screenshot(path=shot_path(f"host-{host}"))
     page.close()
+
+
+def test_the_fix_of_a_break_is_a_diff_and_its_cell_can_be_copied(open_page: OpenPage) -> None:
+    shown = open_page("fixed")
+    expect(shown.root).to_contain_text("1 of 1 graph break can be fixed: 2 graphs → 1")
+    shown.root.get_by_role("tab", name="Fix").click()
+    panel = shown.root.locator(".dyn-change").first
+    expect(panel.locator(".dyn-removed")).to_have_text("-    print('<b>')\n")
+    expect(panel.locator(".dyn-added")).to_have_text("+    logged = 1  # <script>\n")
+    expect(panel).to_contain_text("Move it: proved, agrees")
+    expect(panel).to_contain_text("Takes for granted: It is printed later")
+    rejected = shown.root.get_by_text("Drop it: refused")
+    expect(rejected).to_be_hidden()
+    shown.root.get_by_text("1 other change considered").click()
+    expect(rejected).to_be_visible()
+    shown.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    shown.root.get_by_role("button", name="Copy fixed cell").click()
+    expect(shown.root.get_by_role("button", name="copied")).to_be_visible()
+    assert grave_faults(shown.page, "html") == []

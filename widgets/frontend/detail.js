@@ -6,7 +6,7 @@ import { paintCode } from "./lens.js";
 import { linkTo, sourceText } from "./logic.js";
 
 /** @import { Context } from "./view" */
-/** @import { AnyPart, CodeBody, Detail, ProseBody, RunBody, StackEntry, ViewModel } from "./wire" */
+/** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackEntry, ViewModel } from "./wire" */
 
 // Characters; longer code is shown without colours.
 const PAINTED = 40_000;
@@ -32,6 +32,36 @@ function proseBody({ text, todo, code }) {
     todo.length > 0 && h("h3", { text: "What to do" }),
     todo.length > 0 && h("ul", {}, ...todo.map((t) => h("li", {}, ...withCode(t)))),
     code.map((t) => h("pre", { cls: "dyn-code dyn-wrap", text: t })),
+  );
+}
+
+const VERDICTS = { proved: "✓", refused: "✗", untried: "–" };
+
+/** @param {FixRow} row */
+function fixRow({ words, verdict, gain, assumption, diff }) {
+  const lines = diff.map((line) =>
+    h("span", { cls: line[0] === "+" ? "dyn-added" : line[0] === "-" ? "dyn-removed" : "", text: `${line}\n` }),
+  );
+  return h(
+    "div",
+    { cls: `dyn-change dyn-change-${verdict}` },
+    h("p", {}, h("b", { "aria-hidden": "true", text: `${VERDICTS[verdict]} ` }), ...withCode(words)),
+    lines.length > 0 && h("pre", { cls: "dyn-code dyn-diff", tabindex: "0" }, ...lines),
+    gain && h("p", { cls: "dyn-gain", text: gain }),
+    assumption && h("p", {}, "Takes for granted: ", ...withCode(assumption)),
+  );
+}
+
+/** @param {FixBody} body */
+function fixBody({ chosen, others, cell }) {
+  const tried = others.map(fixRow);
+  const summary = h("summary", { text: `${others.length} other change${others.length === 1 ? "" : "s"} considered` });
+  return h(
+    "div",
+    { cls: "dyn-prose" },
+    cell && h("div", { cls: "dyn-row" }, copyButton(cell, "Copy fixed cell")),
+    chosen.map(fixRow),
+    tried.length > 0 && h("details", { open: !chosen.length }, summary, ...tried),
   );
 }
 
@@ -149,6 +179,8 @@ function partBody(part, ctx, name, open) {
       return issueBody(part.body);
     case "run":
       return runBody(part.body, ctx);
+    case "fix":
+      return fixBody(part.body);
     default:
       return listBody(part.body, ctx);
   }

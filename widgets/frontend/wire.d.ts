@@ -147,7 +147,20 @@ export type AnyPart =
   | Part<"graph", FxBody>
   | Part<"list", string[][]>
   | Part<"issue", string>
-  | Part<"run", RunBody>;
+  | Part<"run", RunBody>
+  | Part<"fix", FixBody>;
+export interface FixRow {
+  words: string;
+  verdict: "proved" | "refused" | "untried";
+  gain: string;
+  assumption: string;
+  diff: string[];
+}
+export interface FixBody {
+  chosen: FixRow[];
+  others: FixRow[];
+  cell: string;
+}
 export type ProseBody = { text: string[]; todo: string[]; code: string[] };
 export type CodeBody = { text: string; lang: string; start?: number };
 export type SourceBody = { file: string; start: number; end: number };

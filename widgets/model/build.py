@@ -15,6 +15,7 @@ from dynascope.widgets.drawing.shapes import SIZES, break_code
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import outcome_words
+from dynascope.widgets.labels.fixes import fixes_summary
 from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn
@@ -65,7 +66,7 @@ def _model(report: Report) -> ViewModel:
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "recompiles": part("The list of recompiles", lambda: recompile_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),
-        "notes": [printable(n, 2000) for n in [*report.notes, *record_notes(report)]],
+        "notes": [printable(n, 2000) for n in [*_fix_notes(report), *report.notes, *record_notes(report)]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,
     }  # fmt: skip
@@ -73,6 +74,13 @@ def _model(report: Report) -> ViewModel:
         model["first"] = model["overview"]["first_id"]
     model["notes"] = [*missing, *model["notes"]]
     return model
+
+
+def _fix_notes(report: Report) -> list[str]:
+    """What can be fixed, before the other notes."""
+    summary = fixes_summary(report)
+    proved = report.fix_set is not None and report.fix_set.fixes
+    return [f"{summary}: see the Fix tabs, or report.patch()" if proved else summary] if summary else []
 
 
 def _undrawn(why: str) -> ViewModel:

@@ -29,6 +29,7 @@ from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.recompiles import failures, limit_words, recompile_title
 from dynascope.widgets.labels.sentences import cost_method
 from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.fixes import fix_parts
 from dynascope.widgets.model.fx_graph import fx_body, value_text
 from dynascope.widgets.model.graph_run import run_part
 from dynascope.widgets.model.guard_parts import guard_parts
@@ -91,6 +92,7 @@ class _Details:
         facts = self._break_facts(b)
         why = [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
         parts: list[Part] = [_prose("reason", "Reason", why, advice(b))]
+        parts += fix_parts(self.report, b.id, b.file)
         if b.id in self.costs:
             facts += cost_facts(self.costs[b.id])
             parts.append(_prose("cost", "Cost", [printable(cost_method(self.costs[b.id]) + ".", 2000)], []))
@@ -215,6 +217,7 @@ class _Details:
             words = [w for r in again for w in self._why_again(f, r)]
             reasons = [printable(x, 2000) for r in again for x in r.reasons]
             parts.append(_prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons))
+            parts += fix_parts(self.report, f.id, f.file)
         text, todo = self._frame_story(f)
         if text or todo:
             parts.append(_prose("about", "What happened", text, todo))

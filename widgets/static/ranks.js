@@ -343,9 +343,17 @@ find(row=>row.line.line===line&&row.file===file);if(found){for(let row of rows)r
 found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
-0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}function codeBody({
-text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||
-text.length>PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
+0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
+proved:"✓",refused:"✗",untried:"–"};function fixRow({words,verdict:verdict2,gain,assumption,diff}){let lines=diff.
+map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
+`}));return h("div",{cls:`dyn-change dyn-change-${verdict2}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict2]}\
+ `}),...withCode(words)),lines.length>0&&h("pre",{cls:"dyn-code dyn-diff",tabindex:"0"},...lines),gain&&h("p",{cls:"dyn-\
+gain",text:gain}),assumption&&h("p",{},"Takes for granted: ",...withCode(assumption)))}function fixBody({chosen,others,cell}){
+let tried=others.map(fixRow),summary=h("summary",{text:`${others.length} other change${others.length===1?"":"s"} conside\
+red`});return h("div",{cls:"dyn-prose"},cell&&h("div",{cls:"dyn-row"},copyButton(cell,"Copy fixed cell")),chosen.map(fixRow),
+tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({text,lang,start}){let pre=h("pre",
+{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||text.length>PAINTED)return pre.textContent=
+text,pre;let open="",lines=text.split(`
 `);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
@@ -365,13 +373,13 @@ h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("
 let content=ctx.content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return codeBody(part.body);case"\
 source":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"st\
 ack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,name,open,content.drawing);case"issue":
-return issueBody(part.body);case"run":return runBody(part.body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){
-let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{
-node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(
-id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,
-cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?
-selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function detailView(ctx){let node=h("sect\
-ion",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;function tabs(detail,id,open){
+return issueBody(part.body);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.body);default:return listBody(
+part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(
+text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){
+return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{
+let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.
+trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function detailView(ctx){
+let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;function tabs(detail,id,open){
 if(!detail.parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"\
 dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{
 for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute(

@@ -11,6 +11,9 @@ from dynascope.compiler.report import (
     Excerpt,
     FailedGuard,
     Failure,
+    Fix,
+    FixEdit,
+    FixSet,
     FlagOrigin,
     Frame,
     Graph,
@@ -189,6 +192,24 @@ NESTED = (
     "def k(x):\n    x = x.sin()\n    torch._dynamo.graph_break()\n    return x.cos()\n\ndef h(x):\n    return k(x + 1) * 2\n\n"
     "def g(x):\n    return h(x.exp()) - 1\n\ndef f(x):\n    return g(x * 3).sum()\n"
 )
+
+
+def fixed() -> Report:
+    """One break with a proved fix and a refused one."""
+    found = one_break()
+    at = found.breaks[0]
+    edit = FixEdit(file=at.file, first_line=4, last_line=4, before="    print('<b>')\n", after="    logged = 1  # <script>\n")
+    found.fixes = [
+        Fix(
+            id="x0", break_=at.id, title="Move it", edits=[edit], verdict="proved", reason="agrees", chosen=True,
+            assumption="It is printed later", breaks_before=1, breaks_after=0, graphs_before=2, graphs_after=1,
+        ),
+        Fix(id="x1", break_=at.id, title="Drop it", verdict="refused", reason="a printed line is lost"),
+    ]  # fmt: skip
+    found.fix_set = FixSet(
+        fixes=["x0"], edits=[edit], cells={at.file: "x = 1\n"}, breaks_before=1, graphs_before=2, graphs_after=1
+    )
+    return found
 
 
 def nested() -> Report:
@@ -783,6 +804,7 @@ def huge() -> Report:
 
 SAMPLES: dict[str, Callable[[], Report]] = {
     "one": one_break,
+    "fixed": fixed,
     "nested": nested,
     "loop": loop,
     "branch": branch,

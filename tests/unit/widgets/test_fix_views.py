@@ -1,0 +1,39 @@
+"""The Fix tab of a graph break: what was proved, as a diff; what was tried in vain; the cell with all fixes."""
+
+from __future__ import annotations
+
+from samples import fixed, one_break
+
+from dynascope.widgets.model.build import view_model
+
+
+def test_a_break_shows_its_fix_and_what_was_refused() -> None:
+    report = fixed()
+    model = view_model(report)
+    (part,) = [p for p in model["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
+    (chosen,), (other,) = part["body"]["chosen"], part["body"]["others"]
+    assert chosen["words"] == "Move it: proved, agrees"
+    assert chosen["diff"] == ["-    print('<b>')", "+    logged = 1  # <script>"]
+    assert chosen["gain"] == "graph breaks 1 → 0, graphs 2 → 1"
+    assert chosen["assumption"] == "It is printed later"
+    assert other["words"] == "Drop it: refused, a printed line is lost"
+    assert (other["verdict"], other["diff"]) == ("refused", [])
+    assert part["body"]["cell"] == "x = 1\n"
+    assert model["notes"][0] == "1 of 1 graph break can be fixed: 2 graphs → 1: see the Fix tabs, or report.patch()"
+
+
+def test_without_a_search_there_is_no_tab() -> None:
+    report = one_break()
+    parts = view_model(report)["details"][report.breaks[0].id]["parts"]
+    assert "fix" not in [p["kind"] for p in parts]
+
+
+def test_where_nothing_was_proved_no_fixed_cell_is_offered() -> None:
+    report = fixed()
+    assert report.fixes is not None
+    assert report.fix_set is not None
+    report.fixes, report.fix_set.fixes = report.fixes[1:], []
+    (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
+    assert part["name"] == "Fix (1 tried)"
+    assert part["body"]["chosen"] == []
+    assert part["body"]["cell"] == ""

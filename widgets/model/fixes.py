@@ -1,0 +1,36 @@
+"""The Fix tab of a graph break or a recompiled frame: the change as a diff, its verdict, and what was tried in vain."""
+
+from __future__ import annotations
+
+from dynascope.compiler.report import Fix, Report
+from dynascope.widgets.labels.fixes import diff_lines, fix_words
+from dynascope.widgets.labels.words import printable
+from dynascope.widgets.wire import FixBody, FixRow, Part
+
+#: changes that are listed
+ROWS = 12
+
+
+def fix_parts(report: Report, owner: str, file: str) -> list[Part]:
+    """The Fix tab of a break or frame, by id; none if no fixes were looked for.  `file` is where it is."""
+    own = [fix for fix in report.fixes or () if owner in (fix.break_, fix.recompile)]
+    if not own:
+        return []
+    chosen = [fix for fix in own if fix.chosen]
+    cells = report.fix_set.cells if report.fix_set is not None else {}
+    body: FixBody = {
+        "chosen": [_row(fix) for fix in chosen],
+        "others": [_row(fix) for fix in own if not fix.chosen][:ROWS],
+        "cell": printable(cells.get(file, "")) if chosen else "",
+    }
+    return [{"key": "fix", "name": "Fix" if chosen else f"Fix ({len(own)} tried)", "kind": "fix", "body": body}]
+
+
+def _row(fix: Fix) -> FixRow:
+    gain = ""
+    if fix.breaks_before is not None and fix.breaks_after is not None:
+        gain = f"graph breaks {fix.breaks_before} → {fix.breaks_after}, graphs {fix.graphs_before} → {fix.graphs_after}"
+    return {
+        "words": printable(fix_words(fix), 2000), "verdict": fix.verdict, "gain": gain,
+        "assumption": printable(fix.assumption, 1000), "diff": [printable(line, 400) for line in diff_lines(fix)],
+    }  # fmt: skip
