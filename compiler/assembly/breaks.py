@@ -76,14 +76,15 @@ class BreakTable:
         text = (texts[-1] if stepped and texts else _matching(texts, stack)) or break_text.read(
             _STEPPED if stepped else end.reason if end else ""
         )
-        if stepped or not stack:
+        own = stack
+        if stepped or not stack or "skipping the rest of the function" in text.text:
             stack = self.printed_stack(text, record) or stack
         if not stack:
             return None
         if end is not None and stack[-1].column is None and stack[-1].carets is None:
             stack[-1] = _with_columns(stack[-1], end)
         # from Python 3.12 on, a comprehension is part of the function: Dynamo runs it eagerly, and resumes after it
-        resumed_here = bool(record.resumes) and len(stack) == 1
+        resumed_here = bool(record.resumes) and len(stack if stepped or not own else own) == 1
         rest_is_eager = (stepped or "skipping the rest of the function" in text.text) and not resumed_here
         if rest_is_eager:
             frame.reason = "Dynamo could not resume after the break: the rest of the function runs eagerly"

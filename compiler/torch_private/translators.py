@@ -183,11 +183,12 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
 def runs_for(frame: Any) -> str | None:
     """The class or function that a frame of shared code runs for; None for other code."""
     code = frame.f_code
-    if code.co_name == "forward" and code.co_varnames[:1] == ("self",):
-        return type(frame.f_locals["self"]).__name__
+    if code.co_name == "forward":
+        owner = frame.f_locals.get("self")
+        return None if owner is None else type(owner).__name__
     if code.co_filename.endswith("external_utils.py"):
-        for variable in {"fn", "func"} & set(code.co_freevars):
-            return _callables_name(undecorated(frame.f_locals[variable]))
+        wrapped = frame.f_locals.get("fn", frame.f_locals.get("func"))
+        return None if wrapped is None else _callables_name(undecorated(wrapped))
     return None
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 #: glog's beginning of a line, and the compile that it belongs to
 _PREFIX = re.compile(r"^[VDIWE]\d{4} [\d:.]+ \d+ \S+\] (?:\[(?P<id>\d+/\d+)(?:_\d+)?\] )?(?:\[__\w+\] ?)?")
+#: a stack that was logged before is left out
+_BREAK = re.compile(r"Graph break (?:\(user stack suppressed due to duplicate graph break\) )?in user code at (?P<place>.+)")
 
 
 @dataclass
@@ -32,8 +34,8 @@ def read(text: str) -> dict[str, Log]:
         message = line[prefix.end() :].strip() if prefix else line.strip()
         if message == "TRACED GRAPH":
             log.graphs += 1
-        elif message.startswith("Graph break in user code at "):
-            log.breaks.add(message.removeprefix("Graph break in user code at "))
+        elif (found := _BREAK.match(message)) is not None:
+            log.breaks.add(found["place"])
         elif message.startswith("Recompiling function ") and prefix:
             log.recompiles.append(prefix["id"] or "")
     return logs

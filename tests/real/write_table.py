@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+import re
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ def version(package: str) -> str | None:
 def line(name: str, row: dict[str, Any]) -> str:
     counts = [str(row.get(column, "")) for column in ("graphs", "breaks", "recompiles", "refused")]
     remark = "; ".join(row["differences"]) or (f"raises the same error in both: {row['error']}" if row["error"] else "")
-    return "| " + " | ".join([name, *counts, remark.replace("|", "\\|")[:160]]) + " |"
+    remark = re.sub(r"/\S*?site-packages/", "", remark).replace("|", "\\|")
+    return "| " + " | ".join([name, *counts, remark[:200]]) + " |"
 
 
 def main() -> None:

@@ -242,3 +242,21 @@ def test_columns_are_read_from_the_marks_of_a_traceback(
     entries = stack_of(text + (f"    {marks}\n" if marks is not None else ""))
     assert entries[-1].carets is not None
     assert caret_columns(code, entries[-1].carets) == columns
+
+
+def _number(x: torch.Tensor) -> float:
+    return x.sum().item()
+
+
+def _in_a_comprehension(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    x = x * 2
+    numbers = [_number(x) for _ in range(2)]
+    return x + numbers[0]
+
+
+def test_a_call_in_a_comprehension_breaks_at_one_place() -> None:
+    """Also where the comprehension is part of the function, from Python 3.12 on."""
+    torch._dynamo.reset()
+    report = explain(_in_a_comprehension, backend="eager")(torch.ones(3))
+    assert [b.function for b in report.breaks] == ["_number"]
