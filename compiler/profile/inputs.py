@@ -170,11 +170,12 @@ def _input_run(tried: Tried, report: Report) -> InputRun:
     ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
     seen, measured = tried.seen or Report(), tried.measured
     considered = [f for f in seen.frames if f.status in ("compiled", "skipped", "failed") and f.compile_id in ids]
+    again = [r for r in seen.recompiles if r.refused_by is None]  # at the limit, nothing is compiled
     result = InputRun(
         arguments=tried.arguments,
         frames=[ids[f.compile_id] for f in considered if f.compile_id is not None],
-        recompiles=len(seen.recompiles),
-        failed_guards=[next(iter(r.failed_guards), FailedGuard()) for r in seen.recompiles],
+        recompiles=len(again),
+        failed_guards=[next(iter(r.failed_guards), FailedGuard()) for r in again],
         compile_seconds=seen.summary.compile_seconds,
         first_seconds=tried.first_seconds,
         error=tried.error,
@@ -188,7 +189,7 @@ def _input_run(tried: Tried, report: Report) -> InputRun:
         result.graphs = [graph for graph in ran if graph is not None]
     if tried.error is not None:
         result.outcome = "failed"
-    elif seen.recompiles:
+    elif again:
         result.outcome = "recompiled"
     elif any(f.status == "compiled" for f in considered):
         result.outcome = "compiled"

@@ -34,4 +34,4 @@ def unregister(value: Any) -> None:
         return
     with guarded("removing a custom operator"):
         vars(value)["_lib"]._destroy()
-        sys.modules["torch._library.custom_ops"].OPDEF_TO_LIB.pop(vars(value)["_qualname"], None)
+        sys.modules["torch._library.custom_ops"].OPDEF_TO_LIB.pop(value._qualname, None)
