@@ -12,7 +12,7 @@ PROGRAMS = all_programs()
 
 
 def of(*verdicts: str) -> list[object]:
-    return [pytest.param(p, id=p.name) for p in some_programs(4) if p.verdict in verdicts]
+    return [pytest.param(p, id=p.name) for p in some_programs(10) if p.verdict in verdicts]
 
 
 def source(program: FixProgram) -> str:

@@ -9,7 +9,7 @@ from harness import arguments, imported, quiet, same
 import dynascope
 from dynascope.compiler.report import Report
 
-PROGRAMS = some_programs(20)
+PROGRAMS = some_programs(30)
 
 
 def fixed_text(program: FixProgram) -> tuple[str, dict[str, object], Report]:

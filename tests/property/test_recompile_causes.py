@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dynascope.compiler.recording.recording import observe
 
-EXAMPLES = examples(40)
+EXAMPLES = examples(20)
 _NAME = "<changing>"
 
 

@@ -119,7 +119,7 @@ def programs(draw: st.DrawFn) -> Made:
 
 
 @settings(
-    max_examples=examples(12),
+    max_examples=examples(8),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
