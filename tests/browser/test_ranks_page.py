@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from unit.compiler.test_ranks import PLANTED, Change, made, record
+from unit.compiler.test_rank_reports import PLANTED, Change, made, record
 
 from browser.lab import shot_path
 from browser.view_pages import grave_faults

@@ -255,7 +255,7 @@ class _Terminal(Terminal):
                 beyond = ", which cannot be resumed (as in a loop, a `with` or a `try`)" if f.status == "skipped" else ""
                 why = f"because of the break at {at}" + (f": {why}" if more else beyond)
             sign = "…" if f.status == "unfinished" else "–"
-            out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "")
+            out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "", 3)
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:

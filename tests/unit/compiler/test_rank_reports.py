@@ -183,7 +183,7 @@ def test_guards_with_other_values_are_shown_side_by_side() -> None:
     assert [(g.here, g.there) for g in guards] == [("L['rank'] == 2", "L['rank'] == 0")]
 
 
-def test_a_thousand_ranks_that_are_alike_are_one_group() -> None:
+def test_a_thousand_ranks_that_are_alike_are_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times, ids, paths, addresses, devices, names of process groups and values of failed guards are each rank's own."""
     records = []
     for rank in range(1000):
@@ -209,6 +209,7 @@ def test_a_thousand_ranks_that_are_alike_are_one_group() -> None:
     assert report.headline().startswith(
         "1000 ranks alike: 4 graphs · 1 graph break · 0 skipped · 1 recompile · compiled in 4.00 s"
     )
+    monkeypatch.setenv("COLUMNS", "100")
     assert len(str(report).splitlines()) == 1
 
 

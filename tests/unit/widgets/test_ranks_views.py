@@ -6,7 +6,7 @@ import json
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from unit.compiler.test_ranks import PLANTED, made, record, with_difference
+from unit.compiler.test_rank_reports import PLANTED, made, record, with_difference
 
 from dynascope.compiler.ranks import Rank, RanksReport, merge
 from dynascope.compiler.report import Graph, Node, Report
