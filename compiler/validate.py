@@ -35,7 +35,7 @@ def check_settings(settings: Settings) -> None:
         raise ValueError(refused)
     if settings.device is not None:
         _check_device(torch, settings.device)
-    if settings.nested_graph_breaks and not config.has_nested_graph_breaks():
+    if settings.nested_graph_breaks and config.nested_graph_breaks() is None:
         raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
     if settings.profile is not None and settings.profile < 1:
         raise ValueError(f"--profile takes a number of calls of at least 1, not {settings.profile}")

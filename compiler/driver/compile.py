@@ -70,7 +70,7 @@ def environment(settings: Settings) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if settings.device is not None:
             stack.enter_context(torch.device(settings.device))
-        if settings.nested_graph_breaks is not None and config.has_nested_graph_breaks():
+        if settings.nested_graph_breaks is not None and config.nested_graph_breaks() is not None:
             stack.enter_context(config.dynamo_config(nested_graph_breaks=settings.nested_graph_breaks))
         if not settings.cache:
             stack.enter_context(config.no_caches())

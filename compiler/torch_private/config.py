@@ -62,13 +62,6 @@ def refused_option(options: dict[str, Any]) -> str | None:
     return None
 
 
-def has_nested_graph_breaks() -> bool:
-    """Whether this torch can resume all callers of a break at once."""
-    import torch._dynamo
-
-    return hasattr(torch._dynamo.config, "nested_graph_breaks")
-
-
 def nested_graph_breaks() -> bool | None:
     """Whether Dynamo resumes all callers of a break at once, as things are; None if this torch cannot."""
     import torch._dynamo

@@ -1,6 +1,7 @@
 // The list of graph breaks, the most important first.
 
-import { closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
+import { h, OPTION } from "./dom.js";
+import { rowsView } from "./rows.js";
 
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { Row } from "./wire" */
@@ -33,31 +34,5 @@ function breakRow(b) {
  * @returns {SelectablePart}
  */
 export function breaksView(select, open) {
-  const box = h("div", { cls: "dyn-breaks", role: "listbox", "aria-label": "graph breaks" });
-  const markSelected = exclusive("aria-selected");
-  const mark = roving(box, ".dyn-brow", {
-    enter(row) {
-      select(idOf(row));
-      open();
-    },
-  });
-  box.addEventListener("click", (event) => select(idOf(closest(event, ".dyn-brow"))));
-  /** @type {HTMLElement[]} */
-  let rows = [];
-  return {
-    node: box,
-    draw(content) {
-      // the overview of a large report has them by cause
-      rows = content.overview ? [] : content.breaks.map(breakRow);
-      box.hidden = !rows.length;
-      box.replaceChildren(...rows);
-      if (rows[0]) mark(rows[0]);
-    },
-    highlight(_, id) {
-      const row = rows.find((r) => idOf(r) === id);
-      markSelected(row ? [row] : []);
-      if (row) mark(row);
-      return () => reveal(box, row);
-    },
-  };
+  return rowsView("dyn-breaks", "dyn-brow", "graph breaks", (content) => content.breaks.map(breakRow), select, open);
 }

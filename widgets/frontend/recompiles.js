@@ -1,6 +1,7 @@
 // The list of recompiles: what reached the limit first, then in the order of the calls.
 
-import { closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
+import { h, OPTION } from "./dom.js";
+import { rowsView } from "./rows.js";
 
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { RecompileRow } from "./wire" */
@@ -27,31 +28,12 @@ function recompileRow(r) {
  * @returns {SelectablePart}
  */
 export function recompilesView(select, open) {
-  const box = h("div", { cls: "dyn-recompiles", role: "listbox", "aria-label": "recompiles" });
-  const markSelected = exclusive("aria-selected");
-  const mark = roving(box, ".dyn-rrow", {
-    enter(row) {
-      select(idOf(row));
-      open();
-    },
-  });
-  box.addEventListener("click", (event) => select(idOf(closest(event, ".dyn-rrow"))));
-  /** @type {HTMLElement[]} */
-  let rows = [];
-  return {
-    node: box,
-    draw(content) {
-      // the overview of a large report has them by cause
-      rows = (content.overview ? [] : content.recompiles).map(recompileRow);
-      box.hidden = !rows.length;
-      box.replaceChildren(...rows);
-      if (rows[0]) mark(rows[0]);
-    },
-    highlight(_, id) {
-      const row = rows.find((r) => idOf(r) === id);
-      markSelected(row ? [row] : []);
-      if (row) mark(row);
-      return () => reveal(box, row);
-    },
-  };
+  return rowsView(
+    "dyn-recompiles",
+    "dyn-rrow",
+    "recompiles",
+    (content) => content.recompiles.map(recompileRow),
+    select,
+    open,
+  );
 }

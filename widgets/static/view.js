@@ -22,15 +22,15 @@ let event=given,items=[...box.querySelectorAll(selector)],at=items.indexOf(close
 event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.
 key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.
 key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(event,selector);item&&mark(
-item)}),mark}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
+item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
+"aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(
+idOf(closest(event,`.${rowClass}`))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),
+box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===
+id);return markSelected(row?[row]:[]),row&&mark(row),()=>reveal(box,row)}}}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
 id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
 ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
-h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){let box=h("div",
-{cls:"dyn-breaks",role:"listbox","aria-label":"graph breaks"}),markSelected=exclusive("aria-selected"),mark=roving(box,"\
-.dyn-brow",{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-b\
-row"))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:content.breaks.map(breakRow),box.hidden=!rows.
-length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(
-row?[row]:[]),row&&mark(row),()=>reveal(box,row)}}}function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
+h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){return rowsView(
+"dyn-breaks","dyn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
 exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];for(let[id,detail]of Object.entries(content.
 details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title} ${detail.
 code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(id)}return found}function idsOnLine(lens,number){
@@ -518,12 +518,8 @@ at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key=
 ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
 h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
 code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
-cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){let box=h("div",{cls:"dyn-recompiles",role:"listbox",
-"aria-label":"recompiles"}),markSelected=exclusive("aria-selected"),mark=roving(box,".dyn-rrow",{enter(row){select(idOf(
-row)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-rrow"))));let rows=[];return{node:box,
-draw(content){rows=(content.overview?[]:content.recompiles).map(recompileRow),box.hidden=!rows.length,box.replaceChildren(
-...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===id);return markSelected(row?[row]:[]),row&&
-mark(row),()=>reveal(box,row)}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\
+les",content=>content.recompiles.map(recompileRow),select,open)}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
 test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
 theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.

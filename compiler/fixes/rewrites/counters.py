@@ -7,8 +7,9 @@ import re
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.names import Torch, dotted, uses
-from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, parse
+from dynascope.compiler.fixes.syntax.names import dotted, uses
+from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
+from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _ATTRIBUTE = re.compile(r"self'?\]?\.(\w+)(?:\.\w+)* *==")
 _LOCAL = re.compile(r"L\['(\w+)'\] *==")

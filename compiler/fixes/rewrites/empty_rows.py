@@ -5,9 +5,11 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.conditions import number_of
-from dynascope.compiler.fixes.rewrites.names import Torch, dotted, read_later, small, statements, uses
-from dynascope.compiler.fixes.rewrites.source_text import Source, candidate, dedented, parse
+from dynascope.compiler.fixes.syntax.conditions import number_of
+from dynascope.compiler.fixes.syntax.flow import read_later, small, statements
+from dynascope.compiler.fixes.syntax.names import dotted, uses
+from dynascope.compiler.fixes.syntax.source_text import Source, candidate, dedented, parse
+from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _ASSUMPTION = "The statements also run when no row is selected, and then change nothing."
 _IN_PLACE = {

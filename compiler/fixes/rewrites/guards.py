@@ -5,9 +5,12 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites import conditions
-from dynascope.compiler.fixes.rewrites.names import Torch, dotted, is_pure, small, statements
-from dynascope.compiler.fixes.rewrites.source_text import Source, candidate, parse
+from dynascope.compiler.fixes.syntax import conditions
+from dynascope.compiler.fixes.syntax.effects import is_pure
+from dynascope.compiler.fixes.syntax.flow import small, statements
+from dynascope.compiler.fixes.syntax.names import dotted
+from dynascope.compiler.fixes.syntax.source_text import Source, candidate, parse
+from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _GPU = "on a GPU the error is reported at a later synchronization"
 

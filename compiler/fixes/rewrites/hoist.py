@@ -5,17 +5,11 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.names import (
-    bound_before,
-    changed_in_place,
-    dotted,
-    imports,
-    small,
-    statements,
-    unused_name,
-    uses,
-)
-from dynascope.compiler.fixes.rewrites.source_text import Change, Source, Statement, candidate, parse
+from dynascope.compiler.fixes.syntax.effects import changed_in_place
+from dynascope.compiler.fixes.syntax.flow import bound_before, small, statements
+from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
+from dynascope.compiler.fixes.syntax.source_text import Change, Source, Statement, candidate, parse
+from dynascope.compiler.fixes.syntax.torch_names import imports
 
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
 _LOOKUPS = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.conditions import grouped, number_of
-from dynascope.compiler.fixes.rewrites.names import dotted, small, unused_name, uses
 from dynascope.compiler.fixes.rewrites.printing import at_the_end, at_top, is_observer
-from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, parse
+from dynascope.compiler.fixes.syntax.conditions import grouped, number_of
+from dynascope.compiler.fixes.syntax.flow import small
+from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
+from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 
 _LATER = "The number is taken after the last tensor operation of the function."
 _TENSOR = "{} is a tensor without dimensions; float() of it, where it is read, gives the number."

@@ -7,22 +7,20 @@ from dataclasses import dataclass
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.names import (
+from dynascope.compiler.fixes.syntax.effects import looks_around
+from dynascope.compiler.fixes.syntax.flow import (
     bound_before,
     certainly_bound,
     leaves,
-    looks_around,
-    names_in_order,
     read_first,
     read_later,
     shared_names,
     small,
     statements,
     targets_of,
-    unused_name,
-    uses,
 )
-from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, indented, parse
+from dynascope.compiler.fixes.syntax.names import names_in_order, unused_name, uses
+from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, indented, parse
 
 _Block = cst.For | cst.While | cst.With | cst.Try
 _TITLES = {"For": "loop", "While": "loop", "With": "with block", "Try": "try block"}

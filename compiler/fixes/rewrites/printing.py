@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.conditions import is_python, number_of
-from dynascope.compiler.fixes.rewrites.names import changed_in_place, dotted, small, statements, unused_name, uses
-from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, parse
+from dynascope.compiler.fixes.syntax.conditions import is_python, number_of
+from dynascope.compiler.fixes.syntax.effects import changed_in_place
+from dynascope.compiler.fixes.syntax.flow import small, statements
+from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
+from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
 _LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}

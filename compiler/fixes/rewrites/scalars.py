@@ -5,9 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.conditions import grouped, number_of
-from dynascope.compiler.fixes.rewrites.names import Torch, dotted, parameters
-from dynascope.compiler.fixes.rewrites.source_text import Change, Source, candidate, parse
+from dynascope.compiler.fixes.syntax.conditions import grouped, number_of
+from dynascope.compiler.fixes.syntax.names import dotted, parameters
+from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
+from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _ASSUMPTION = "Arithmetic between numbers is done in the tensor's precision instead of Python's."
 #: functions of torch, and methods of tensors, that take a tensor where they take a number

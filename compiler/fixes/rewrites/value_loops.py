@@ -5,22 +5,12 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites import conditions
-from dynascope.compiler.fixes.rewrites.names import (
-    Torch,
-    bound_before,
-    changes_argument,
-    is_pure,
-    looks_around,
-    names_in_order,
-    read_first,
-    read_later,
-    small,
-    statements,
-    unused_name,
-    uses,
-)
-from dynascope.compiler.fixes.rewrites.source_text import Source, candidate, parse
+from dynascope.compiler.fixes.syntax import conditions
+from dynascope.compiler.fixes.syntax.effects import changes_argument, is_pure, looks_around
+from dynascope.compiler.fixes.syntax.flow import bound_before, read_first, read_later, small, statements
+from dynascope.compiler.fixes.syntax.names import names_in_order, unused_name, uses
+from dynascope.compiler.fixes.syntax.source_text import Source, candidate, parse
+from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _ASSUMPTION = "Each turn of the loop keeps the shapes and types of what it changes."
 

@@ -6,8 +6,9 @@ import ast
 
 import libcst as cst
 
-from dynascope.compiler.fixes.rewrites.names import Torch, dotted
-from dynascope.compiler.fixes.rewrites.source_text import Source
+from dynascope.compiler.fixes.syntax.names import dotted
+from dynascope.compiler.fixes.syntax.source_text import Source
+from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 #: attributes and methods of a tensor that are Python's, not values
 _PYTHON_ATTRIBUTES = frozenset(

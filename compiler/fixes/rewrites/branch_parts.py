@@ -1,0 +1,52 @@
+"""What the rewrites of branches share: the targets and values of a side."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dynascope.compiler.fixes.syntax.source_text import Source
+
+
+def is_no_tensor(value: cst.BaseExpression) -> bool:
+    """Whether a value is surely no tensor, nor a number that can become one."""
+    return isinstance(value, cst.BaseString | cst.Lambda | cst.Dict | cst.List | cst.Set | cst.Tuple | cst.FormattedString) or (
+        isinstance(value, cst.Name) and value.value in ("None", "True", "False", "Ellipsis")
+    )
+
+
+def without_alias(value: cst.BaseExpression, text: str) -> str:
+    """A value that shares no memory with an operand: the sides of torch.cond may not."""
+    return f"{text}.clone()" if isinstance(value, cst.Name | cst.Attribute | cst.Subscript) else text
+
+
+class Refused(Exception):
+    """The branch has no such form."""
+
+
+def is_elif(source: Source, branch: cst.If) -> bool:
+    above = source.parent(branch)
+    return isinstance(above, cst.If) and above.orelse is branch
+
+
+def targets(one: cst.CSTNode) -> list[tuple[str, tuple[cst.BaseExpression, str]]]:
+    """The names that a small statement assigns, each with its value and operator."""
+    if isinstance(one, cst.Pass):
+        return []
+    if isinstance(one, cst.AugAssign) and isinstance(one.target, cst.Name):
+        operator = {"AddAssign": "+=", "SubtractAssign": "-=", "MultiplyAssign": "*=", "DivideAssign": "/="}
+        return [(one.target.value, (one.value, operator.get(type(one.operator).__name__, "?")))]
+    if isinstance(one, cst.AnnAssign) and isinstance(one.target, cst.Name) and one.value is not None:
+        return [(one.target.value, (one.value, ""))]
+    if isinstance(one, cst.Assign) and len(one.targets) == 1:
+        target = one.targets[0].target
+        if isinstance(target, cst.Name):
+            return [(target.value, (one.value, ""))]
+        if (
+            isinstance(target, cst.Tuple)
+            and isinstance(one.value, cst.Tuple)
+            and len(target.elements) == len(one.value.elements)
+        ):
+            pairs = list(zip(target.elements, one.value.elements, strict=True))
+            if all(isinstance(t.value, cst.Name) and isinstance(v, cst.Element) for t, v in pairs):
+                return [(t.value.value, (v.value, "")) for t, v in pairs if isinstance(t.value, cst.Name)]
+    raise Refused

@@ -1,0 +1,102 @@
+"""What code does besides computing values."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dynascope.compiler.fixes.syntax.names import dotted, parameters, uses
+from dynascope.compiler.fixes.syntax.source_text import Source
+from dynascope.compiler.fixes.syntax.torch_names import Torch
+
+#: calls of these do not change anything; of a method: on whatever object
+_PURE_BUILTINS = frozenset({
+    "abs", "all", "any", "bool", "dict", "float", "getattr", "hasattr", "int", "isinstance", "len", "list", "max", "min",
+    "pow", "range", "round", "str", "sum", "tuple", "zip", "enumerate",
+})  # fmt: skip
+_CHANGING_METHODS = frozenset({
+    "append", "extend", "update", "pop", "popitem", "insert", "remove", "discard", "clear", "setdefault", "write",
+    "writelines", "flush", "put", "send", "close", "backward", "step", "zero_grad", "register_hook",
+})  # fmt: skip
+_RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "seed", "exponential", "uniform", "rrelu")
+_CHANGING_TORCH = ("set_", "save", "manual_", "seed", "compile", "_assert", "_check", "load")
+
+
+def is_pure(torch: Torch, *nodes: cst.CSTNode | None, unknown: bool = False) -> bool:
+    """Whether code only computes values, without random numbers; `unknown`: calls of functions that are not known may stay."""
+    found = uses(*nodes)
+    return not found.stores and not found.jumps and all(is_pure_call(torch, c, unknown) for c in found.calls)
+
+
+def looks_around(*nodes: cst.CSTNode) -> bool:
+    """Whether code looks at the function that it stands in, so that it cannot move to one of its own."""
+    return bool(uses(*nodes).reads & {"super", "locals", "__class__", "eval", "exec", "vars", "dir"})
+
+
+def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bool:
+    """Whether code (at some statement) changes in place what the caller gave: `x += 1`, with `x` not bound again before."""
+    scope = source.scope_of(at)
+    given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
+    bound = [t.target for t in source.inside(scope, cst.AssignTarget) if source.start(t) < source.start(at)]
+    given -= {dotted(target) for target in bound}
+    return any(dotted(a.target) in given for node in nodes for a in source.inside(node, cst.AugAssign))
+
+
+def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:
+    """Whether a call only computes a value."""
+    function = call.func
+    full = torch.is_torch(function)
+    if full is not None:
+        last = full.split(".")[-1]
+        return not (
+            last.endswith("_")
+            or any(word in last for word in _RANDOM)
+            or last.startswith(_CHANGING_TORCH)
+            or full.startswith(("torch._dynamo", "torch.compiler", "torch.distributed", "torch.utils"))
+        )
+    if any(a.keyword is not None and a.keyword.value in ("out", "inplace") for a in call.args):
+        return False
+    if isinstance(function, cst.Name):
+        return function.value in _PURE_BUILTINS or (
+            unknown and function.value not in ("print", "setattr", "exec", "eval", "next")
+        )
+    if isinstance(function, cst.Attribute):
+        method = function.attr.value
+        changes = (method.endswith("_") and not method.endswith("__")) or method in _CHANGING_METHODS
+        if changes or any(word in method for word in _RANDOM):
+            return False
+        root = dotted(function).split(".")[0]
+        if root in ("logging", "logger", "warnings", "sys", "os", "time", "random"):
+            return False
+        return unknown or (root not in ("self", "cls", "super") and root not in torch.imports)
+    return unknown
+
+
+def changed_in_place(names: set[str], *nodes: cst.CSTNode) -> bool:
+    """Whether code may change an object that one of these names is bound to: `x += 1`, `x[0] = 1`, `x.add_(1)`."""
+    watch = _InPlace(names)
+    for node in nodes:
+        node.visit(watch)
+    return watch.found
+
+
+class _InPlace(cst.CSTVisitor):
+    def __init__(self, names: set[str]) -> None:
+        self.names, self.found = names, False
+
+    def _touch(self, target: cst.BaseExpression) -> None:
+        while isinstance(target, cst.Attribute | cst.Subscript | cst.Call):
+            target = target.func if isinstance(target, cst.Call) else target.value
+        self.found = self.found or (isinstance(target, cst.Name) and target.value in self.names)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._touch(node.target)
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        if not isinstance(node.target, cst.Name):
+            self._touch(node.target)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute):
+            method = node.func.attr.value
+            if method in _CHANGING_METHODS or (method.endswith("_") and not method.endswith("__")):
+                self._touch(node.func)
