@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 
 from dynascope.docs_tests import kernel
 from dynascope.docs_tests.pages import PageError, find
@@ -13,10 +14,13 @@ from dynascope.docs_tests.runner import Result, run_page
 
 
 def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, parallel: int = 1) -> int:
-    """Run every page in `paths`; returns 0 if all passed, 1 if one failed.  Raises PageError, in one line, without pages."""
+    """Run every page in `paths`; returns 0 if all passed, 1 if one failed.  Raises PageError, in one line, if there is
+    no page, or no kernel to run it."""
     pages = find(paths)
     if not pages:
         raise PageError(f"no .ipynb and no MyST page in {', '.join(map(str, paths))}")
+    if find_spec("ipykernel") is None:
+        raise PageError("running pages needs a kernel: pip install ipykernel")
     start = time.monotonic()
     results: list[Result] = []
     with ThreadPoolExecutor(max(parallel, 1)) as pool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nbformat
 import pytest
 from notebook_making import MYST, Maker, cell
 
+from dynascope.docs_tests import command
 from dynascope.docs_tests.pages import PageError, find, read, tags_of
 
 
@@ -142,3 +144,10 @@ def test_pages_that_are_not_to_be_run(make: Maker) -> None:
     assert read(make("1", tags=["skip-execution"])).skip_reason()
     other = read(make("1", kernelspec={"name": "ir", "display_name": "R", "language": "R"}))
     assert other.skip_reason() == "written in R, not in Python"
+
+
+def test_without_a_kernel_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "page.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])))
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    with pytest.raises(PageError, match="pip install ipykernel"):
+        command.run_pages([str(tmp_path)], timeout=10)
