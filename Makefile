@@ -9,6 +9,8 @@
 #   make docs                      execute the tutorials and build an offline site in build/docs
 #   make test-torch TORCH=2.9.1    the tests that depend on torch, under another torch (its own environment, below build/)
 #   make test-python PYTHON=...    everything that CI runs, under another Python (and TORCH; its own environment, below build/)
+#   make gpu                       what needs a GPU: tests, traces, times and pages, into build/gpu; needs torch, no network
+#   make gpu-adopt                 turn what make gpu found into committed traces and a page
 #   make pins                      write binder/constraints.txt from what is in .venv
 #
 # PYTHON=python3.12 chooses the Python, ARGS="-k name" goes to pytest, TORCH_INDEX=URL is where torch comes from.
@@ -27,12 +29,18 @@ endif
 export TORCH
 TASK = @"$(PYTHON)" -m tools.tasks
 
-.PHONY: help demo check test test-real test-torch test-python lab bench docs pins clean
+.PHONY: help demo check test test-real test-torch test-python lab bench docs pins gpu gpu-adopt clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
 demo check test test-real test-torch test-python lab bench docs pins:
 	$(TASK) $@ $(ARGS)
+
+gpu:
+	@"$(PYTHON)" -m tools.gpu record $(ARGS)
+
+gpu-adopt:
+	@"$(PYTHON)" -m tools.gpu adopt $(ARGS)
 
 clean:
 	rm -rf build dist .venv *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

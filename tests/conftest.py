@@ -70,18 +70,6 @@ def make(tmp_path: Path) -> Maker:
     return lambda *cells, name="page.ipynb", **metadata: make_notebook(tmp_path / name, *cells, **metadata)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whatever needs a GPU is skipped without one: no machine of ours has to have it."""
-    if not any(item.get_closest_marker("cuda") for item in items):
-        return
-    import torch
-
-    if not torch.cuda.is_available():
-        for item in items:
-            if item.get_closest_marker("cuda"):
-                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """`--dist loadscope`: who shares a server, a build or a kernel runs in one process, in the order of the command line.

@@ -27,10 +27,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynascope.compiler.driver import explain
-from dynascope.compiler.driver.retrace import retracing
+from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.profile import measure
-from dynascope.compiler.recording import recording
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.settings import Settings
 
@@ -169,16 +167,15 @@ def parts(backend: str) -> tuple[list[Row], float]:
         del watch()[name]
     torch._dynamo.reset()
     settings, x = Settings(backend=stopwatch_backend(backend)), torch.rand(384, 384)
-    observed = recording.observe(settings, ["known_parts"])
-    with observed, explain.environment(settings), retracing() as trace_anew:
-        trace_anew(known_parts)
-        entry = explain.entry(known_parts, settings)
+    with Run(settings, compiled=["known_parts"]) as run:
+        run.retrace(known_parts)
+        entry = run.entry_point(known_parts)
         recorded = RecordedCall(known_parts, (x,), {})
         entry(x)
         for times in watch().values():
             times.clear()
         measured = measure.measure(entry, recorded, CALLS)
-    report = observed.report
+    report = run.report
     measure.annotate_profile(report, measured)
     found = report.profile
     assert found is not None, report.notes
@@ -318,12 +315,11 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
     torch._dynamo.reset()
     WATCHING[0] = True
     settings = Settings(backend=backend)
-    observed = recording.observe(settings, [program.__name__])
     fixed = torch.compile(copied(program), backend=backend)
     measured, gains = [], []
-    with observed, explain.environment(settings), retracing() as trace_anew:
-        trace_anew(program)
-        broken = explain.entry(program, settings)
+    with Run(settings, compiled=[program.__name__]) as run:
+        run.retrace(program)
+        broken = run.entry_point(program)
         recorded = RecordedCall(program, (x, True), {})
         broken(x, True)
         gained(broken, fixed, x)  # compiles
@@ -331,7 +327,7 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
             gains.append(gained(broken, fixed, x))
             WATCHING[0] = True
             measured.append(measure.measure(broken, recorded, 5))
-    report = observed.report
+    report = run.report
     promised = []
     for turn in measured:
         measure.annotate_profile(report, turn)

@@ -1,4 +1,4 @@
-"""Records the traces in this folder: `python record.py [--device cuda]`.
+"""Records the traces in this folder, or in another: `python record.py [--device cuda] [--out FOLDER]`.
 
 The events of three calls and the report go into `<name>_<device>.json`: `program()` with two backends, a step of training,
 and, on a GPU, CUDA graphs.  There this makes the traces that the tests of the device lanes need.
@@ -14,10 +14,8 @@ from typing import Any
 
 import torch
 
-from dynascope.compiler.driver import explain
-from dynascope.compiler.driver.retrace import retracing
+from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.profile import measure
-from dynascope.compiler.recording import recording
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.settings import Settings
 
@@ -56,15 +54,14 @@ def training(net: Net, x: torch.Tensor) -> None:
 
 
 def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str, Any]:
-    observed = recording.observe(settings, [function.__name__])
-    with observed, explain.environment(settings), retracing() as trace_anew:
-        trace_anew(function)
-        entry = explain.entry(function, settings)
+    with Run(settings, compiled=[function.__name__]) as run:
+        run.retrace(function)
+        entry = run.entry_point(function)
         recorded = RecordedCall(function, args, {})
         entry(*args)
         measured = measure.measure(entry, recorded, 3)
     assert measured.failed is None, measured.failed
-    report = observed.report
+    report = run.report
     for graph in report.graphs:
         graph.nodes, graph.code, graph.aot_forward, graph.backend_code = [], "", None, None
     for frame in report.frames:
@@ -84,7 +81,9 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
-    device = parser.parse_args().device
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    arguments = parser.parse_args()
+    device = arguments.device
     torch.set_num_threads(1)
     square, net = torch.rand(200, 200, device=device), Net().to(device)
     programs: dict[str, Any] = {
@@ -97,7 +96,7 @@ if __name__ == "__main__":
     for name, what in programs.items():
         torch._dynamo.reset()
         data = record(*what)
-        file = Path(__file__).parent / f"{name}_{device}.json"
+        file = arguments.out / f"{name}_{device}.json"
         rows = ",\n".join(json.dumps(row) for row in data.pop("events"))
         text = json.dumps(data)[:-1] + ', "events": [\n' + rows + "\n]}\n"
         file.write_text(text.replace(str(Path(__file__).resolve()), "record.py"), encoding="utf-8")

@@ -1,0 +1,143 @@
+"""What recording, profiling, replay and proofs do on a GPU.  `make gpu` runs these.
+
+What only a GPU has (its lane, waiting, CUDA graphs) is asked for there alone; the rest must hold on either device
+(DYNASCOPE_DEVICE=cpu rehearses it).
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from device_programs import DEVICE, ON_GPU, broken, network, noisy, square, straight, train
+
+import dynascope
+from dynascope.compiler.report import Profile, Report
+
+pytestmark = pytest.mark.skipif(ON_GPU and not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def profiled(function: Any, *args: Any, **settings: Any) -> tuple[Report, Profile]:
+    report = dynascope.explain(function, profile=5, **settings)(*args)
+    assert report.profile is not None, report.notes
+    return report, report.profile
+
+
+def outline(report: Report) -> Any:
+    breaks = [(b.line, b.reason) for b in report.breaks]
+    return breaks, [[n.target for n in g.nodes] for g in report.graphs], [f.status for f in report.frames]
+
+
+def test_the_report_is_that_of_the_cpu() -> None:
+    here = dynascope.explain(broken, backend="aot_eager")(square(8))
+    torch._dynamo.reset()
+    there = dynascope.explain(broken, backend="aot_eager")(square(8).cpu())
+    assert outline(here) == outline(there)
+    devices = {n.device for g in here.graphs for n in g.nodes if n.device}
+    assert devices == {"cuda:0" if ON_GPU else "cpu"}
+
+
+def test_a_profile_adds_up_and_names_the_device() -> None:
+    report, profile = profiled(broken, square())
+    assert profile.devices
+    assert 0 <= profile.shares["unaccounted"] < 0.3
+    lanes = {s.lane for s in profile.segments}
+    assert lanes == set(profile.lanes)
+    assert {s.graph for s in profile.segments if s.kind == "graph"} == {g.id for g in report.graphs}
+    if ON_GPU:
+        assert any(lane.startswith("GPU 0 stream") for lane in lanes)
+        kernels = [s for s in profile.segments if s.kind == "kernel"]
+        assert {s.graph for s in kernels} >= {g.id for g in report.graphs}
+        assert 0 < profile.shares["device busy"] <= 1
+        assert profile.shares["waiting"] > 0  # `.item()` waits
+
+
+def test_a_backward_on_the_device_belongs_to_its_graph() -> None:
+    _, profile = profiled(train, *network())
+    backward = [s for s in profile.segments if s.label.startswith("backward")]
+    assert {s.graph for s in backward} == {"g0", "g1"}
+    if ON_GPU:
+        assert [s for s in profile.segments if s.kind == "kernel" and s.graph]
+
+
+@pytest.mark.skipif(not ON_GPU, reason="CUDA graphs need a CUDA device")
+def test_the_kernels_of_cuda_graphs_belong_to_the_graph_that_replays_them() -> None:
+    x = square()
+    report, profile = profiled(straight, x, mode="reduce-overhead")
+    assert report.summary.graphs == 1
+    assert {s.graph for s in profile.segments if s.kind == "kernel"} == {"g0"}
+    assert not any("skipped" in note for note in report.graphs[0].notes)
+
+
+def test_repeated_calls_leave_arguments_and_random_numbers_alone() -> None:
+    kept: list[torch.Tensor] = []
+    x = square(16)
+    plain, plain_kept = x.clone(), list(kept)
+    torch.manual_seed(1)
+    expected = torch.compile(noisy, backend="aot_eager")(plain, plain_kept)
+    after = torch.rand(3, device=DEVICE)
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+    dynascope.explain(noisy, backend="aot_eager", profile=3, check=True)(x, kept)
+    assert torch.equal(torch.rand(3, device=DEVICE), after)
+    assert torch.equal(x, plain)
+    assert len(kept) == len(plain_kept) == 1
+    assert torch.equal(kept[0], plain_kept[0])
+    assert expected.shape == x.shape
+
+
+def test_compiled_agrees_with_eager_on_the_device() -> None:
+    report = dynascope.explain(straight, check=True)(square(64))
+    assert report.check is not None
+    assert report.check.agrees, report.check
+
+
+def test_a_difference_on_the_device_is_found() -> None:
+    def doubling(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        return lambda *args: tuple(x * 2 for x in graph(*args))
+
+    report = dynascope.explain(straight, backend=doubling, check=True)(square(64))
+    assert report.check is not None
+    assert report.check.agrees is False
+
+
+def test_a_graph_runs_on_its_own() -> None:
+    report = dynascope.explain(straight)(square())
+    run = report.run_graph("g0", calls=5)
+    assert run.device == ("cuda:0" if ON_GPU else "cpu")
+    assert run.compiled_seconds is not None, run.notes
+    assert run.eager_peak_bytes
+    assert len(run.ops) >= 12
+    assert all(op.seconds is not None for op in run.ops)
+    on_cpu = report.run_graph("g0", device="cpu", calls=3)
+    assert on_cpu.device == "cpu"
+
+
+def test_a_graph_recorded_on_the_cpu_runs_on_the_device() -> None:
+    report = dynascope.explain(straight)(square().cpu())
+    run = report.run_graph("g0", device=DEVICE, calls=3)
+    assert run.device.startswith(DEVICE)
+
+
+def test_a_fix_is_proved_on_the_device() -> None:
+    report = dynascope.explain(broken, backend="aot_eager", fix=True)(square(8))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after < report.fix_set.breaks_before, report.fixes
+
+
+def test_every_view_shows_it(tmp_path: Path) -> None:
+    report, _ = profiled(broken, square())
+    report.run_graph("g0", calls=3)
+    assert "graph break" in str(report)
+    assert report.save(tmp_path / "report.html").stat().st_size > 10_000
+    again = dynascope.load(report.save(tmp_path / "report.json"))
+    assert again.to_dict() == copy.deepcopy(report).to_dict()
