@@ -32,7 +32,7 @@ from dynascope.compiler.report import (
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, function_at, merge
-from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing, is_users
+from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing, is_users, is_weakref_callback
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
 _KNOWN = (
@@ -75,7 +75,7 @@ class _Assembly:
                 record.code = self.records.code_like(record)  # that of an earlier compile
             if not (record.code or record.stack or record.graph_text):
                 self.late(record)
-            else:
+            elif record.code is None or not is_weakref_callback(record.code.name, record.code.file):
                 try:
                     self.add(record)
                 except Exception as error:  # damaged records of one frame must not lose the other frames

@@ -79,6 +79,11 @@ def is_compilers_own(file: str) -> bool:
     return origin(file) == "python" or not _COMPUTING.isdisjoint(_PACKAGE.findall(file))
 
 
+def is_weakref_callback(name: str, file: str) -> bool:
+    """Whether the function is the callback of Python's weak containers: it runs whenever garbage is collected, by chance."""
+    return name in ("remove", "_remove") and not {"weakref", "_weakrefset"}.isdisjoint(_PACKAGE.findall(file))
+
+
 def is_users(file: str) -> bool:
     """Whether the file belongs to the user, rather than to a library."""
     return origin(file) == "user" and not is_plumbing(file)

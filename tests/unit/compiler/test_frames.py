@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -278,3 +279,23 @@ def test_a_resume_function_bears_the_name_of_what_it_continues() -> None:
 def test_what_export_traces_is_named() -> None:
     report = seen(lambda: torch.export.export(Blocks(), (torch.ones(2, 2),), strict=True))
     assert "?" not in {f.name for f in report.frames}
+
+
+def test_what_garbage_collection_calls_is_no_frame() -> None:
+    """A weak container's callback runs by chance; it must not take an id from the frames of the program."""
+
+    class Thing:
+        pass
+
+    kept: weakref.WeakValueDictionary[int, Thing] = weakref.WeakValueDictionary()
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        kept[1] = Thing()
+        torch._dynamo.graph_break()
+        return x.sin()
+
+    report = explain(function, backend="eager")(torch.ones(2))
+    assert not kept
+    assert [f.id for f in report.frames] == [f"f{n}" for n in range(len(report.frames))]
+    assert "remove" not in {f.name for f in report.frames}
+    assert {"function", "__setitem__"} <= {f.name for f in report.frames}
