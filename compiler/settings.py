@@ -2,7 +2,8 @@
 """Every option of dynascope, declared once.
 
 The magics' flags, `%config DynascopeMagics`, the Python API, the help text and the documentation are all generated from the
-fields of `Settings`: an option added here appears everywhere.
+fields of `Settings`: an option added here appears everywhere.  (`ExplainSettings` repeats the options of `explain()` for type
+checkers, which cannot read generated fields; a test compares the two.)
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 VIEWS = ("auto", "widget", "static", "text", "none")
 SAVE_SUFFIXES = (".html", ".json", ".svg", ".dot", ".txt")
 
-#: kinds of option: how it is written as a flag
+#: kinds of options: how each is written as a flag
 SWITCH, CHOICE, TEXT, NUMBER, REPEAT, PAIRS = "switch", "choice", "text", "number", "repeat", "pairs"
 
 
@@ -36,7 +37,7 @@ def _option(
     """A field of Settings.
 
     `group`: "compile" (passed to the compiler), "run" (how the cell runs) or "view" (what is shown).
-    `config`: whether a default for all later cells makes sense.  `bare`: the value of a flag given without one.
+    `config`: whether `%config` can set it for all later cells.  `bare`: the value if the flag is given without an argument.
     """
     metadata = {
         "help": help, "kind": kind, "group": group, "choices": choices, "metavar": metavar,
@@ -88,7 +89,7 @@ class Settings:
     )
     mode: str | None = _option(None, "Inductor's mode.", CHOICE, choices=MODES)
     dynamic: bool | None = _option(
-        None, "Trace with dynamic shapes (true), never (false), or let the compiler decide (not given).", CHOICE,
+        None, "Always (true) or never (false) trace with dynamic shapes; if not given, the compiler decides.", CHOICE,
         choices=("true", "false"),
     )  # fmt: skip
     options: dict[str, Any] = _option({}, "An option for the backend, as KEY=VALUE. Repeatable.", PAIRS, metavar="KEY=VALUE")
@@ -110,7 +111,7 @@ class Settings:
     bytecode: bool = _option(False, "Keep the bytecode of resume functions in the report.", SWITCH, group="view")
     keep: bool = _option(False, "Leave the compiled functions bound to their names after the cell.", SWITCH, group="run")
     profile: int | None = _option(
-        None, "Afterwards repeat the last compiled call N times under torch.profiler, leaving nothing behind, and show where "
+        None, "Afterwards repeat the last compiled call N times under torch.profiler, restoring all state, and show where "
         "its time goes and what each break costs; 10 times if no number is given.",
         NUMBER, group="run", metavar="N", bare=10,
     )  # fmt: skip
@@ -174,7 +175,7 @@ class Settings:
         if self.mode is not None and self.options:
             return "give --mode or --options, not both (torch.compile takes either)"
         if self.inputs is not None and self.profile is None:
-            return "--inputs belongs to --profile: give both"
+            return "--inputs requires --profile"
         return None
 
 

@@ -1,6 +1,6 @@
-"""The Python API: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`.
+"""The Python API: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`, `gather`, `record_ranks`.
 
-These are the functions of `dynascope.compiler`, which learn here about the notebook's cells if IPython runs.
+The functions of `dynascope.compiler` get the notebook's cell numbers from this layer if IPython runs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
 
     Raises:
         TypeError: if a setting is unknown or `function` is not callable.
-        ValueError: if the settings cannot work here, in one line that says what to do.
+        ValueError: if the settings cannot be used here; the message is one line that says what to do.
     """
     from dynascope.compiler.driver.explain import explain
 
@@ -50,7 +50,7 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
 
 
 def observe() -> Run:
-    """Record what the compiler does in a `with` block; nothing more is compiled than without it.
+    """Record what the compiler does in a `with` block; it causes nothing extra to be compiled.
 
         with dynascope.observe() as recording:
             compiled(x)
@@ -75,11 +75,11 @@ def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:
         strict: whether an unknown or damaged record is an error; otherwise it is counted in `report.unread`.
 
     Returns:
-        A Report; a RanksReport of files or logs of several ranks, and of a saved one.
+        A RanksReport if `path` holds several ranks or a saved RanksReport; else a Report.
 
     Raises:
         FileNotFoundError: if there is nothing to read.
-        ValueError: if nothing in it can be read, in one line.
+        ValueError: if nothing in it can be read.
     """
     from dynascope.compiler.jobs import folder
     from dynascope.compiler.recording import trace_files
@@ -117,7 +117,7 @@ def gather(client: Any) -> RanksReport:
         report = dynascope.gather(client)
 
     Args:
-        client: an `ipyparallel.Client`, or a view of some of its engines.  dynascope is installed in the engines.
+        client: an `ipyparallel.Client`, or a view of some of its engines.  dynascope must be installed where they run.
 
     Raises:
         LookupError: if no engine has a report yet.

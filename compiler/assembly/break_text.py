@@ -1,7 +1,7 @@
 """Reads Dynamo's texts about graph breaks.
 
-The same text comes with a structured-trace record, in an exception's message and in a log; from 2.9 to 2.15 its parts keep
-their names (Explanation, Hint, Developer debug context, a page's address) while the words around them change.
+The same text comes with a structured-trace record, in an exception's message and in a log; from torch 2.9 to 2.15 the labels
+(Explanation, Hint, Developer debug context, URL) stay the same, and the text around them changes.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class Part:
 
 @dataclass
 class BreakText:
-    """The content of one text."""
+    """One of Dynamo's messages about a graph break, parsed."""
 
-    #: the compiler's words, without the stacks that it prints after them
+    #: the message without the stacks after it
     text: str
     file: str | None = None
     line: int | None = None
     parts: list[Part] = field(default_factory=list)
-    #: the stack that it prints, outermost first
+    #: the user stack in the message, outermost first
     stack: list[Location] = field(default_factory=list)
 
 

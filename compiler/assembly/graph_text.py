@@ -115,10 +115,10 @@ class _Reader:
             match statement:
                 case ast.Return(value):
                     outputs, code = self.names(value), ast.unparse(statement)
-                    output = Node(name=self.free("output"), op="output", target="output", inputs=outputs, code=code)
+                    output = Node(name=self.unused_name("output"), op="output", target="output", inputs=outputs, code=code)
                     self.add(Statement(output, [value or ast.Constant(None)]), None)
                 case ast.AugAssign() | ast.Assign(targets=[ast.Subscript(), *_]):
-                    pending = statement  # torch prints `y += 1` and `y[0] = 1` on a line before the node's name
+                    pending = statement  # torch prints `y += 1` and `y[0] = 1` first, and names the node on the next line
                     continue
                 case ast.AnnAssign(ast.Name(name), annotation, ast.expr() as value):
                     self.assignment(name, value, annotation, pending)
@@ -147,8 +147,8 @@ class _Reader:
         self.nodes[name] = node
         return True
 
-    def free(self, name: str) -> str:
-        """A free name for the output, which torch does not print: `name`, or with the next free number, `name_1`."""
+    def unused_name(self, name: str) -> str:
+        """An unused name for the output, whose name torch does not print: `name`, else `name_1`, `name_2`, ..."""
         if name not in self.nodes:
             return name
         numbers = [int(n[len(name) + 1 :]) for n in self.nodes if re.fullmatch(rf"{name}_[1-9]\d*", n)]
@@ -176,12 +176,12 @@ _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]
 
 
 def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
-    """(opcode, target, args, kwargs) of the expression or statement that a node is printed as."""
+    """(opcode, target, args, kwargs) of a node, from the expression or statement that torch printed for it."""
     match value:
         case ast.Call():
             return _written_call(value, known)
         case ast.AugAssign():
-            value.target.ctx = ast.Load()  # it becomes an argument, which is read
+            value.target.ctx = ast.Load()  # it becomes an argument, and those are loaded
             return _operator("i" + _OPERATORS.get(type(value.op), "op").rstrip("_"), value.target, value.value)
         case ast.Assign(targets=[ast.Subscript() as place, *_]):
             return _operator("setitem", place.value, place.slice, value.value)
@@ -193,7 +193,7 @@ def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
             return _operator(_OPERATORS.get(type(op), "op"), left, *comparators)
         case ast.Subscript():
             return _operator("getitem", value.value, value.slice)
-        case ast.Attribute() if _is_own(value):
+        case ast.Attribute() if _is_own_attribute(value):
             return "get_attr", ast.unparse(value).removeprefix("self."), [], {}
         case ast.Attribute():
             return "call_function", "getattr", [value.value, ast.Constant(value.attr)], {}
@@ -204,7 +204,7 @@ def _written_call(value: ast.Call, known: dict[str, Node]) -> _Call:
     function, root = value.func, _root(value.func)
     kwargs = {k.arg: k.value for k in value.keywords if k.arg is not None}
     if isinstance(function, ast.Attribute):
-        if _is_own(function):
+        if _is_own_attribute(function):
             return "call_module", ast.unparse(function).removeprefix("self."), value.args, kwargs
         if not isinstance(root, ast.Name) or (function.value is root and root.id in known):
             return "call_method", function.attr, [function.value, *value.args], kwargs
@@ -222,7 +222,7 @@ def _root(value: ast.expr) -> ast.expr:
     return value
 
 
-def _is_own(value: ast.expr) -> bool:
+def _is_own_attribute(value: ast.expr) -> bool:
     """Whether this is an attribute of `self`, or of one of its attributes."""
     root = _root(value)
     return isinstance(root, ast.Name) and root.id == "self"

@@ -67,7 +67,7 @@ class RanksReport:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RanksReport:
-        """Load a report from the data that `to_dict` returned; raises ValueError, in one line, if it is not one."""
+        """Load a report from the data that `to_dict` returned; raises ValueError with a one-line message if it is not one."""
         return serialization.from_dict(cls, data)
 
     def save(self, path: str | Path) -> Path:

@@ -1,9 +1,9 @@
 """One TORCH_TRACE log as a stream of records, without torch.
 
 A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the record above.
-The file may be compressed with gzip, and its lines may end with CRLF.  What cannot be read is skipped and counted by kind, and
-so is what can be read but was not written like this: a payload that does not have the MD5 sum of its record, a record that is
-older than the one before it, a record that comes twice, values of another JSON type than torch's.
+The file may be compressed with gzip, and its lines may end with CRLF.  What cannot be read is skipped and counted
+by kind.  What is suspicious is counted but kept: a payload whose MD5 sum does not match, a record older than the one before it,
+a value of another JSON type than torch's.  A repeated record is counted and dropped.
 
 Lines are read one by one, and only payloads that `events.records` asks for are kept: memory grows with what a report shows.
 """
@@ -33,12 +33,12 @@ HEAD = re.compile(
 )
 _JSON_ERRORS = (ValueError, RecursionError)
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-#: torch wrote the thread's id before it wrote the process's; ids of processes are below this (Linux's own limit)
-_MOST_PROCESSES = 1 << 22
-#: bytes of a payload that nobody needs: hashed and dropped whenever there are so many
+#: old releases of torch wrote the id of a thread in place of the process's; larger values are threads (Linux's limit for pids)
+_MAX_PID = 1 << 22
+#: payloads that are not needed are hashed and dropped in chunks of this many bytes
 _CHUNK = 1 << 20
-#: kinds of problems that hold a name from the file, at most
-_MOST_KINDS = 100
+#: the number of kinds of problems that may contain a name from the file
+_MAX_KINDS = 100
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class _Head:
 
 
 def read_log(file: Path, problems: Counter[str]) -> Iterator[LogRecord]:
-    """The records of one log, in order; `str` records fill in the names of files in the others."""
+    """The records of one log, in order; names of files that are given by id are resolved from the `str` records."""
     strings: dict[int, str] = {}
     latest: dict[int | None, str] = {}
     seen: set[int] = set()
@@ -97,7 +97,7 @@ def read_log(file: Path, problems: Counter[str]) -> Iterator[LogRecord]:
 def process_id(number: bytes) -> int | None:
     """The process id in a record's first line; None if it is the id of a thread, which old torch wrote there."""
     value = int(number)
-    return value if value <= _MOST_PROCESSES else None
+    return value if value <= _MAX_PID else None
 
 
 def read_lines(file: Path, problems: Counter[str]) -> Iterator[bytes]:
@@ -181,7 +181,7 @@ class _Payload:
             return None
         if head.digest is None:
             if self.lines or self.hashed:
-                self.problems["payload that its record does not have"] += 1
+                self.problems["payload that its record does not announce"] += 1
             return None
         text = self._text()
         if self.blanks and self._digest(text) != head.digest:
@@ -214,7 +214,7 @@ def _head(line: bytes, problems: Counter[str]) -> _Head | None:
     crlf = line.endswith(b"\r\n")
     match = HEAD.match(line.rstrip(b"\r\n"))
     if match is None:
-        problems["line that is no record"] += 1
+        problems["line that is not a record"] += 1
         return None
     try:
         metadata = json.loads(match["json"].decode("ascii"))  # torch escapes all other characters
@@ -222,10 +222,10 @@ def _head(line: bytes, problems: Counter[str]) -> _Head | None:
         problems["record with damaged characters"] += 1
         return None
     except _JSON_ERRORS:
-        problems["record that is no JSON"] += 1
+        problems["record that is not JSON"] += 1
         return None
     if not isinstance(metadata, dict):
-        problems["record that is no object"] += 1
+        problems["record that is not a JSON object"] += 1
         return None
     name = record_name(metadata)
     for wrong in correct_types(name, metadata):
@@ -234,7 +234,7 @@ def _head(line: bytes, problems: Counter[str]) -> _Head | None:
         problems["record without a name"] += name == "?"
         return None
     if name not in USED and name not in KNOWN and name != "str":
-        known = name in problems or len(problems) < _MOST_KINDS
+        known = name in problems or len(problems) < _MAX_KINDS
         problems[name[:80] if known else "record of unknown kind"] += 1
     written_by, at = process_id(match["process"]), match["time"].decode("ascii")
     record = LogRecord(name, metadata, is_read(metadata), None, written_by, at)
@@ -247,14 +247,14 @@ def _head(line: bytes, problems: Counter[str]) -> _Head | None:
 def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None:
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and type(value[1]) is int:
         if strings.setdefault(value[1], value[0]) != value[0]:
-            problems["string that has two values"] += 1
+            problems["string id that is used twice"] += 1
             strings[value[1]] = value[0]
     else:
         problems["string table damaged"] += 1
 
 
 def _resolve(metadata: dict[str, Any], strings: dict[int, str], problems: Counter[str]) -> None:
-    """Fill in the file names that the log keeps in its table of strings; each file has its own."""
+    """Fill in the file names that the log keeps in its table of strings; each log has its own table."""
     fields = [metadata.get(name, {}) for name in ("dynamo_start", *SHAPES)]
     stacks = [metadata.get("stack"), *(f.get(which) for f in fields for which in ("stack", "user_stack"))]
     for entry in (e for stack in stacks for e in stack or ()):

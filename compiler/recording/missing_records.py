@@ -1,11 +1,11 @@
-"""Records that a log must have, and lacks.
+"""Detects records that are missing from a log.
 
 torch writes the records of a compile in a fixed way, and its metrics count what came before them.  So a log shows by itself
-that a record was deleted: nothing begins a compile, a number is left out, guards were counted and are not there.  Each rule
-holds for the logs of torch 2.3 to 2.15 that it was tried on; older logs, which lack some kinds of records, are not blamed.
+that a record was deleted: a compile has no start record, compile ids skip a number, or the metrics count guards that are not
+recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does not write is not reported.
 
-Nothing shows the loss of the metrics of a backward that another backend than Inductor compiled (it looks pending), and of the
-graph break of a frame that was then skipped or failed, if its error does not say so (it looks refused, or empty).
+Two losses cannot be detected: the metrics of a backward that a backend other than Inductor compiled (it looks pending), and
+the graph break of a frame that was then skipped or failed, if its error does not mention the break (the frame looks empty).
 
 A compile without an end is not counted here: its frame is shown as unfinished.
 """
@@ -30,7 +30,7 @@ _SKIPS = re.compile(r"^  Explanation: [^\n]*Skipping the frame", re.M)
 class _Compile:
     """What is recorded of one compile."""
 
-    #: how many records of each kind; of an artifact, its name
+    #: records per kind; artifacts count under their own names
     kinds: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, Any] | None = None
     #: symbols of sizes that the graph has, and those whose creation is recorded
@@ -38,7 +38,7 @@ class _Compile:
     created: set[str] = field(default_factory=set)
     #: its error says that the frame is skipped, which is recorded as a graph break too
     skipped: bool = False
-    #: its thread has begun another compile since
+    #: another compile has started in its process since
     over: bool = False
     split_into: int = 0
 
@@ -47,24 +47,25 @@ class MissingRecords:
     """Looks at the records of one run as they are read."""
 
     def __init__(self) -> None:
-        self._found: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
         #: by process: its compiles since the latest `torch._dynamo.reset()`
         self._compiles: dict[int, dict[str, _Compile]] = {}
-        #: processes whose torch records the creation of symbols, and the bytecode of resume functions
-        self._symbols: set[int] = set()
-        self._bytecode: set[int] = set()
+        #: processes whose torch records the creation of symbols
+        self._with_symbols: set[int] = set()
+        #: processes whose torch records the bytecode of resume functions
+        self._with_bytecode: set[int] = set()
         #: processes that use AOTAutograd's cache
-        self._aot_caches: set[int] = set()
-        #: torch 2.12 and newer begin a log with their version
-        self._new: set[int] = set()
+        self._with_aot_caches: set[int] = set()
+        #: processes whose log begins with the version of torch, as from 2.12 on
+        self._with_version: set[int] = set()
 
     def add(self, record: LogRecord, process: int) -> None:
-        """Look at the next record of a process."""
+        """Register the next record of a process."""
         name, fields = record.name, record.metadata[record.name]
         if name == "artifact":
             name = fields["name"]
             if name == "torch_version":
-                self._new.add(process)
+                self._with_version.add(process)
         compile_id = record_compile_id(record.metadata)
         if compile_id is None or not (record.read or name == "dynamo_guards"):
             return
@@ -72,7 +73,7 @@ class MissingRecords:
         known = compiles.get(compile_id)
         if name == "dynamo_start":
             if not record.metadata.get("attempt") and known is not None and known.metrics is not None:
-                self._close(process)  # compile ids begin again
+                self._end_run(process)  # compile ids begin again
                 compiles, known = self._compiles.setdefault(process, {}), None
             for other in compiles.values():
                 other.over = True
@@ -87,29 +88,29 @@ class MissingRecords:
             known.metrics = fields
         elif name == "create_symbol":
             known.created.add(fields["symbol"])
-            self._symbols.add(process)
+            self._with_symbols.add(process)
         elif name == "dynamo_output_graph":
             known.used |= set(_SYMBOL.findall(str(fields.get("sizes"))))
         elif name == "dynamo_error":
             known.skipped = _SKIPS.search(record.payload or "") is not None
         elif name.endswith("_BYTECODE"):
-            self._bytecode.add(process)
+            self._with_bytecode.add(process)
         elif name.startswith("aotautograd_cache_"):
-            self._aot_caches.add(process)
+            self._with_aot_caches.add(process)
         elif name == "optimize_ddp_split_graph":
             known.split_into = len(set(re.findall(r"\bself\.(submod_\d+)\(", record.payload or "")))
 
     def problems(self) -> Counter[str]:
         """The missing records by kind, once all records were added."""
         for process in list(self._compiles):
-            self._close(process)
-        return Counter({f"missing: {what}": count for what, count in self._found.items() if count})
+            self._end_run(process)
+        return Counter({f"missing: {what}": count for what, count in self._missing.items() if count})
 
-    def _close(self, process: int) -> None:
+    def _end_run(self, process: int) -> None:
         compiles = self._compiles.pop(process, {})
         for compile_id, known in compiles.items():
-            self._found.update(self._lacks(compile_id, known, process))
-        self._found["compile"] += _left_out(compiles)
+            self._missing.update(self._lacks(compile_id, known, process))
+        self._missing["compile"] += _left_out(compiles)
 
     def _lacks(self, compile_id: str, known: _Compile, process: int) -> list[str]:
         """The records that one compile lacks."""
@@ -129,7 +130,7 @@ class MissingRecords:
         breaks = [r for r in metrics.get("restart_reasons") or () if "\n  Explanation:" in r]
         if len(breaks) > kinds["dynamo_graph_break_reason"] or (known.skipped and not kinds["dynamo_graph_break_reason"]):
             lacks.append("dynamo_graph_break_reason")
-        if process in self._new and metrics.get("fail_type") is not None and not refused and not kinds["dynamo_error"]:
+        if process in self._with_version and metrics.get("fail_type") is not None and not refused and not kinds["dynamo_error"]:
             lacks.append("dynamo_error")
         lacks += self._later_stages(known, process)
         return lacks
@@ -137,20 +138,20 @@ class MissingRecords:
     def _later_stages(self, known: _Compile, process: int) -> list[str]:
         kinds, lacks = known.kinds, []
         training = kinds["aot_joint_graph"] or kinds["aot_backward_graph"]
-        if (training or (kinds["aot_forward_graph"] and process in self._new)) and not kinds["aot_backward_graph"]:
+        if (training or (kinds["aot_forward_graph"] and process in self._with_version)) and not kinds["aot_backward_graph"]:
             lacks.append("aot_backward_graph")
         if training and not kinds["aot_forward_graph"]:
             lacks.append("aot_forward_graph")
         if kinds["caches"] and kinds["caches"] != kinds["inductor_output_code"]:
             lacks.append("inductor_output_code" if kinds["inductor_output_code"] < kinds["caches"] else "fx_graph_cache")
-        if kinds["caches"] and process in self._aot_caches & self._new and not kinds["aot caches"]:
+        if kinds["caches"] and process in self._with_aot_caches & self._with_version and not kinds["aot caches"]:
             lacks.append("aotautograd_cache")
-        if process in self._symbols | self._new and known.used - known.created:
+        if process in self._with_symbols | self._with_version and known.used - known.created:
             lacks.append("create_symbol")
         if known.split_into > kinds["optimize_ddp_split_child"]:
             lacks.append("optimize_ddp_split_child")
         resume = str((known.metrics or {}).get("co_name")).startswith("torch_dynamo_resume_in_")
-        if resume and process in self._bytecode | self._new:
+        if resume and process in self._with_bytecode | self._with_version:
             compiled = (known.metrics or {}).get("guard_count") is not None
             lacks += ["bytecode"] * (not kinds["ORIGINAL"] or (compiled and not kinds["MODIFIED"]))
         return lacks

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler.replay.state import State, never
+from dynascope.compiler.replay.state import State, always_differs
 
 _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
@@ -57,7 +57,7 @@ def random_states() -> list[State]:
             pairs.append((module.get_rng_state_all, module.set_rng_state_all))
     if torch.backends.mps.is_available():
         pairs.append((torch.mps.get_rng_state, torch.mps.set_rng_state))
-    return [State(read, write, never) for read, write in pairs]
+    return [State(read, write, always_differs) for read, write in pairs]
 
 
 class _HeldBack:

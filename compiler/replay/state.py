@@ -1,7 +1,7 @@
 """State that a call can change: for each kind of object, how to read it and how to write it again.
 
-Inspecting an object runs none of the user's code: its attributes are not looked up, its own methods are not called, and it
-counts as changed where it holds other objects, not where it holds unequal ones.
+Inspecting an object runs none of the user's code: its attributes are not looked up, its own methods are not called, and
+contents are compared by identity, not by equality.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynascope.compiler.patching import ABSENT
 from dynascope.compiler.torch_private import tensor_state
 
 CONTAINERS = (OrderedDict, dict, list, set, deque)
-#: descriptors in a class that hold no state of it
+#: class attributes of these types hold no state
 DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
                types.MethodDescriptorType, types.ClassMethodDescriptorType)  # fmt: skip
 
@@ -36,14 +36,14 @@ def identical(now: Any, before: Any) -> bool:
     return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
-def never(now: Any, before: Any) -> bool:
+def always_differs(now: Any, before: Any) -> bool:
     """A comparison for state that is faster to write than to compare."""
     return False
 
 
 @dataclass(slots=True)
 class State:
-    """One piece of state that a call can change, and its value when this object was made."""
+    """One piece of state that a call can change, and its value when this `State` was created."""
 
     read: Callable[[], Any]
     write: Callable[[Any], Any]
@@ -75,7 +75,7 @@ class GlobalName(NamedTuple):
 
 
 def states_of(value: Any) -> Iterator[State]:
-    """Everything in one object that can be restored, beside the bytes of tensors (`storage_state`)."""
+    """Everything in one object that can be restored, except the bytes of tensors (`storage_state`)."""
     import torch
 
     if isinstance(value, GlobalName):
@@ -138,7 +138,7 @@ def slot_values(value: Any) -> list[tuple[str, Any]]:
 
 
 def contents_of(container: Any) -> tuple[Any, ...]:
-    """The items of a container, by the methods of its built-in class; of a dict the keys and values in turn."""
+    """The items of a container, read with the built-in class's own methods; for a dict: key, value, key, value, ..."""
     base: Any = next(c for c in CONTAINERS if isinstance(container, c))
     if isinstance(container, dict):
         return tuple(part for item in base.items(container) for part in item)
@@ -172,7 +172,7 @@ def _set_class_values(kind: type, kept: tuple[Any, ...]) -> None:
             type.__setattr__(kind, name, value)
 
 
-# -- objects of libraries ------------------------------------------------------------------------------------------
+# -- objects implemented in C ------------------------------------------------------------------------------------------
 
 
 def is_array(value: Any) -> bool:
@@ -187,7 +187,7 @@ def size_of(value: Any) -> int:
 
 
 def library_states(value: Any) -> Iterator[State]:
-    """The state of arrays, byte arrays and generators of random numbers, which Python does not show."""
+    """State that is not in attributes or items: of arrays, byte arrays and generators of random numbers."""
     import torch
 
     if isinstance(value, bytearray):
@@ -199,15 +199,15 @@ def library_states(value: Any) -> Iterator[State]:
         yield State(value.get_state, value.set_state, torch.equal)
     elif "numpy" in sys.modules:
         numpy = sys.modules["numpy"]
-        # an array that is not writeable is a view of another one, which is reached, too
+        # a read-only array cannot change; if it is a view, its base is visited as well
         if isinstance(value, numpy.ndarray) and value.flags.writeable:
             copy = functools.partial(numpy.array, order="K", subok=False)
             yield State(lambda: value.view(numpy.ndarray), functools.partial(numpy.copyto, value), _same_array, copy)
         elif isinstance(value, numpy.random.RandomState):
-            yield State(value.get_state, value.set_state, never)
+            yield State(value.get_state, value.set_state, always_differs)
         elif isinstance(value, (numpy.random.Generator, numpy.random.BitGenerator)):
             bits = getattr(value, "bit_generator", value)
-            yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), never)
+            yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), always_differs)
 
 
 def _same_array(now: Any, kept: Any) -> bool:
@@ -218,7 +218,7 @@ def _same_array(now: Any, kept: Any) -> bool:
 
 
 def _tensor_states(tensor: Any) -> Iterator[State]:
-    """A tensor's state beside the bytes of its storage; the version comes last, because writing the rest can change it."""
+    """A tensor's state except the bytes of its storage; the version is restored after everything that may change it."""
     import torch
 
     if hasattr(type(tensor), "__tensor_flatten__"):
@@ -230,9 +230,9 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
         yield State(lambda: tensor.requires_grad, lambda kept: tensor.is_leaf and tensor.requires_grad_(kept))
     if has_gradient(tensor):
         yield State(lambda: tensor.grad if has_gradient(tensor) else None, functools.partial(setattr, tensor, "grad"))
-    yield State(functools.partial(tensor_state.hooks_of, tensor), functools.partial(_drop_new_hooks, tensor), identical)
+    yield State(functools.partial(tensor_state.hooks_of, tensor), functools.partial(_clear_new_hooks, tensor), identical)
     if tensor.layout is not torch.strided:
-        yield State(lambda: tensor, functools.partial(_set_values, tensor), never, lambda now: now.detach().clone())
+        yield State(lambda: tensor, functools.partial(_set_values, tensor), always_differs, lambda now: now.detach().clone())
     version, set_version = (functools.partial(f, tensor) for f in (tensor_state.version_of, tensor_state.set_version))
     yield State(version, set_version, operator.eq)
     yield State(lambda: tensor.grad_fn, functools.partial(_set_history, tensor))
@@ -251,7 +251,7 @@ def _geometry(tensor: Any) -> tuple[Any, ...]:
         return (tensor.size(), tensor.dtype, tensor.device)
 
 
-def _drop_new_hooks(tensor: Any, before: tuple[dict[int, Any], ...]) -> None:
+def _clear_new_hooks(tensor: Any, before: tuple[dict[int, Any], ...]) -> None:
     for hooks in tensor_state.hooks_of(tensor):
         if not any(hooks is kept for kept in before):
             hooks.clear()
@@ -261,7 +261,7 @@ def _set_values(tensor: Any, kept: Any) -> None:
     import torch
 
     with torch.no_grad():
-        tensor.copy_(kept)  # through `data` only a copy of it would get them
+        tensor.copy_(kept)  # writing to `tensor.data` would change only a copy
 
 
 def _set_history(tensor: Any, before: Any) -> None:
@@ -275,7 +275,7 @@ def _set_history(tensor: Any, before: Any) -> None:
 
 
 def storage_of(tensor: Any) -> Any:
-    """The memory of a tensor's values; None if it is not one block, or if there are none."""
+    """The tensor's storage; None if it has no single storage, or an empty one."""
     import torch
 
     if hasattr(type(tensor), "__tensor_flatten__") or tensor.layout is not torch.strided or tensor.device.type == "meta":
@@ -285,7 +285,7 @@ def storage_of(tensor: Any) -> Any:
 
 
 def storage_state(storage: Any) -> State:
-    """The bytes of tensors; restored without a change of the tensors' versions."""
+    """The bytes of a storage; restoring them does not change the versions of its tensors."""
     return State(lambda: storage, functools.partial(_set_bytes, storage), _same_bytes, lambda now: now.clone())
 
 

@@ -1,4 +1,4 @@
-"""Code objects: the names that Dynamo gives them, the ones inside others, their constants and lines."""
+"""Code objects: names that users see, nested code, constants and lines."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PLUMBING = frozenset({
 })  # fmt: skip
 #: libraries with which the compiler computes symbolic sizes
 _COMPUTING = frozenset({"sympy", "mpmath", "networkx"})
-#: what torch's compiler consists of, by the beginning of a path in torch's folder
+#: the compiler's files, by the beginning of their path in torch's folder
 _COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", os.path.join("utils", "_contextlib"))
 
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
@@ -39,7 +39,7 @@ def torch_folder() -> str:
 
 @functools.cache
 def _own_folders() -> tuple[str, ...]:
-    """Each package by itself: a checkout holds the user's own files beside them."""
+    """The packages' folders, not the root of a checkout: the user's files may be next to them."""
     return _folders("dynascope", "dynascope.compiler", "dynascope.widgets")
 
 
@@ -75,12 +75,12 @@ def is_plumbing(file: str) -> bool:
 
 
 def is_compilers_own(file: str) -> bool:
-    """Whether code of this file runs because the compiler computes (symbolic sizes, say), as Python's library does."""
+    """Whether the file is one with which the compiler computes: sympy for symbolic sizes, say, or Python's library."""
     return origin(file) == "python" or not _COMPUTING.isdisjoint(_PACKAGE.findall(file))
 
 
 def is_weakref_callback(name: str, file: str) -> bool:
-    """Whether the function is the callback of Python's weak containers: it runs whenever garbage is collected, by chance."""
+    """Whether the function is the callback of Python's weak containers: it runs whenever garbage is collected."""
     return name in ("remove", "_remove") and not {"weakref", "_weakrefset"}.isdisjoint(_PACKAGE.findall(file))
 
 

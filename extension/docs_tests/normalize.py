@@ -26,7 +26,7 @@ _OF_THE_MACHINE = [
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
 ]
 _UNSTABLE = r"(?:the profiler slows|the (?:eager )?calls took very different)"
-#: in our own texts: what `--profile` measures, notes that come and go with it, and times, whose unit changes with them
+#: in our own texts: what `--profile` measures, notes that depend on the measurements, and times in any unit
 _OF_THE_RUN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (
         re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL),
@@ -40,10 +40,10 @@ _OF_THE_RUN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] 
 
 
 def settle(notebook: Any, folder: str = "") -> None:
-    """Settle a whole executed notebook in place.  `folder`: its own path, which is removed from texts."""
+    """Settle a whole executed notebook in place.  `folder`: the path of its folder, which is removed from texts."""
     notebook.metadata.pop("widgets", None)
-    notebook.metadata.get("language_info", {}).pop("version", None)  # the machine's
-    # without a kernel, JupyterLab asks for one before it shows anything
+    notebook.metadata.get("language_info", {}).pop("version", None)  # differs per machine
+    # without a kernelspec, JupyterLab asks for one before it shows anything
     notebook.metadata.setdefault("kernelspec", {"display_name": "Python 3", "language": "python", "name": "python3"})
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
@@ -53,14 +53,14 @@ def settle(notebook: Any, folder: str = "") -> None:
 
 def settled(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "") -> list[Any]:
     """A cell's outputs as they are stored, without what its `remove-*` tags remove."""
-    if is_hidden(tags):  # that the cell raised is stored all the same
+    if is_hidden(tags):  # errors are stored even for hidden cells
         return [_settle_texts(o, folder) for o in outputs if o.get("output_type") == "error"]
     stored = []
     for output in outputs:
         if output.get("output_type") == "stream" and f"remove-{output.get('name')}" in tags:
             continue
         data = output.get("data")
-        if isinstance(data, dict) and VIEW in data:  # nothing without its state; the static picture is another output
+        if isinstance(data, dict) and VIEW in data:  # useless without its state; the static picture is an output of its own
             rest = {k: v for k, v in data.items() if k not in (VIEW, "text/plain")}
             if not rest:
                 continue

@@ -42,7 +42,7 @@ class Display:
         self.so_far: Callable[[], Report] | None = None
 
     def start(self) -> None:
-        """Make the outputs that `finish` fills, before the code runs; a rerun has them already."""
+        """Make the outputs that `finish` fills, before the code runs; a rerun uses those that exist."""
         is_rerun = self.view is not None
         if not is_rerun and is_live(self.shell) and self.kind not in ("none", "text"):
             self._make_outputs()
@@ -104,7 +104,7 @@ class Display:
 
     def _show_failure(self, why: str) -> None:
         """Show one line in place of the report."""
-        text = f"{why}; it is kept: dynascope.last()"
+        text = f"{why}; the report is still available as dynascope.last()"
         if self.view is not None:
             self.view.busy = False
             self.view.message(text, "error")
@@ -126,8 +126,8 @@ class Display:
         from dynascope.widgets.render.static_output import to_mimebundle
 
         # docs tests compare the outline; nothing shows it
-        structure = guarded("The structure", lambda: {MIME: outline(report.to_dict())}, lambda why: {})
-        return {**to_mimebundle(report, self.view and self.view.content), **structure}
+        outlined = guarded("The outline", lambda: {MIME: outline(report.to_dict())}, lambda why: {})
+        return {**to_mimebundle(report, self.view and self.view.content), **outlined}
 
 
 def _close_earlier_views(shell: Any, view: Any) -> None:

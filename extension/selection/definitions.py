@@ -44,7 +44,7 @@ def definitions(cell: Cell, namespace: Namespace) -> list[Definition]:
 
 def _why_not_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     if isinstance(node, ast.AsyncFunctionDef):
-        return "an async def"
+        return "an async function"
     return "a generator" if is_generator(node) else _why_not_decorated(node, _REGION_DECORATORS)
 
 

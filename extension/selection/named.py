@@ -5,8 +5,8 @@ So for the duration of the run its `__code__` is a *jump*, which calls the compi
 container changes, and putting the old code object back restores everything.  A module's call is set as `nn.Module.compile`
 sets it.
 
-Compiled code must see the plain program, so that the flag in force is inherited, guards hold and the user's own compiled
-functions stay cache hits: whenever torch enters compiled code all targets are switched off, and on again when it leaves.
+Compiled code must see the plain program, so that the setting of error_on_graph_break is inherited, guards hold and the user's
+own compiled functions stay cache hits: whenever torch enters compiled code, all targets are switched off until it leaves.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def resolve(name: str, namespace: Namespace) -> Any:
 
 
 def check_target(name: str, value: Any) -> None:
-    """Raise UsageError, in one line, if `value` cannot be compiled."""
+    """Raise UsageError with a one-line message if `value` cannot be compiled."""
     reason = _why_not_compilable(value)
     if reason is not None:
         raise UsageError(f"cannot compile {name}: {reason}")
@@ -70,10 +70,10 @@ def _why_not_compilable(value: Any) -> str | None:
         if marks.is_disabled(function):
             return "it is kept out of the compiler by torch.compiler.disable"
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            return "it is an async def"
+            return "it is an async function"
         return "it is a generator" if inspect.isgeneratorfunction(function) else None
     if isinstance(value, type):
-        return "it is a class, but no nn.Module"
+        return "it is a class, but not a subclass of nn.Module"
     if callable(value):
         return f"it is a {type(value).__name__}: only Python functions, methods and modules can be compiled"
     return f"it is a {type(value).__name__}, not a function, method or nn.Module"
@@ -142,7 +142,7 @@ class NamedTargets:
         self._switches.clear()
 
     def call(self, name: str, entry: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run one compiled entry point on the plain program."""
+        """Run one compiled entry point with all jumps switched off."""
         if name not in self.called:
             self.called.append(name)
         self.off()
@@ -170,7 +170,7 @@ class _FunctionSwitch:
         return next((entry for _, receiver, entry in self.entries if receiver is _ANY_RECEIVER), None)
 
     def __matmul__(self, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
-        """Make the call whose arguments the jump passes on; an operator, so that the jump needs no name."""
+        """Make the call whose arguments the jump passes on; an operator, so that the jump needs no attribute."""
         args, kwargs = arguments
         for name, receiver, entry in self.entries:
             if receiver is _ANY_RECEIVER:
@@ -200,7 +200,7 @@ class _ModuleSwitch:
 
 
 def _jump_code(function: FunctionType, switch: _FunctionSwitch) -> CodeType:
-    """Code with the signature and the number of closure cells of the function that passes its arguments to `switch`."""
+    """A code object that passes its arguments to `switch`, with the signature and closure cells of `function`."""
     code = function.__code__
     signature = inspect.signature(FunctionType(code, {}, closure=function.__closure__))  # without defaults and annotations
     args, kwargs = "", ""
@@ -219,8 +219,8 @@ def _jump_code(function: FunctionType, switch: _FunctionSwitch) -> CodeType:
     scope: Namespace = {}
     exec(compile(text, __file__, "exec"), scope)
     template: FunctionType = scope["make"](*free)
-    # The jump has the user's file and line, so that `inspect` finds the source, but a name of its own: in torch's stacks it
-    # is between the function and its caller, where the report looks a caller up by name.
+    # The jump has the user's file and line, so that `inspect` finds the source, but its own name: it appears in torch's
+    # stacks, and the report must not mistake it for the function.
     return map_constants(template.__code__, lambda c: switch if isinstance(c, str) and c == _PLACEHOLDER else c).replace(
         co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_name=JUMP.format(code.co_name)
     )

@@ -17,12 +17,12 @@ COLUMN_GAP = 16.0
 Arc = tuple[int, int]
 
 
-#: cache size: the number of pictures in a large report's folds, which each new picture of a growing report repeats
+#: cache size: about as many folded graphs as a large report has; each is placed again whenever a growing report is redrawn
 @functools.lru_cache(maxsize=512)
 def layout(sizes: tuple[Size, ...], arcs: tuple[Arc, ...], room: float, tall: float) -> Placement[int]:
-    """Place boxes of these sizes; each arc (source, target) leads to a later box.
+    """Place boxes of these sizes; of each arc (source, target), the target is the later box.
 
-    What no arc joins is placed in rows up to `room` wide; what is higher than `tall` is cut into columns.
+    Unconnected parts are placed side by side, up to `room` wide; a part higher than `tall` is cut into columns.
     """
     rects: dict[int, Rect] = {}
     routes: list[list[Point]] = [[] for _ in arcs]
@@ -63,7 +63,7 @@ def _parts(count: int, arcs: tuple[Arc, ...]) -> list[list[int]]:
 
 
 def _ranks(count: int, arcs: list[Arc]) -> list[int]:
-    """The row of each box: below all of its sources; a box without sources is right above the first that it leads to."""
+    """The row of each box: below all of its sources; a box without sources is directly above its first target."""
     ranks = [0] * count
     for source, target in sorted(arcs):
         ranks[target] = max(ranks[target], ranks[source] + 1)
@@ -100,7 +100,7 @@ class _Rows:
         self._spread()
 
     def _passes(self) -> list[list[int] | None]:
-        """Points where each long edge passes the rows between its ends, for the shortest edges first."""
+        """Where each long edge crosses the rows between its ends; shortest first, and None once the budget is used up."""
         budget = 2 * (len(self.sizes) + len(self.arcs)) + 200
         passes: list[list[int] | None] = [None] * len(self.arcs)
         spans = [self.ranks[target] - self.ranks[source] for source, target in self.arcs]

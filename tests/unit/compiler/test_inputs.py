@@ -127,7 +127,7 @@ def test_wrong_inputs_are_refused_before_anything_runs() -> None:
     for wrong, words in (([], "empty"), ("xs", "a list of inputs is wanted, not str"), (iter([1]), "not list_iterator")):
         with pytest.raises(ValueError, match=words):
             explain(scaled, profile=1, inputs=wrong)
-    with pytest.raises(ValueError, match="--inputs belongs to --profile"):
+    with pytest.raises(ValueError, match="--inputs requires --profile"):
         explain(scaled, inputs=[torch.ones(2, 3)])
 
 

@@ -117,7 +117,7 @@ def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
     texts[6] = "\x00\x01 not a log\n" * 20
     del texts[5]
     folder = write_logs(tmp_path / "job", texts)
-    with pytest.raises(ValueError, match=r"^[^\n]*rank 1: 1 × record that is no JSON[^\n]*$"):
+    with pytest.raises(ValueError, match=r"^[^\n]*rank 1: 1 × record that is not JSON[^\n]*$"):
         dynascope.load(folder, strict=True)
     report = load(folder)
     assert report.groups[0].ranks == [0, 1, 3]

@@ -50,7 +50,7 @@ def test_module_class_of_the_cell(shell):
     ("lines", "why"),
     [
         (["def f(x):", "    yield x"], "a generator"),
-        (["async def f(x):", "    return x"], "an async def"),
+        (["async def f(x):", "    return x"], "an async function"),
         (["import functools", "@functools.lru_cache", "def f(x):", "    return x"], "decorated with @functools.lru_cache"),
         (["@torch.compiler.disable", "def f(x):", "    return x"], "decorated with @torch.compiler.disable"),
     ],

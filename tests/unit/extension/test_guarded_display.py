@@ -11,7 +11,7 @@ import dynascope
 from dynascope.runs.display import Display
 
 F = ("def f(x):", "    torch._dynamo.graph_break()", "    return x + 1")
-LINE = "This report could not be drawn (KeyError: 'n3'); it is kept: dynascope.last()"
+LINE = "This report could not be drawn (KeyError: 'n3'); the report is still available as dynascope.last()"
 
 
 def fail(*arguments, **more):

@@ -104,7 +104,7 @@ def test_inputs_that_cannot_work_are_one_line_before_anything_runs(shell):
         ("--profile 1 --inputs sizes", function, "--inputs sizes: a list of inputs is wanted, not int"),
         ("--profile 1 --inputs nothing", function, "--inputs nothing: no 'nothing' in the notebook"),
         ("--profile 1 --inputs a.b", function, "--inputs a.b: not a name"),
-        ("--inputs sizes", function, "--inputs belongs to --profile"),
+        ("--inputs sizes", function, "--inputs requires --profile"),
         ("--profile 1 --inputs sizes", ("print('ran')", "x + 1"), "--inputs: statements take no inputs"),
     ):
         done = shell(f"%%compile {options}", *cell)
