@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.lowerings import lower
 from dynascope.compiler.ranks import serialization
 from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGroup, StepTime
 from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
-from dynascope.compiler.report.lowerings import lower
 from dynascope.compiler.report.report import Report
 
 #: what `save` can write
