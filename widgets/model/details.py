@@ -27,7 +27,7 @@ from dynascope.widgets.labels.advice import (
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.recompiles import failures, limit_words, recompile_title
-from dynascope.widgets.labels.sentences import cost_method
+from dynascope.widgets.labels.sentences import cost_method, split_title
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.fixes import fix_parts
 from dynascope.widgets.model.fx_graph import fx_body, value_text
@@ -323,7 +323,7 @@ class _Details:
             parts.append(_part("graph", "Graph", lambda: self._picture(g)))
         if g.ops and g.code:
             parts.append(_part("run", "Run alone", lambda: run_part(self.report, g)))
-        splits = "\n\n".join(f"# {split.name}\n{split.code}" for split in g.splits)
+        splits = "\n\n".join(f"# {split_title(split, g)}\n{split.code}" for split in g.splits)
         for key, name, text in (
             ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),
             ("aotb", "AOT backward", g.aot_backward), ("backend", "Backend code", g.backend_code),
