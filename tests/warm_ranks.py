@@ -1,8 +1,8 @@
 """Jobs under torchrun whose processes are forked from one that has imported torch, which is most of what a small job costs.
 
-The agents, their rendezvous, gloo and the ranks are real.  `python -m warm_ranks` reads the jobs as JSON (name -> arguments of
-`dynascope`), runs them in the current folder, writes what each prints into NAME.out and NAME.err, and prints a line of JSON for
-each that ends.  `Jobs` is the other side.
+The agents, their rendezvous, gloo and the ranks are real.  `python -m warm_ranks JOBS` runs jobs, given as JSON (name ->
+arguments of `dynascope`, or of torchrun after the word "torchrun"), in the current folder, writes what each prints into
+NAME.out and NAME.err, and prints a line of JSON for each that ends.  `Jobs` is the other side.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 AT_ONCE = 3
-#: the launcher that a job names first; its ranks are started as torchrun does, with a Python of their own
-COLD = "cold"
 _WARM = (
     "torch._dynamo.symbolic_convert", "torch._dynamo.backends.debugging", "torch._dynamo.backends.distributed",
     "torch._functorch.aot_autograd", "torch._functorch._aot_autograd.autograd_cache", "torch.fx.experimental.symbolic_shapes",
@@ -95,8 +93,6 @@ def _launch(arguments: list[str]) -> int:
 
     from dynascope import cli
 
-    if arguments[0] == COLD:
-        return cli.main(arguments[1:])
     prepare = torchrun.config_from_args
 
     def forking(given: Any) -> Any:

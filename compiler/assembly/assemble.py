@@ -9,7 +9,7 @@ import linecache
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler.assembly import ddp, graph_text, guard_text, skip_reasons, stages, summary
+from dynascope.compiler.assembly import data_parallel, graph_text, guard_text, skip_reasons, stages, summary
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.assembly.facts import RecordingFacts
@@ -88,7 +88,7 @@ class _Assembly:
             self.add_cache_hit(event, by_code)
         result = self.result
         result.unread = dict(self.records.unread)
-        result.breaks = ddp.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
+        result.breaks = data_parallel.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
         result.sources = _sources(self.extents, self.cell_of)
         result.summary = summary.summarise(result)
         return result

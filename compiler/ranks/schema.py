@@ -14,8 +14,8 @@ from dynascope.compiler.report import Report, StackEntry
 #: "no end": the rank was killed, or is still running: the last thing it wrote is not an end
 RankStatus = Literal["finished", "failed", "no end", "missing"]
 DifferenceKind = Literal[
-    "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "constant", "graph",
-    "ends", "versions", "settings", "environment", "cache",
+    "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "placement",
+    "constant", "graph", "ends", "versions", "settings", "environment", "cache",
 ]  # fmt: skip
 #: differences that do not make two ranks compile different code
 SOFT_KINDS = frozenset({"settings", "environment", "cache"})

@@ -138,6 +138,8 @@ class Node:
     shape: list[int | str] | None = None
     stride: list[int | str] | None = None
     device: str | None = None
+    #: of a tensor that is not plain: its class, and the placements of a DTensor: "DTensor(Shard(0), Replicate())"
+    subclass: str | None = None
     #: what the compiler printed for it
     code: str = ""
     #: path of the nn.Module that it ran in, where known ("encoder.layers.0")
@@ -357,7 +359,7 @@ class ReportData:
     frames: list[Frame] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
-    #: graph breaks in DDP's own wrapper around a module, which cut no graph; not among `breaks`
+    #: graph breaks in the code of DDP and FSDP around a module, which cut no graph; not among `breaks`
     wrapper_breaks: list[Break] = field(default_factory=list)
     recompiles: list[Recompile] = field(default_factory=list)
     error: Failure | None = None

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from warm_ranks import COLD, Jobs
+from warm_ranks import Jobs
 
 import dynascope
 from dynascope.compiler.ranks import RanksReport
+from dynascope.widgets.model.build import view_model
 
 JOB = """\
 import os, signal, sys, time
@@ -108,7 +109,7 @@ dist.destroy_process_group()
 WORKING = {
     "killed": ["run", "--nproc-per-node", "2", "-o", "killed.json", "--ranks-dir", "killed", "job.py", "killed"],
     "hang": ["run", "--nproc-per-node", "2", "-o", "hang.json", "job.py", "hang"],
-    "alike": [COLD, "run", "--nproc-per-node", "2", "--expect", "ranks=alike", "-o", "alike.json", "job.py", "alike"],
+    "alike": ["run", "--nproc-per-node", "2", "--expect", "ranks=alike", "-o", "alike.json", "job.py", "alike"],
     "size": ["run", "--nproc-per-node", "2", "-o", "size.json", "job.py", "size"],
     "recompile": ["run", "--nproc-per-node", "4", "-o", "recompile.json", "job.py", "recompile"],
     "error": ["torchrun", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "job.py", "error"],
@@ -232,10 +233,21 @@ def test_tensor_parallel_graphs_have_their_collectives(folder: Path, jobs: Jobs)
     assert all(c.ranks == [0, 1] and c.waited is not None for c in collectives)
     assert [d.kind for d in report.differences] == ["constant"]
     assert "1e-05" in (report.differences[0].there or "")
+    graph = report.groups[0].report.graphs[0]
+    down = [n.subclass for n in graph.nodes if "_0_modules_down_param" in n.name]
+    assert down == ["DTensor(Shard(1))", "DTensor(Replicate())"]
+    details = view_model(report.groups[0].report)["details"][graph.id]["parts"]
+    parts = {part["key"]: part["body"] for part in details}
+    assert ["l_fn_modules_0_modules_up_parameters_weight_", "f32[16, 8] cpu DTensor(Shard(0))", "input", ""] in parts["ends"]
+    assert parts["collectives"][0][:2] == ["all_reduce(sum) over all ranks of f32[2, 4, 8]", "forward"]
 
 
 def test_sharded_ranks_are_alike(folder: Path, jobs: Jobs) -> None:
     done = jobs["fsdp"]
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 ranks alike: ")
-    assert dynascope.load(folder / "fsdp.json").alike
+    report = dynascope.load(folder / "fsdp.json")
+    assert report.alike
+    own = report.groups[0].report
+    assert (own.breaks, [b.function for b in own.wrapper_breaks]) == ([], ["wrapper"])  # a hook of FSDP's
+    assert "FSDP's own code has 1 graph break (_fsdp_common.py:" in own.notes[0]

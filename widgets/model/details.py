@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from dynascope.compiler.ranks.collectives import collectives, describe
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
 from dynascope.widgets.drawing.shapes import break_code, ops_text
 from dynascope.widgets.guarded import guarded
@@ -331,9 +332,16 @@ class _Details:
             if text:
                 parts.append(_code(key, name, text, "python"))
         if g.inputs or g.outputs:
-            rows = [[shorten(x, 200), "", "input", ""] for x in g.inputs[:ROWS]]
-            rows += [[shorten(x, 200), "", "output", ""] for x in g.outputs[:ROWS]]
+            values = {n.name: value_text(n) for n in g.nodes}
+            ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
+            rows = [[shorten(x, 200), values.get(x, ""), end, ""] for x, end in ends]
             parts.append(list_part("ends", "Inputs, outputs", rows))
+        if found := collectives(g):
+            rows = [
+                [printable(describe(c), 300), "backward" if c.backward else "forward", "" if c.waited else "no wait in it", ""]
+                for c in found[:ROWS]
+            ]
+            parts.append(list_part("collectives", f"Collectives ({len(found)})", rows))
         if g.notes:
             parts.append(_prose("notes", "Notes", [printable(n, 2000) for n in g.notes], []))
         first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)

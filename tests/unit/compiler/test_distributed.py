@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.distributed
 from torch._dynamo.backends import distributed
+from torch.distributed import _functional_collectives as functional_collectives
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
@@ -102,7 +103,7 @@ def test_the_breaks_of_ddps_own_forward_are_not_the_users(process_group: None) -
     assert [b.function for b in report.breaks] == ["broken"]
     assert report.summary.breaks == 1
     assert {b.function for b in report.wrapper_breaks} == {"_pre_forward", "__init__"}
-    assert sum("own forward has 2 graph breaks" in note for note in report.notes) == 1
+    assert sum("own code has 2 graph breaks" in note for note in report.notes) == 1
     assert Report.from_dict(report.to_dict()).wrapper_breaks == report.wrapper_breaks
 
 
@@ -115,6 +116,20 @@ def test_a_break_that_cuts_the_users_function_at_ddp_stays(process_group: None) 
     report = explain(step, backend="eager")(torch.ones(2, 512))
     assert report.breaks
     assert report.summary.breaks == len(report.breaks)
+
+
+def test_collectives_are_nodes_of_their_own_kind(process_group: None) -> None:
+    def summed(x: torch.Tensor) -> torch.Tensor:
+        x = functional_collectives.all_reduce(x * 2, "sum", torch.distributed.group.WORLD)
+        return x + 1
+
+    report = explain(summed, backend="eager")(torch.ones(2, 3))
+    parts = {p["key"]: p["body"] for p in view_model(report)["details"][report.graphs[0].id]["parts"]}
+    nodes = parts["graph"]["nodes"]
+    started, waiting = (n for n, node in enumerate(nodes) if node["kind"] == "collective")
+    assert nodes[started]["target"] == "all_reduce(sum) over all ranks"
+    assert nodes[waiting]["reads"] == [started]
+    assert parts["collectives"] == [["all_reduce(sum) over all ranks of f32[2, 3]", "forward", "", ""]]
 
 
 def test_the_standard_library_is_no_skipped_frame_of_the_users(process_group: None) -> None:

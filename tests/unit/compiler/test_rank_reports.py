@@ -136,6 +136,7 @@ PLANTED: dict[str, tuple[Change, str, int]] = {
     "another size": (set_node(0, 1, shape=[5, 8]), "size", 0),
     "another dtype": (set_node(2, 1, dtype="bfloat16"), "dtype", 2),
     "a second device": (set_node(2, 2, device="cuda:7"), "device", 2),
+    "another placement": (set_node(0, 0, subclass="DTensor(Shard(0))"), "placement", 0),
     "another constant": (set_node(2, 1, code="l_x_ * 5"), "constant", 2),
     "another operation": (set_node(2, 1, code="l_x_.sin()", target="sin"), "graph", 2),
     "another collective": (aot("all_reduce.default", "reduce_scatter_tensor.default"), "collective", 1),

@@ -1,11 +1,11 @@
-"""What DistributedDataParallel does to a compile: its optimizer splits graphs, and its own forward has graph breaks.
+"""What DDP and FSDP do to a compile: DDP's optimizer splits graphs, and the code of both around a module has graph breaks.
 
 Autograd hands all gradients of one graph to DDP at once, at its end.  So DDP's optimizer splits a graph at the limits of DDP's
 buckets of gradients: it goes through the graph backwards, and begins another part when the parameters of a part have as many
 bytes as a bucket takes.  The gradients of a bucket are then reduced while earlier parts still compute theirs.
 
-DDP's forward is not meant to be compiled as a whole.  It breaks where it prepares its reducer, and at a context manager that
-Dynamo does not trace, so that the module inside becomes a graph of its own.  These breaks cut no graph.
+The forward of DDP, and the hooks with which FSDP gathers parameters, are not meant to be compiled: Dynamo breaks there, so that
+the module inside becomes a graph of its own.  Where nothing else was in the frame, such a break cuts no graph.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from dynascope.compiler.assembly import graph_text
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.report import Break, GraphSplit, Node, Report, byte_text, label, plural
 
-#: DDP's own module, and the function in it that Dynamo skips, which contextlib calls
-_MODULE = re.compile(r"[\\/]torch[\\/]nn[\\/]parallel[\\/]distributed\.py$")
+#: what runs around a module -> the files of its code; contextlib calls the function of DDP's that Dynamo skips
+_WRAPPERS = {
+    "DistributedDataParallel": re.compile(r"[\\/]torch[\\/]nn[\\/]parallel[\\/]distributed\.py$"),
+    "FSDP": re.compile(r"[\\/]torch[\\/]distributed[\\/]fsdp[\\/]"),
+}
 _SKIPPED = "`DistributedDataParallel._inside_ddp_forward`"
 #: Dynamo's name of an input that is a parameter of a module
 _PARAMETER = re.compile(r"_parameters_\w+$")
@@ -63,18 +66,25 @@ def split_note(record: CompileRecord) -> str:
     return words
 
 
-def take_wrapper_breaks(report: Report, breaks: list[Break], wrappers: Container[str]) -> list[Break]:
-    """Move the graph breaks of DDP's own forward to `wrapper_breaks`; returns the others.  `wrappers`: ignored frames."""
-    report.wrapper_breaks = [b for b in breaks if _in_wrapper(b) and all(hit.frame in wrappers for hit in b.hits)]
-    if report.wrapper_breaks:
-        places = ", ".join(f"{label(b.file, b.cell)}:{b.line}" for b in report.wrapper_breaks)
-        report.notes.append(
-            f"DistributedDataParallel's own forward has {plural(len(report.wrapper_breaks), 'graph break')} ({places}): by "
-            "design it runs eagerly around the module, whose graphs this does not cut"
-        )
+def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[str]) -> list[Break]:
+    """Move the graph breaks that DDP and FSDP make by design to `wrapper_breaks`; returns the others.
+
+    `ignored`: frames that are not the user's and have no graph.  A break in any other frame is the user's: it cuts a graph.
+    """
+    for wrapper in _WRAPPERS:
+        own = [b for b in breaks if _wrapper(b) == wrapper and all(hit.frame in ignored for hit in b.hits)]
+        if own:
+            report.wrapper_breaks += own
+            places = ", ".join(f"{label(b.file, b.cell)}:{b.line}" for b in own)
+            report.notes.append(
+                f"{wrapper}'s own code has {plural(len(own), 'graph break')} ({places}): by design it runs eagerly around the "
+                "module, whose graphs this does not cut"
+            )
     return [b for b in breaks if b not in report.wrapper_breaks]
 
 
-def _in_wrapper(broken: Break) -> bool:
-    in_module = all(_MODULE.search(entry.file) for entry in broken.stack)
-    return (in_module and bool(broken.stack)) or _SKIPPED in broken.explanation
+def _wrapper(broken: Break) -> str | None:
+    """Whose code a break is in."""
+    if _SKIPPED in broken.explanation:
+        return "DistributedDataParallel"
+    return next((name for name, files in _WRAPPERS.items() if files.search(broken.file)), None)
