@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler import __version__
-from dynascope.compiler.report import LOWERINGS
+from dynascope.compiler.lowerings import LOWERINGS
 
 if TYPE_CHECKING:
     from dynascope.api import compile, explain, gather, last, load, observe, record_ranks, region

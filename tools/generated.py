@@ -1,7 +1,7 @@
 """Write the files that are generated and committed.
 
 python -m tools.generated options   the README's table of options
-python -m tools.generated schema    the JSON Schema of a saved report
+python -m tools.generated schema    the JSON Schemas of a saved report and of a saved report of ranks
 python -m tools.generated pins      what `make` installs (`make pins`)
 """
 
@@ -16,11 +16,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler import ranks
 from dynascope.compiler.report.serialization import json_schema
 from dynascope.compiler.settings import CHOICE, PAIRS, REPEAT, SWITCH, Settings, option_flag
 from tools.environment import CONSTRAINTS, ROOT
 
 SCHEMA = ROOT / "examples" / "reference" / "report.schema.json"
+RANKS_SCHEMA = SCHEMA.with_name("ranks.schema.json")
 BEGIN, END = "<!-- options: python -m tools.generated options -->", "<!-- end of options -->"
 GROUPS = {"compile": "How the code is compiled", "run": "How the cell runs", "view": "What is shown and kept"}
 OLD_PYTHON = ' ; python_version < "3.11"'
@@ -81,6 +83,11 @@ def json_schema_text(present: str = "") -> str:
     return json.dumps(json_schema(), indent=1) + "\n"
 
 
+def ranks_schema_text(present: str = "") -> str:
+    """The JSON Schema of a saved report of ranks."""
+    return json.dumps(ranks.serialization.json_schema(ranks.RanksReport), indent=1) + "\n"
+
+
 def canonical(name: str) -> str:
     """A distribution's name as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -107,11 +114,13 @@ def main(arguments: list[str]) -> int:
     files: dict[str, tuple[Path, Callable[[str], str]]] = {
         "options": (ROOT / "README.md", with_table),
         "schema": (SCHEMA, json_schema_text),
+        "ranks schema": (RANKS_SCHEMA, ranks_schema_text),
         "pins": (ROOT / CONSTRAINTS, with_pins),
     }
-    path, renew = files[arguments[0]]
-    path.write_text(renew(path.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"wrote {path}")
+    for name in [name for name in files if name.endswith(arguments[0])]:
+        path, renew = files[name]
+        path.write_text(renew(path.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"wrote {path}")
     return 0
 
 

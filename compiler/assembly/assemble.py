@@ -9,7 +9,7 @@ import linecache
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler.assembly import graph_text, guard_text, skip_reasons, stages, summary
+from dynascope.compiler.assembly import data_parallel, graph_text, guard_text, skip_reasons, stages, summary
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.assembly.facts import RecordingFacts
@@ -68,6 +68,8 @@ class _Assembly:
         self.breaks = BreakTable(facts.cell_of)
         self.links = Links(records.records, self.breaks)
         self.recompiles = Recompiles(facts.cell_of)
+        #: frames of torch's wrappers around the user's functions
+        self.wrappers: set[str] = set()
 
     def report(self) -> Report:
         for record in self.records.records:
@@ -86,7 +88,7 @@ class _Assembly:
             self.add_cache_hit(event, by_code)
         result = self.result
         result.unread = dict(self.records.unread)
-        result.breaks = self.breaks.breaks
+        result.breaks = data_parallel.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
         result.sources = _sources(self.extents, self.cell_of)
         result.summary = summary.summarise(result)
         return result
@@ -105,6 +107,7 @@ class _Assembly:
                 wrapper = ignored[frame.parent]
                 frame.parent, frame.called_from = wrapper.parent, wrapper.called_from
         self.breaks.forget(set(ignored))
+        self.wrappers = set(ignored)
 
     # -- one frame ------------------------------------------------------------------------------------
 
@@ -220,8 +223,8 @@ class _Assembly:
         graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
         graph.ops = len(calls)
         graph.sizes = record.sizes
-        graph.notes = [*stages.notes(record), *summary.unrolled(graph.nodes, self.cell_of)]
         stages.add_stages(record, graph)
+        graph.notes = [*stages.notes(record), *summary.unrolled(graph.nodes, self.cell_of)]
         frame.graph = graph.id
         frame.inlined = self.inlined(frame, graph)
         self.result.graphs.append(graph)

@@ -61,8 +61,11 @@ class CompileRecord:
     resumes: list[schema.ResumeMade] = field(default_factory=list)
     #: name of a structured-trace record -> AOTAutograd's graphs in it
     aot_graphs: dict[str, list[str]] = field(default_factory=dict)
-    #: what DDP's optimizer split the graph into, one for each bucket of gradients: {"name", "code"}
+    #: what DDP's optimizer split the graph into, one for each bucket of gradients
     splits: list[GraphSplit] = field(default_factory=list)
+    #: bytes at which its first bucket and the others are full, and the inputs that fill them; a log has neither
+    bucket_limits: list[int] = field(default_factory=list)
+    bucketed: dict[str, int] = field(default_factory=dict)
     #: what compiled it, if that was not torch.compile: "exported program", "AOTInductor package" or "AOTAutograd graph"
     outside: str | None = None
     #: of these, the guards that were added
@@ -168,6 +171,7 @@ class CompileRecords:
         elif isinstance(event, schema.GraphCaptured):
             record = self.record(event)
             record.modules, record.sizes = event.modules, event.sizes
+            record.bucket_limits, record.bucketed = event.bucket_limits, event.bucketed
         elif isinstance(event, schema.GuardsMade):
             stacks = self.record(event).guard_stacks = {}
             for about, stack in event.stacks:

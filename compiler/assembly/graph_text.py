@@ -16,6 +16,12 @@ from dynascope.compiler.report import Node
 _COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in [^,]*(?:, code: .*)?$")
 _NO_STACK = re.compile(r"^\s*# No stacktrace found")
 _TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9a-z]*)\[(?P<shape>[^\]]*)\](?:\[(?P<stride>[^\]]*)\])?(?P<device>[a-z]*(?::\d+)?)?$")
+#: a tensor of another class, and what torch prints of it: of a DTensor, its placement on each dimension of the mesh
+_SUBCLASS = re.compile(
+    r"^(?P<name>\w+)\((?P<tensor>[a-z]\w*\[[^\]]*\](?:\[[^\]]*\])?[a-z]*(?::\d+)?)(?:, (?P<placements>.*))?\)$"
+)
+#: how torch prints placements: `S(0)[1]` shards dimension 0, as the second of the dimensions of the mesh that do so
+_PLACEMENT = re.compile(r"(?P<strided>_)?S\((?P<dim>[^)]*)\)(?P<order>\[\d+\])?|(?P<replicate>R)|P(?:\((?P<reduction>\w+)\))?")
 
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -157,12 +163,15 @@ class _Reader:
     def add(self, statement: Statement, annotation: ast.expr | None) -> None:
         node = statement.node
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            if match := _TYPE.match(annotation.value):
+            text = annotation.value
+            if subclass := _SUBCLASS.match(text):
+                node.subclass, text = _subclass(subclass), subclass["tensor"]
+            if match := _TYPE.match(text):
                 node.dtype = _DTYPES.get(match["dtype"], match["dtype"])
                 node.shape, node.stride = _sizes(match["shape"]), _sizes(match["stride"])
                 node.device = match["device"] or None
             else:
-                node.dtype = annotation.value
+                node.dtype, node.subclass = annotation.value, None
         self.statements.append(statement)
         self.nodes[node.name] = node
 
@@ -170,6 +179,25 @@ class _Reader:
         """Names of the nodes that an expression reads, in order, each once."""
         read = (n.id for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes)
         return list(dict.fromkeys(self.nodes[name].name for name in read))
+
+
+def _subclass(match: re.Match[str]) -> str:
+    """`DTensor(Shard(0), Replicate())`; what cannot be read of the placements is left as torch prints it."""
+    placements = match["placements"]
+    if placements is None:
+        return match["name"]
+    words, end = [], 0
+    for found in _PLACEMENT.finditer(placements):
+        if found.start() != end:
+            break
+        end = found.end()
+        kind = "_StridedShard" if found["strided"] else "Shard"
+        words.append(
+            "Replicate()" if found["replicate"]
+            else f"{kind}({found['dim']}){found['order'] or ''}" if found["dim"] is not None
+            else f"Partial({found['reduction'] or ''})"
+        )  # fmt: skip
+    return f"{match['name']}({', '.join(words) if end == len(placements) else placements})"
 
 
 _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]

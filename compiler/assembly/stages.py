@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dynascope.compiler.assembly import data_parallel
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.report import Graph
 
@@ -24,7 +25,7 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
     aot = {name: "\n\n".join(texts) for name, texts in record.aot_graphs.items()}  # several, where the graph was split
     graph.aot_forward = aot.get("aot_forward_graph") or aot.get("aot_inference_graph")
     graph.aot_backward = aot.get("aot_backward_graph")
-    graph.splits = record.splits
+    graph.splits, graph.bucket_limits = data_parallel.splits(record), record.bucket_limits if record.splits else []
     graph.backend_code = "\n\n".join(record.output_codes) or None
     graph.caches = {stage: ", ".join(answers) for stage, answers in record.caches.items()}
     if graph.caches:
@@ -40,7 +41,7 @@ def notes(record: CompileRecord) -> list[str]:
     """Sentences on a split by DDP's optimizer, and on CUDA graphs that were skipped."""
     sentences = []
     if record.splits:
-        sentences.append(f"DDP's optimizer split this graph into {len(record.splits)}, one for each bucket of gradients")
+        sentences.append(data_parallel.split_note(record))
     for metrics, which in ((record.metrics, ""), (record.backward_metrics, " of the backward")):
         reason = str(metrics.get("cudagraph_skip_reason") or "").split("Found from", 1)[0]
         words = re.sub(r"^(?:skipping cudagraphs due to )+", "", reason.strip()).rstrip(" .")

@@ -154,11 +154,15 @@ class GraphEnd(_Event):
 class GraphCaptured(_Event):
     """A graph goes to the backend.
 
-    `modules`: node name -> path of the nn.Module that the node ran in; `sizes`: symbol -> its value in this call.
+    `modules`: node name -> path of the nn.Module that the node ran in; `sizes`: symbol -> its value in this call.  In the
+    forward of a DistributedDataParallel, `bucket_limits` are the bytes at which DDP's first bucket and its other buckets are
+    full, and `bucketed` the inputs that fill them: input -> bytes of its gradient.
     """
 
     modules: dict[str, str]
     sizes: dict[str, int | float]
+    bucket_limits: list[int] = field(default_factory=list)
+    bucketed: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -55,6 +55,8 @@ class SyntheticInputs:
 
         if node.dtype is None:
             raise NotRunnable(f"its input {node.name} is no tensor, and the report does not describe it")
+        if node.subclass is not None:
+            raise NotRunnable(f"its input {node.name} is a {node.subclass}, which cannot be made up")
         if node.dtype.startswith("Sym("):
             return size(node.dtype.removeprefix("Sym(").removesuffix(")"), self.sizes, node.name)
         dtype = getattr(torch, node.dtype, None)

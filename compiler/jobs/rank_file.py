@@ -21,6 +21,8 @@ from dynascope.compiler.report import Report
 
 SUFFIX = ".rank"
 VERSION = 1
+#: the artifact in which Inductor logs its estimates of run times
+RUN_TIMES = "inductor_runtime_and_tensor_meta"
 _CACHE_ORDER = ("miss", "bypass", "hit")
 
 
@@ -63,6 +65,15 @@ def cache_answer(answers: Any) -> str:
     """One word for the lookups of all stages: "miss" if any stage had to compile."""
     words = {word for answer in answers for word in str(answer).split(", ")}
     return next((w for w in _CACHE_ORDER if w in words), "")
+
+
+def run_time(payload: str | bytes) -> list[float]:
+    """Seconds that a graph runs, the sum of what Inductor estimates of its operations; [] if the record is damaged."""
+    try:
+        operations = json.loads(payload)["ops"]
+        return [sum(float(operation["estimated_runtime_ns"]) for operation in operations) / 1e9]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 def write(folder: str | Path, record: RankRecord, report: bytes) -> Path:

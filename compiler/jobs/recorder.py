@@ -19,6 +19,7 @@ from typing import Any
 from dynascope.compiler.jobs import identity, rank_file
 from dynascope.compiler.ranks import RankRecord
 from dynascope.compiler.ranks.schema import Rank, RankStatus
+from dynascope.compiler.ranks.structure import steps_of
 from dynascope.compiler.report import Report, StackEntry
 from dynascope.compiler.source.origin import is_users
 
@@ -121,6 +122,7 @@ class RankRecorder:
             world_size=self._world_size,
             job=self._job,
         )
+        rank.run_times = _run_times(self._recording, report, finished=status == "finished")
         self._last = record, rank_file.encoded(report.to_dict())
         self._write_again()
 
@@ -147,6 +149,16 @@ def users_stack(frame: FrameType | None) -> list[StackEntry]:
             entries.append(StackEntry(file=code.co_filename, line=frame.f_lineno, function=code.co_name, source=source))
         frame = frame.f_back
     return entries[::-1]
+
+
+def _run_times(recording: Any, report: Report, *, finished: bool) -> list[list[float]]:
+    """Of each step: the run times of its graphs, as Inductor estimates them; [] if it logged none."""
+    found: dict[str | None, list[float]] = {}
+    for event in list(recording.events):
+        artifact = (getattr(event, "metadata", None) or {}).get("artifact")
+        if isinstance(artifact, dict) and artifact.get("name") == rank_file.RUN_TIMES:
+            found.setdefault(event.compile_id, []).extend(rank_file.run_time(event.payload or ""))
+    return [found.get(step.frame.compile_id, []) for step in steps_of(report, finished=finished)] if found else []
 
 
 def _settings(recording: Any) -> dict[str, Any]:

@@ -53,6 +53,8 @@ class Scan:
     caches: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     #: compile id -> its collectives in the order of Inductor's code
     schedules: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    #: compile id -> run times of its graphs, as Inductor estimates them
+    run_times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     settings: dict[str, Any] = field(default_factory=dict)
     torch: str | None = None
 
@@ -97,6 +99,8 @@ def scan(path: Path) -> Scan | None:
                 found.caches[key].append(answer.decode())
             if kind == b"inductor_collective_schedule":
                 found.schedules[key] += _scheduled(record["payload"])
+            if kind == rank_file.RUN_TIMES.encode():
+                found.run_times[key] += rank_file.run_time(record["payload"])
             if kind == b"torch_version":
                 version = re.search(rb'"pytorch_version": ?"([^"]+)"', record["payload"])
                 found.torch = version[1].decode(errors="replace") if version else found.torch
@@ -169,6 +173,7 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
             record.settings = found.settings
             record.versions = {**report.versions, "torch": found.torch}
             record.structure.schedules = _schedules(_compiles(report), found)
+            record.rank.run_times = _run_times(_compiles(report), found)
             known[found.digest] = Known(record.structure, _compiles(report), record.rank, record.versions)
     else:
         record = _like(seen, found, path)
@@ -191,6 +196,7 @@ def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
     rank.seconds = [_at(found.seconds.get(key), number) for key, number in seen.steps]
     rank.compile_seconds = round(sum(s for s in rank.seconds if s), 6)
     rank.caches = [rank_file.cache_answer(found.caches.get(key, ())) for key, _ in seen.steps]
+    rank.run_times = _run_times(seen.steps, found)
     return RankRecord(
         rank=rank,
         structure=replace(seen.structure, schedules=_schedules(seen.steps, found)),
@@ -203,6 +209,11 @@ def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
 def _schedules(steps: list[tuple[str, int]], found: Scan) -> list[str]:
     """Of each step: its collectives in the order of Inductor's code."""
     return [" ".join(found.schedules.get(key, ())) for key, _ in steps]
+
+
+def _run_times(steps: list[tuple[str, int]], found: Scan) -> list[list[float]]:
+    """Of each step: the run times of its graphs; [] if there are none at all."""
+    return [found.run_times.get(key, []) for key, _ in steps] if found.run_times else []
 
 
 def _at(values: list[float | None] | None, number: int) -> float | None:

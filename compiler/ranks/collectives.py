@@ -56,25 +56,28 @@ def _read(text: str, names: dict[str, tuple[str | None, list[int] | None]], *, b
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     waits = _waits(lines)
     for line in lines:
-        match = _CALL.search(line)
-        if match is None or match["kind"] in _HELPERS:
-            continue
-        typed = _TYPE.search(line[: match.start()])
-        result = _ASSIGNED.match(line)
-        strings = _STRINGS.findall(match["args"].partition(";")[0])
-        group = strings[-1] if strings else None
-        called, ranks = names.get(group or "", (None, None))
-        yield Collective(
-            kind=match["kind"].rstrip("_"),
-            reduction=strings[0] if len(strings) > 1 else None,
-            group=group,
-            group_name=called,
-            ranks=ranks,
-            dtype=typed["dtype"] if typed else None,
-            shape=_sizes(typed["shape"]) if typed else None,
-            waited=waits.get(result["name"]) if result else None,
-            backward=backward,
-        )
+        found = called(line)
+        if found is not None:
+            result = _ASSIGNED.match(line)
+            found.group_name, found.ranks = names.get(found.group or "", (None, None))
+            found.waited, found.backward = waits.get(result["name"]) if result else None, backward
+            yield found
+
+
+def called(line: str) -> Collective | None:
+    """The collective that a printed line of a graph starts; None if it starts none."""
+    match = _CALL.search(line)
+    if match is None or match["kind"] in _HELPERS:
+        return None
+    typed = _TYPE.search(line[: match.start()])
+    strings = _STRINGS.findall(match["args"].partition(";")[0])
+    return Collective(
+        kind=match["kind"].rstrip("_"),
+        reduction=strings[0] if len(strings) > 1 else None,
+        group=strings[-1] if strings else None,
+        dtype=typed["dtype"] if typed else None,
+        shape=_sizes(typed["shape"]) if typed else None,
+    )
 
 
 def _waits(lines: list[str]) -> dict[str, int]:

@@ -269,6 +269,9 @@ def _nodes(one: Node | None, other: Node | None, sides: tuple[Side, Side], norma
         return Difference(kind="size", subject=subject, here=_shape(a), there=_shape(b))
     if a.dtype != b.dtype:
         return Difference(kind="dtype", subject=subject, here=a.dtype, there=b.dtype)
+    if a.subclass != b.subclass:
+        plain = "a plain tensor"
+        return Difference(kind="placement", subject=subject, here=a.subclass or plain, there=b.subclass or plain)
     if n.device(a.device) != m.device(b.device):
         return Difference(kind="device", subject=subject, here=a.device, there=b.device)
     if sizes(a.stride, n) != sizes(b.stride, m):

@@ -15,7 +15,7 @@ from typing import Any
 from dynascope.compiler.ranks import collectives
 from dynascope.compiler.ranks.compare import Side, compare
 from dynascope.compiler.ranks.report import RanksReport
-from dynascope.compiler.ranks.schema import Difference, DifferenceKind, Rank, RankGroup, StepSummary, StepTime
+from dynascope.compiler.ranks.schema import Difference, DifferenceKind, Rank, RankGroup, RunTimeSkew, StepSummary, StepTime
 from dynascope.compiler.ranks.structure import GroupNames, Structure, steps_of
 from dynascope.compiler.report import Report
 
@@ -82,6 +82,7 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
     schedules = _inside(groups, result.groups, "collective")
     result.differences = [*_divergences(groups), *schedules, *_surroundings(known), *_inside(groups, result.groups, "cache")]
     result.slow = _times(groups)
+    result.skew = _skew(result.ranks)
     return result
 
 
@@ -289,3 +290,22 @@ def _times(groups: list[_Group]) -> list[StepTime]:
                     )
                 )  # fmt: skip
     return sorted(slow, key=lambda s: -s.waited)[:20]
+
+
+def _skew(ranks: list[Rank]) -> list[RunTimeSkew]:
+    """Graphs whose estimated run times differ, also between groups; none if the ranks have different numbers of estimates."""
+    known = {r.rank: [(step, s) for step, own in enumerate(r.run_times) for s in own] for r in ranks if any(r.run_times)}
+    if len(known) < 2 or len({len(times) for times in known.values()}) > 1:
+        return []
+    found = []
+    for graph, times in enumerate(zip(*known.values(), strict=True)):
+        by_rank = dict(zip(known, times, strict=True))
+        fastest, slowest = (extreme(by_rank, key=lambda r: by_rank[r][1]) for extreme in (min, max))
+        (_, least), (step, most) = by_rank[fastest], by_rank[slowest]
+        if most > least:
+            found.append(
+                RunTimeSkew(
+                    graph=graph, step=step, fastest_rank=fastest, fastest=least, slowest_rank=slowest, slowest=most
+                )
+            )  # fmt: skip
+    return sorted(found, key=lambda s: s.fastest - s.slowest)[:20]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.lowerings import lower
 from dynascope.compiler.ranks import serialization
-from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGroup, StepTime
+from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGroup, RunTimeSkew, StepTime
 from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
-from dynascope.compiler.report.lowerings import lower
 from dynascope.compiler.report.report import Report
 
 #: what `save` can write
@@ -34,6 +34,8 @@ class RanksReport:
     differences: list[Difference] = field(default_factory=list)
     #: steps in which one rank took much longer than the others of its group
     slow: list[StepTime] = field(default_factory=list)
+    #: graphs that run longer on some ranks than on others, as Inductor estimates it, the largest difference first
+    skew: list[RunTimeSkew] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     # -- looking up ---------------------------------------------------------------------------

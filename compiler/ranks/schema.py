@@ -14,8 +14,8 @@ from dynascope.compiler.report import Report, StackEntry
 #: "no end": the rank was killed, or is still running: the last thing it wrote is not an end
 RankStatus = Literal["finished", "failed", "no end", "missing"]
 DifferenceKind = Literal[
-    "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "constant", "graph",
-    "ends", "versions", "settings", "environment", "cache",
+    "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "placement",
+    "constant", "graph", "ends", "versions", "settings", "environment", "cache",
 ]  # fmt: skip
 #: differences that do not make two ranks compile different code
 SOFT_KINDS = frozenset({"settings", "environment", "cache"})
@@ -72,6 +72,8 @@ class Rank:
     seconds: list[float | None] = field(default_factory=list)
     #: of each step: "hit", "miss" or "bypass" of the compiler's caches; "" where none was asked
     caches: list[str] = field(default_factory=list)
+    #: of each step: the run time in seconds of each graph that Inductor made of it, as Inductor estimates it; []: not logged
+    run_times: list[list[float]] = field(default_factory=list)
     #: records that could not be used, counted by kind
     unread: dict[str, int] = field(default_factory=dict)
 
@@ -160,3 +162,17 @@ class StepTime:
     slowest_rank: int
     #: of all ranks of the group, how long the others could at most have waited for the slowest
     waited: float
+
+
+@dataclass(kw_only=True)
+class RunTimeSkew:
+    """A graph whose run time, as Inductor estimates it, is not the same on all ranks."""
+
+    #: its number among the graphs of a rank for which there are estimates
+    graph: int
+    #: the step of the slowest rank
+    step: int
+    fastest_rank: int
+    fastest: float
+    slowest_rank: int
+    slowest: float

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from typing import Any, TypeVar
 
 from dynascope.compiler.report import Report
@@ -45,3 +47,21 @@ def from_dict(cls: type[AnyRanksReport], data: dict[str, Any]) -> AnyRanksReport
         if rank.group is not None and not 0 <= rank.group < len(report.groups):
             raise ValueError(f"not a dynascope report of ranks: rank {rank.rank} is in group {rank.group}, which is not there")
     return report  # type: ignore[no-any-return]
+
+
+def json_schema(cls: type[Any]) -> dict[str, Any]:
+    """The JSON Schema of what `to_dict` returns; the report of a group is described by `report.schema.json`, beside it."""
+    import msgspec
+
+    schema = msgspec.json.schema(cls)
+    parts = schema.pop("$defs")
+    parts["RankGroup"]["properties"]["report"] = {"anyOf": [{"type": "null"}, {"$ref": "report.schema.json"}]}
+    parts[cls.__name__]["properties"]["ranks_schema"] = {"const": 1}
+    parts[cls.__name__]["required"] = ["ranks_schema"]
+    used, waiting = dict.fromkeys([cls.__name__]), [cls.__name__]
+    while waiting:
+        names = re.findall(r'"#/\$defs/(\w+)"', json.dumps(parts[waiting.pop()]))
+        waiting += [name for name in names if name not in used]
+        used |= dict.fromkeys(names)
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **schema, "$defs": {name: parts[name] for name in sorted(used)}}

@@ -136,6 +136,7 @@ def step_facts(step: Step, normal: Normal) -> dict[str, Any]:
                 sizes(n.shape, normal),
                 sizes(n.stride, normal),
                 normal.device(n.device),
+                *([n.subclass] if n.subclass else []),
             ]
             for n in (graph.nodes if graph else ())
         ],

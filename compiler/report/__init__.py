@@ -10,7 +10,6 @@ from dynascope.compiler.report.diff import Diff as Diff
 from dynascope.compiler.report.fixes import *
 from dynascope.compiler.report.formatting import *
 from dynascope.compiler.report.guards import *
-from dynascope.compiler.report.lowerings import *
 from dynascope.compiler.report.measurements import *
 from dynascope.compiler.report.report import Report as Report
 from dynascope.compiler.report.schema import *

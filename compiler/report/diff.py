@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report.formatting import dynamic_words
-from dynascope.compiler.report.lowerings import lower
 from dynascope.compiler.report.schema import Break, ReportData, Setting, Source
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")

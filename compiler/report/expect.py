@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable
 
-from dynascope.compiler.report.lowerings import lower
+from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report.schema import ReportData, Summary
 
 COUNTS = tuple(f.name for f in dataclasses.fields(Summary) if f.name not in ("compile_seconds", "unknown_breaks"))

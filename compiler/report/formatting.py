@@ -30,6 +30,13 @@ def time_text(value: float) -> str:
     return f"{value * 1e3:.1f} ms" if value < 0.1 else seconds(value)
 
 
+def byte_text(count: int) -> str:
+    """`512 bytes`, `2.1 KiB`, `25.0 MiB`."""
+    if count < 1024:
+        return f"{count} bytes"
+    return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
+
+
 def label(file: str, cell: int | None) -> str:
     """Short name of a file or cell, as shown: `In[3]`, `model.py`."""
     if cell is not None:

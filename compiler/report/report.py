@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report import expect, serialization
 from dynascope.compiler.report.diff import Diff, diff
-from dynascope.compiler.report.lowerings import lower
 from dynascope.compiler.report.measurements import GraphRun
 from dynascope.compiler.report.schema import Break, Frame, Graph, ReportData
 from dynascope.compiler.settings import SAVE_SUFFIXES

@@ -138,6 +138,8 @@ class Node:
     shape: list[int | str] | None = None
     stride: list[int | str] | None = None
     device: str | None = None
+    #: of a tensor that is not plain: its class, and the placements of a DTensor: "DTensor(Shard(0), Replicate())"
+    subclass: str | None = None
     #: what the compiler printed for it
     code: str = ""
     #: path of the nn.Module that it ran in, where known ("encoder.layers.0")
@@ -150,6 +152,10 @@ class GraphSplit:
 
     name: str
     code: str = ""
+    #: the module parameters among its inputs, and their bytes; where `Graph.bucket_limits` are known, those that DDP counts:
+    #: neither frozen nor ignored
+    parameters: list[str] = field(default_factory=list)
+    parameter_bytes: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -170,6 +176,8 @@ class Graph:
     break_: str | None = None
     #: the graphs into which DDP's optimizer split it
     splits: list[GraphSplit] = field(default_factory=list)
+    #: bytes at which its first bucket, which is that of the last split, and the others are full; []: unknown
+    bucket_limits: list[int] = field(default_factory=list)
     aot_forward: str | None = None
     aot_backward: str | None = None
     backend_code: str | None = None
@@ -351,6 +359,8 @@ class ReportData:
     frames: list[Frame] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
+    #: graph breaks in the code of DDP and FSDP around a module, which cut no graph; not among `breaks`
+    wrapper_breaks: list[Break] = field(default_factory=list)
     recompiles: list[Recompile] = field(default_factory=list)
     error: Failure | None = None
     sources: list[Source] = field(default_factory=list)

@@ -243,9 +243,11 @@ def _node_modules(hooks: Hooks) -> Undo:
     def captured(gm: Any) -> None:
         paths = {n.name: translators.module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
         modules = {name: path for name, path in paths.items() if path}
-        hooks.emit(
-            schema.GraphCaptured(modules, translators.symbol_sizes(gm.graph), compile_id=translators.current_compile_id())
-        )
+        limits = translators.bucket_limits()
+        hooks.emit(schema.GraphCaptured(
+            modules, translators.symbol_sizes(gm.graph), limits, translators.bucketed(gm.graph) if limits else {},
+            compile_id=translators.current_compile_id(),
+        ))  # fmt: skip
 
     call_user_compiler = output_graph.OutputGraph.call_user_compiler
     return watch(call_user_compiler, _observer(hooks, captured=captured), before="observer.captured(gm)")

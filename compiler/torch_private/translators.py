@@ -206,3 +206,25 @@ def current_compile_id() -> str | None:
     context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
     current = getattr(context, "current_compile_id", lambda: None)()
     return None if current is None else str(current)
+
+
+def bucket_limits() -> list[int]:
+    """Bytes at which the first and the other buckets of the DDP module whose forward runs are full; [] outside of one."""
+    parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
+    limit = getattr(getattr(parallel, "_active_ddp_module", None), "bucket_bytes_cap", None)
+    if not isinstance(limit, int):
+        return []
+    first = getattr(sys.modules.get("torch.distributed"), "_DEFAULT_FIRST_BUCKET_BYTES", limit)
+    return [int(first), limit]
+
+
+def bucketed(graph: Any) -> dict[str, int]:
+    """The inputs of a graph that DDP's optimizer puts into buckets, with their bytes."""
+    from torch.nn import Parameter
+
+    values = {node.name: node.meta.get("example_value") for node in graph.nodes if node.op == "placeholder"}
+    return {
+        name: value.untyped_storage().nbytes()
+        for name, value in values.items()
+        if isinstance(value, Parameter) and value.requires_grad and not getattr(value, "_ddp_ignored", False)
+    }

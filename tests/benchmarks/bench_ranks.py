@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def _lowerings() -> dict[str, str]:
-    from dynascope.compiler.report import LOWERINGS
+    from dynascope.compiler.lowerings import LOWERINGS
 
     return LOWERINGS
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from warm_ranks import Jobs
 
 import dynascope
 from dynascope.compiler.ranks import RanksReport
+from dynascope.widgets.model.build import view_model
 
 JOB = """\
 import os, signal, sys, time
@@ -18,8 +21,9 @@ import torch, torch.distributed as dist
 from datetime import timedelta
 
 mode = sys.argv[1]
-dist.init_process_group("gloo", timeout=timedelta(seconds=6))
+dist.init_process_group("gloo")
 rank = dist.get_rank()
+group = dist.new_group(timeout=timedelta(seconds=5)) if mode == "hang" else None
 
 
 class Net(torch.nn.Module):
@@ -49,7 +53,7 @@ model = torch.nn.parallel.DistributedDataParallel(Net())
 model = torch.compile(model, backend="aot_eager")
 step(model, 4 + rank if mode == "size" else 4)
 if mode == "killed" and rank == 1:
-    time.sleep(4)
+    time.sleep(3)
     os.kill(os.getpid(), signal.SIGKILL)
 if mode == "error" and rank == 1:
     raise ValueError("no such batch")
@@ -57,7 +61,7 @@ if mode == "hang" and rank == 1:
     time.sleep(60)
 if mode == "recompile":
     step(model, 6 if rank == 1 else 4)
-dist.all_reduce(torch.ones(1))
+dist.all_reduce(torch.ones(1), group=group)
 dist.destroy_process_group()
 """
 
@@ -101,12 +105,32 @@ dist.destroy_process_group()
 """
 
 
+#: name -> arguments of `dynascope`; or of torchrun, as the user starts it
+WORKING = {
+    "killed": ["run", "--nproc-per-node", "2", "-o", "killed.json", "--ranks-dir", "killed", "job.py", "killed"],
+    "hang": ["run", "--nproc-per-node", "2", "-o", "hang.json", "job.py", "hang"],
+    "alike": ["run", "--nproc-per-node", "2", "--expect", "ranks=alike", "-o", "alike.json", "job.py", "alike"],
+    "size": ["run", "--nproc-per-node", "2", "-o", "size.json", "job.py", "size"],
+    "recompile": ["run", "--nproc-per-node", "4", "-o", "recompile.json", "job.py", "recompile"],
+    "error": ["torchrun", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "job.py", "error"],
+    "tensor parallel": ["run", "--nproc-per-node", "2", "-o", "tp.json", "sharded.py", "tensor parallel", "odd"],
+    "fsdp": ["run", "--nproc-per-node", "2", "-o", "fsdp.json", "sharded.py", "fsdp", "even"],
+}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("job")
     (folder / "job.py").write_text(JOB)
     (folder / "sharded.py").write_text(SHARDED)
     return folder
+
+
+@pytest.fixture(scope="module")
+def jobs(folder: Path) -> Iterator[Jobs]:
+    jobs = Jobs(folder, WORKING)
+    yield jobs
+    jobs.close()
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -117,16 +141,12 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def launch(folder: Path, mode: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return run(folder, "dynascope", "run", "--nproc-per-node", "2", *options, "job.py", mode)
-
-
 def line_of(text: str) -> int:
     return next(n for n, line in enumerate(JOB.splitlines(), 1) if text in line)
 
 
-def test_equal_ranks_are_one_line(folder: Path) -> None:
-    done = launch(folder, "alike", "--expect", "ranks=alike", "-o", "alike.json")
+def test_equal_ranks_are_one_line(folder: Path, jobs: Jobs) -> None:
+    done = jobs["alike"]
     assert done.returncode == 0, done.stderr
     first = done.stdout.splitlines()[0]
     assert first.startswith("2 ranks alike: 2 graphs · ")
@@ -139,7 +159,7 @@ def test_equal_ranks_are_one_line(folder: Path) -> None:
     assert report.groups[0].rank_constants
 
 
-def test_a_print_on_one_rank_is_named_under_the_users_own_torchrun(folder: Path) -> None:
+def test_a_print_on_one_rank_is_named_under_the_users_own_torchrun(folder: Path, jobs: Jobs) -> None:
     done = run(
         folder, "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "--expect",
         "ranks=alike", "-o", "print.json", "job.py", "print",
@@ -154,12 +174,12 @@ def test_a_print_on_one_rank_is_named_under_the_users_own_torchrun(folder: Path)
     assert "--expect: expected ranks=alike, but 2 ranks" in done.stderr
 
 
-def test_a_size_that_differs_and_a_recompile_on_one_rank(folder: Path) -> None:
-    done = launch(folder, "size", "-o", "size.json")
+def test_a_size_that_differs_and_a_recompile_on_one_rank(folder: Path, jobs: Jobs) -> None:
+    done = jobs["size"]
     assert done.returncode == 0, done.stderr
     difference = dynascope.load(folder / "size.json").differences[0]
     assert (difference.kind, difference.step, difference.here, difference.there) == ("size", 0, "[5, 8]", "[4, 8]")
-    done = run(folder, "dynascope", "run", "--nproc-per-node", "4", "-o", "recompile.json", "job.py", "recompile")
+    done = jobs["recompile"]
     report = dynascope.load(folder / "recompile.json")
     assert [group.ranks for group in report.groups] == [[0, 2, 3], [1]]
     difference = report.differences[0]
@@ -169,21 +189,21 @@ def test_a_size_that_differs_and_a_recompile_on_one_rank(folder: Path) -> None:
     assert "recompiled on rank 1" in done.stdout
 
 
-def test_a_rank_that_is_killed_has_said_what_it_compiled(folder: Path) -> None:
-    done = launch(folder, "killed", "-o", "killed.json", "--ranks-dir", "killed")
+def test_a_rank_that_is_killed_has_said_what_it_compiled(folder: Path, jobs: Jobs) -> None:
+    done = jobs["killed"]
     assert done.returncode == 1
     assert "SIGKILL" in done.stderr or "-9" in done.stderr
     report = dynascope.load(folder / "killed.json")
     assert report.rank(1).status == "no end"
-    assert report.rank(1).at[-1].line in (line_of("time.sleep(4)"), line_of("signal.SIGKILL"))
+    assert report.rank(1).at[-1].line in (line_of("time.sleep(3)"), line_of("signal.SIGKILL"))
     assert report.groups[report.rank(1).group].steps[0].name == "forward"
     assert "rank 1 did not end" in done.stdout
-    assert run(folder, "dynascope", "report", "killed").stdout.splitlines()[0] == done.stdout.splitlines()[0]
+    assert dynascope.load(folder / "killed").headline() in " ".join(done.stdout.split())
 
 
-def test_a_rank_that_hangs_is_named_with_its_place(folder: Path) -> None:
+def test_a_rank_that_hangs_is_named_with_its_place(folder: Path, jobs: Jobs) -> None:
     """Rank 0 waits for an all-reduce and times out; rank 1 sleeps."""
-    done = launch(folder, "hang", "-o", "hang.json")
+    done = jobs["hang"]
     assert done.returncode == 1
     report = dynascope.load(folder / "hang.json")
     hanging = report.rank(1)
@@ -195,18 +215,16 @@ def test_a_rank_that_hangs_is_named_with_its_place(folder: Path) -> None:
     assert f"job.py:{line_of('time.sleep(60)')} `time.sleep(60)`" in " ".join(done.stdout.split())
 
 
-def test_the_rank_that_fails_first_reports(folder: Path) -> None:
-    done = run(
-        folder, "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "job.py", "error"
-    )  # fmt: skip
+def test_the_rank_that_fails_first_reports(jobs: Jobs) -> None:
+    done = jobs["error"]
     assert done.returncode == 1
     assert done.stdout.count("rank 1 failed") >= 1, done.stdout + done.stderr
     assert "ValueError: no such batch" in done.stdout
 
 
-def test_tensor_parallel_graphs_have_their_collectives(folder: Path) -> None:
+def test_tensor_parallel_graphs_have_their_collectives(folder: Path, jobs: Jobs) -> None:
     """All-reduces of the mesh, in the forward and the backward; the constant of one rank's norm is the first difference."""
-    done = run(folder, "dynascope", "run", "--nproc-per-node", "2", "-o", "tp.json", "sharded.py", "tensor parallel", "odd")
+    done = jobs["tensor parallel"]
     assert done.returncode == 0, done.stderr
     report = dynascope.load(folder / "tp.json")
     collectives = [c for step in report.groups[0].steps for c in step.collectives]
@@ -215,10 +233,21 @@ def test_tensor_parallel_graphs_have_their_collectives(folder: Path) -> None:
     assert all(c.ranks == [0, 1] and c.waited is not None for c in collectives)
     assert [d.kind for d in report.differences] == ["constant"]
     assert "1e-05" in (report.differences[0].there or "")
+    graph = report.groups[0].report.graphs[0]
+    down = [n.subclass for n in graph.nodes if "_0_modules_down_param" in n.name]
+    assert down == ["DTensor(Shard(1))", "DTensor(Replicate())"]
+    details = view_model(report.groups[0].report)["details"][graph.id]["parts"]
+    parts = {part["key"]: part["body"] for part in details}
+    assert ["l_fn_modules_0_modules_up_parameters_weight_", "f32[16, 8] cpu DTensor(Shard(0))", "input", ""] in parts["ends"]
+    assert parts["collectives"][0][:2] == ["all_reduce(sum) over all ranks of f32[2, 4, 8]", "forward"]
 
 
-def test_sharded_ranks_are_alike(folder: Path) -> None:
-    done = run(folder, "dynascope", "run", "--nproc-per-node", "2", "-o", "fsdp.json", "sharded.py", "fsdp", "even")
+def test_sharded_ranks_are_alike(folder: Path, jobs: Jobs) -> None:
+    done = jobs["fsdp"]
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 ranks alike: ")
-    assert dynascope.load(folder / "fsdp.json").alike
+    report = dynascope.load(folder / "fsdp.json")
+    assert report.alike
+    own = report.groups[0].report
+    assert (own.breaks, [b.function for b in own.wrapper_breaks]) == ([], ["wrapper"])  # a hook of FSDP's
+    assert "FSDP's own code has 1 graph break (_fsdp_common.py:" in own.notes[0]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dynascope.compiler.ranks import Difference, Rank, RanksReport, StepTime
-from dynascope.compiler.report import label, plural, seconds
+from dynascope.compiler.ranks import Difference, Rank, RanksReport, RunTimeSkew, StepTime
+from dynascope.compiler.report import label, plural, seconds, time_text
 
 _OUTCOMES = {
     "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it",
@@ -157,8 +157,8 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
             f"{number}: {d.here or 'none'} on {who}; {d.there or 'none'} on {others}",
             _HANG,
         ]
-    names = {"size": "size of ", "dtype": "dtype of ", "device": "device of ", "constant": "", "graph": ""}
-    subject = f"{names[d.kind]}{d.subject}: " if d.kind != "graph" and d.subject else ""
+    about = "" if d.kind in ("constant", "graph") else f"{d.kind} of "
+    subject = f"{about}{d.subject}: " if d.kind != "graph" and d.subject else ""
     return [f"{subject}{d.here or 'nothing'} on {who}; {d.there or 'nothing'} on {others}", *reason]
 
 
@@ -209,6 +209,15 @@ def slow_step(report: RanksReport, slow: StepTime) -> str:
     step = report.groups[slow.group].steps[slow.step]
     took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} to compile {step.name}, the median is {seconds(slow.median)}"
     return f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
+
+
+def skew(report: RanksReport, found: RunTimeSkew) -> str:
+    """`run time of a graph of f, as Inductor estimates it: 12 ms on rank 3, 8.0 ms on rank 0`."""
+    group = report.rank(found.slowest_rank).group
+    steps = report.groups[group].steps if group is not None else []
+    name = f"a graph of {steps[found.step].name}" if found.step < len(steps) else f"graph {found.graph + 1}"
+    times = f"{time_text(found.slowest)} on rank {found.slowest_rank}, {time_text(found.fastest)} on rank {found.fastest_rank}"
+    return f"run time of {name}, as Inductor estimates it: {times}"
 
 
 def rank_constants(report: RanksReport, index: int) -> str:

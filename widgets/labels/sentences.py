@@ -5,17 +5,21 @@ Promises: what is unknown (None) is said to be unknown or left out; plain text, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dynascope.compiler.report import (
     BreakCost,
     FailedGuard,
     FailedGuardKind,
+    Graph,
     GraphRun,
+    GraphSplit,
     InputRun,
     Profile,
     Recompile,
     Report,
+    byte_text,
     place,
     plural,
     seconds,
@@ -109,7 +113,7 @@ def name(report: Report) -> str:
 
 def record_notes(report: Report) -> list[str]:
     """Which of the compiler's records, and which hooks, gave nothing: facts may be missing; one sentence each."""
-    notes = []
+    notes: list[str] = []
     unread = sum(report.unread.values())
     if unread:
         kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items(), key=lambda item: (-item[1], item[0]))[:5])
@@ -121,6 +125,29 @@ def record_notes(report: Report) -> list[str]:
     if unfit:
         notes.append("some facts may be missing, these hooks do not fit this torch: " + "; ".join(unfit[:5]))
     return notes
+
+
+def splits(report: Report) -> list[str]:
+    """Which graphs DDP's optimizer split, how and why; one sentence each."""
+    return [f"graph {n}: {note}" for n, g in enumerate(report.graphs) if g.splits for note in g.notes if note.startswith("DDP")]
+
+
+def split_title(split: GraphSplit, graph: Graph) -> str:
+    """`submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias), at least the 1.0 MiB of a bucket`."""
+    if split.parameter_bytes is None:
+        return split.name
+    names = ", ".join(map(_parameter, split.parameters[:20])) + (", …" if len(split.parameters) > 20 else "")
+    words = f"{split.name}: parameters of {byte_text(split.parameter_bytes)} ({names})"
+    if not graph.bucket_limits:
+        return words
+    limit = graph.bucket_limits[0 if split is graph.splits[-1] else 1]
+    full = split.parameter_bytes >= limit
+    return f"{words}, " + (f"a full bucket: its limit is {byte_text(limit)}" if full else "what is left")
+
+
+def _parameter(name: str) -> str:
+    """`layers.1.weight` for Dynamo's name of it, `l_self_modules_layers_modules_1_parameters_weight_`."""
+    return re.sub(r"_(?:modules|parameters)_", ".", re.sub(r"^[lL]_self_(?:modules_|parameters_)?", "", name)).rstrip("_")
 
 
 # -- recompiles -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from dynascope.compiler.ranks.collectives import collectives, describe
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, plural, seconds
 from dynascope.widgets.drawing.shapes import break_code, ops_text
 from dynascope.widgets.guarded import guarded
@@ -27,7 +28,7 @@ from dynascope.widgets.labels.advice import (
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.recompiles import failures, limit_words, recompile_title
-from dynascope.widgets.labels.sentences import cost_method
+from dynascope.widgets.labels.sentences import cost_method, split_title
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.fixes import fix_parts
 from dynascope.widgets.model.fx_graph import fx_body, value_text
@@ -323,7 +324,7 @@ class _Details:
             parts.append(_part("graph", "Graph", lambda: self._picture(g)))
         if g.ops and g.code:
             parts.append(_part("run", "Run alone", lambda: run_part(self.report, g)))
-        splits = "\n\n".join(f"# {split.name}\n{split.code}" for split in g.splits)
+        splits = "\n\n".join(f"# {split_title(split, g)}\n{split.code}" for split in g.splits)
         for key, name, text in (
             ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),
             ("aotb", "AOT backward", g.aot_backward), ("backend", "Backend code", g.backend_code),
@@ -331,9 +332,16 @@ class _Details:
             if text:
                 parts.append(_code(key, name, text, "python"))
         if g.inputs or g.outputs:
-            rows = [[shorten(x, 200), "", "input", ""] for x in g.inputs[:ROWS]]
-            rows += [[shorten(x, 200), "", "output", ""] for x in g.outputs[:ROWS]]
+            values = {n.name: value_text(n) for n in g.nodes}
+            ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
+            rows = [[shorten(x, 200), values.get(x, ""), end, ""] for x, end in ends]
             parts.append(list_part("ends", "Inputs, outputs", rows))
+        if found := collectives(g):
+            rows = [
+                [printable(describe(c), 300), "backward" if c.backward else "forward", "" if c.waited else "no wait in it", ""]
+                for c in found[:ROWS]
+            ]
+            parts.append(list_part("collectives", f"Collectives ({len(found)})", rows))
         if g.notes:
             parts.append(_prose("notes", "Notes", [printable(n, 2000) for n in g.notes], []))
         first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)

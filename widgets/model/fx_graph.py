@@ -5,6 +5,7 @@ Promises: every node of the graph, in its order, reads nodes above it only; the 
 
 from __future__ import annotations
 
+from dynascope.compiler.ranks.collectives import called, describe
 from dynascope.compiler.report import Graph, Node
 from dynascope.widgets.drawing.fx_picture import FxDrawing
 from dynascope.widgets.labels.words import Places, printable, shorten
@@ -47,13 +48,14 @@ def _reads(nodes: list[Node]) -> list[list[int]]:
 
 
 def value_text(node: Node) -> str:
-    """`f32[8, 16] cpu`; empty if the node is not a tensor or its type is unknown."""
+    """`f32[8, 16] cpu`, `f32[8, 16] cpu DTensor(Shard(0))`; empty if the node is not a tensor or its type is unknown."""
     if node.dtype is None and node.shape is None:
         return ""
     dtype = _dtype(node.dtype or "")
     shape = "" if node.shape is None else "[" + ", ".join(str(s) for s in node.shape) + "]"
     device = f" {node.device}" if node.device else ""
-    return printable(dtype + shape + device, 300)
+    subclass = f" {node.subclass}" if node.subclass else ""
+    return printable(dtype + shape + device + subclass, 300)
 
 
 def _dtype(name: str) -> str:
@@ -91,10 +93,13 @@ def _short_target(target: str) -> str:
 
 
 def _node(node: Node, reads: list[int], places: Places) -> FxNode:
-    value = value_text(node)
+    value, target = value_text(node), _short_target(node.target)
+    collective = called(node.code) if "c10d_functional" in node.target else None
+    if collective is not None:
+        target = printable(describe(collective))
     full = f"{node.name} = {node.target}" + (f" : {value}" if value else "") + (f"  ({node.module})" if node.module else "")
     row: FxNode = {
-        "name": shorten(node.name, 200), "op": node.op, "kind": _kind(node), "target": shorten(_short_target(node.target), 120),
+        "name": shorten(node.name, 200), "op": node.op, "kind": _kind(node), "target": shorten(target, 120),
         "value": value, "reads": reads, "full": printable(full, 1000),
     }  # fmt: skip
     if node.file is not None and node.line is not None:

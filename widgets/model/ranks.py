@@ -137,7 +137,10 @@ def ranks_model(report: RanksReport) -> RanksModel:
             for d in hard[:MOST_DIFFERENCES]
         ],
         "unwell": [printable(text, 800) for text in words],
-        "slow": [printable(rank_words.slow_step(report, s), 800) for s in report.slow[:5]],
+        "slow": [
+            *(printable(rank_words.slow_step(report, s), 800) for s in report.slow[:5]),
+            *(printable(rank_words.skew(report, s), 800) for s in report.skew[:3]),
+        ],
         "notes": [printable(text, 800) for text in notes],
     }
 

@@ -69,9 +69,11 @@ class _Terminal:
         return out
 
     def slow(self) -> list[str]:
-        out = [""] if self.report.slow else []
-        for slow in self.report.slow[:3]:
-            out += self.wrap("… " + rank_words.slow_step(self.report, slow))
+        slow = [rank_words.slow_step(self.report, step) for step in self.report.slow[:3]]
+        slow += [rank_words.skew(self.report, skew) for skew in self.report.skew[:3]]
+        out = [""] if slow else []
+        for words in slow:
+            out += self.wrap("… " + words)
         return out
 
     def remarks(self) -> list[str]:

@@ -33,6 +33,7 @@ from dynascope.widgets.labels.sentences import (
     input_words,
     inputs_summary,
     record_notes,
+    splits,
 )
 from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
 from dynascope.widgets.model.build import sorted_breaks
@@ -114,7 +115,7 @@ class _Terminal(Terminal):
         return out
 
     def notes(self) -> list[str]:
-        notes = [*self.report.notes[:8], *record_notes(self.report)]
+        notes = [*self.report.notes[:8], *splits(self.report)[:4], *record_notes(self.report)]
         lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
         return ["", *lines] if lines else []
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed
+from torch._dynamo.backends import distributed
+from torch.distributed import _functional_collectives as functional_collectives
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
@@ -50,8 +52,9 @@ def test_a_process_group_changes_nothing_in_the_report(process_group: None) -> N
     assert {f.rank for f in report.frames if f.status != "ignored"} == {0}
 
 
-def ddp_report() -> Report:
-    model = torch.nn.parallel.DistributedDataParallel(Layers(), bucket_cap_mb=1)  # type: ignore[no-untyped-call]
+def ddp_report(layers: torch.nn.Module | None = None, bucket_cap_mb: float = 1) -> Report:
+    inner = layers or Layers()
+    model = torch.nn.parallel.DistributedDataParallel(inner, bucket_cap_mb=bucket_cap_mb)  # type: ignore[no-untyped-call]
     with observe() as recording:
         torch.compile(model, backend="aot_eager")(torch.ones(2, 512)).sum().backward()
     return recording.report
@@ -61,13 +64,72 @@ def test_graphs_that_ddp_splits_are_told_with_their_parts(process_group: None) -
     report = ddp_report()
     graph = next(g for g in report.graphs if g.splits)
     assert [split.name for split in graph.splits] == [f"submod_{i}" for i in range(4)]
-    assert graph.notes == ["DDP's optimizer split this graph into 4, one for each bucket of gradients"]
+    assert graph.notes == [
+        "DDP's optimizer split this graph into 4, one for each bucket of gradients, with parameters of 1.0 MiB, 1.0 MiB, "
+        "1.0 MiB, 1.0 MiB; a bucket is full at 1.0 MiB (bucket_cap_mb)"
+    ]
     assert graph.code.count("torch._C._nn.linear(") == 4
     assert [split.code.count("torch._C._nn.linear(") for split in graph.splits] == [1, 1, 1, 1]
     assert (graph.aot_forward or "").count("class GraphModule") == 4
     assert graph.backward == "compiled"
     parts = {part["name"] for part in view_model(report)["details"][graph.id]["parts"]}
     assert {"Split by DDP", "AOT forward", "AOT backward"} <= parts
+
+
+def test_splits_have_the_buckets_of_ddps_optimizer(process_group: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the optimizer itself counts them: without frozen parameters, with a limit of its own for the first bucket."""
+    buckets: list[int] = []
+    shown = distributed.pretty_print_buckets
+    monkeypatch.setattr(
+        distributed, "pretty_print_buckets", lambda all, limit: (buckets.extend(b.size for b in all), shown(all, limit))
+    )
+    layers = Layers()
+    layers.layers[1].requires_grad_(False)
+    report = ddp_report(layers, bucket_cap_mb=1.5)
+    graph = next(g for g in report.graphs if g.splits)
+    assert graph.bucket_limits == [1 << 20, 3 << 19]
+    assert [split.parameter_bytes for split in graph.splits] == buckets
+    assert "is full at 1.5 MiB, or 1.0 MiB for the one that the backward fills first" in graph.notes[0]
+    text = next(p for p in view_model(report)["details"][graph.id]["parts"] if p["key"] == "splits")["body"]["text"]
+    assert "# submod_1: parameters of 1.0 MiB (layers.3.weight, layers.3.bias), a full bucket: its limit is 1.0 MiB" in text
+    assert "layers.1." not in text.split("\n")[0]
+    assert "graph 0: DDP's optimizer split this graph into 2" in " ".join(str(report).split())
+
+
+def test_the_breaks_of_ddps_own_forward_are_not_the_users(process_group: None) -> None:
+    layers = Layers()
+    layers.forward = lambda x: broken(layers.layers[0](x))  # type: ignore[method-assign]
+    report = ddp_report(layers)
+    assert [b.function for b in report.breaks] == ["broken"]
+    assert report.summary.breaks == 1
+    assert {b.function for b in report.wrapper_breaks} == {"_pre_forward", "__init__"}
+    assert sum("own code has 2 graph breaks" in note for note in report.notes) == 1
+    assert Report.from_dict(report.to_dict()).wrapper_breaks == report.wrapper_breaks
+
+
+def test_a_break_that_cuts_the_users_function_at_ddp_stays(process_group: None) -> None:
+    model = torch.nn.parallel.DistributedDataParallel(Layers())  # type: ignore[no-untyped-call]
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return model(x + 1).sum()  # type: ignore[no-any-return]
+
+    report = explain(step, backend="eager")(torch.ones(2, 512))
+    assert report.breaks
+    assert report.summary.breaks == len(report.breaks)
+
+
+def test_collectives_are_nodes_of_their_own_kind(process_group: None) -> None:
+    def summed(x: torch.Tensor) -> torch.Tensor:
+        x = functional_collectives.all_reduce(x * 2, "sum", torch.distributed.group.WORLD)
+        return x + 1
+
+    report = explain(summed, backend="eager")(torch.ones(2, 3))
+    parts = {p["key"]: p["body"] for p in view_model(report)["details"][report.graphs[0].id]["parts"]}
+    nodes = parts["graph"]["nodes"]
+    started, waiting = (n for n, node in enumerate(nodes) if node["kind"] == "collective")
+    assert nodes[started]["target"] == "all_reduce(sum) over all ranks"
+    assert nodes[waiting]["reads"] == [started]
+    assert parts["collectives"] == [["all_reduce(sum) over all ranks of f32[2, 3]", "forward", "", ""]]
 
 
 def test_the_standard_library_is_no_skipped_frame_of_the_users(process_group: None) -> None:

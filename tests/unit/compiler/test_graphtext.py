@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch.distributed.tensor import Partial, Placement, Replicate, Shard
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from dynascope.compiler.assembly import graph_text
 from dynascope.compiler.driver.explain import explain
@@ -58,3 +60,25 @@ def test_no_two_nodes_bear_one_name_though_the_text_prints_none_for_the_output()
     nodes, outputs = graph_text.read(text)
     assert [n.name for n in nodes] == ["output", "output_2", "output_3", "output_4"]
     assert outputs == nodes[-1].inputs == ["output_3", "output"]
+
+
+@pytest.mark.parametrize(
+    ("placements", "words"),
+    [
+        ((Shard(0),), "Shard(0)"),
+        ((Replicate(), Partial(), Shard(1)), "Replicate(), Partial(sum), Shard(1)"),
+        ((Shard(0), Shard(0)), "Shard(0)[0], Shard(0)[1]"),
+    ],
+)
+def test_placements_are_read_as_torch_prints_them(placements: tuple[Placement, ...], words: str) -> None:
+    order = DTensorSpec.compute_default_shard_order(placements)
+    printed = DTensorSpec.format_shard_order_str(placements, order)
+    text = f"def forward(self, x: 'DTensor(bf16[s7, 8][8, 1]cuda:0, {printed})'):\n    return x\n"
+    node = graph_text.read(text)[0][0]
+    assert (node.dtype, node.shape, node.stride, node.device) == ("bfloat16", ["s7", 8], [8, 1], "cuda:0")
+    assert node.subclass == f"DTensor({words})"
+
+
+def test_a_placement_of_another_torch_is_left_as_it_is_printed() -> None:
+    nodes, _ = graph_text.read("def forward(self, x: 'DTensor(f32[2], New(3)R)', y: 'Mine(f32[2][1]cpu)'):\n    return x\n")
+    assert [n.subclass for n in nodes[:2]] == ["DTensor(New(3)R)", "Mine"]

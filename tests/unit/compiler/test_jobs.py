@@ -45,7 +45,15 @@ ALL_REDUCE, GATHER, WAIT = (
 )
 
 
-def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0, schedule: tuple[str, ...] = ()) -> str:
+def log(
+    rank: int,
+    *,
+    size: int = 4,
+    compiles: int = 3,
+    seconds: float = 1.0,
+    schedule: tuple[str, ...] = (),
+    run_times: tuple[float, ...] = (),
+) -> str:
     """A TORCH_TRACE log of a rank that compiles a few functions."""
     folder = f"/scratch/node{rank // 8}/job{rank}"
     text = record(rank, {"str": [f"{folder}/train.py", 0]})
@@ -60,6 +68,12 @@ def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0, sc
         if schedule and n == 1:
             artifact = {"name": "inductor_collective_schedule", "encoding": "json"}
             text += record(rank, {"artifact": artifact, **ids}, json.dumps(schedule, indent=2))
+        for nanoseconds in run_times[n : n + 1]:
+            ops = [
+                {"name": f"op{i}", "type": "compute", "estimated_runtime_ns": nanoseconds / 2, "outputs": []} for i in (0, 1)
+            ]
+            artifact = {"name": "inductor_runtime_and_tensor_meta", "encoding": "json"}
+            text += record(rank, {"artifact": artifact, **ids}, json.dumps({"ops": ops}, indent=2))
         text += record(rank, {"chromium_event": {}, **ids}, json.dumps({"ts": rank * 1.5, "pid": rank}))
         metrics = {
             "co_name": "f", "co_filename": f"{folder}/train.py", "co_firstlineno": line, "guard_count": 3,
@@ -140,6 +154,41 @@ def test_two_jobs_in_one_folder(tmp_path: Path) -> None:
     assert "several logs of the same rank" in report.notes[0]
 
 
+def tlparse(folder: Path, out: Path) -> None:
+    """Have tlparse write its page of all ranks."""
+    command = shutil.which("tlparse", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if command is None:
+        pytest.skip("tlparse is not installed")
+    subprocess.run(
+        [command, "--all-ranks-html", "--no-browser", "-o", str(out), str(folder)], check=True, capture_output=True
+    )  # fmt: skip
+
+
+def test_run_times_are_compared_as_tlparse_compares_them(tmp_path: Path) -> None:
+    slower = {0: 4e6, 1: 5e6, 2: 7.5e6, 3: 7e6}
+    texts = {rank: log(rank, size=9 if rank == 2 else 4, run_times=(2e6, time)) for rank, time in slower.items()}
+    folder = write_logs(tmp_path / "job", texts)
+    report = load(folder)
+    (skew,) = report.skew
+    assert (skew.graph, skew.step, skew.slowest_rank, skew.fastest_rank) == (1, 1, 2, 0)
+    assert (skew.slowest, skew.fastest) == (0.0075, 0.004)
+    words = "run time of a graph of f, as Inductor estimates it: 7.5 ms on rank 2, 4.0 ms on rank 0"
+    assert words in " ".join(str(report).split())
+    assert RanksReport.from_dict(report.to_dict()).skew == report.skew
+    tlparse(folder, tmp_path / "out")
+    theirs: dict[int, set[float]] = {}
+    for entry in json.loads((tmp_path / "out" / "runtime_estimations.json").read_text()):
+        theirs.setdefault(entry["rank"], set()).add(sum(op["estimated_runtime_ns"] for op in entry["ops"]) / 1e9)
+    assert theirs == {r.rank: {s for own in r.run_times for s in own} for r in report.ranks}
+    assert "3.5 ms" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_run_times_of_different_numbers_of_graphs_are_not_compared(tmp_path: Path) -> None:
+    report = load(write_logs(tmp_path / "job", {rank: log(rank, run_times=(2e6, 3e6)[: 1 + rank]) for rank in range(2)}))
+    assert [r.run_times for r in report.ranks] == [[[0.002], [], []], [[0.002], [0.003], []]]
+    assert report.skew == []
+
+
 def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: Path) -> None:
     usual, odd = (ALL_REDUCE, WAIT, GATHER, WAIT), (GATHER, WAIT, ALL_REDUCE, WAIT)
     texts = {rank: log(rank, schedule=odd if rank == 2 else usual) for rank in range(4)}
@@ -147,11 +196,7 @@ def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: P
     report = load(folder)
     assert [(d.kind, d.ranks, d.step) for d in report.differences] == [("collective", [2], 1)]
     assert "order in Inductor's code: all_gather_into_tensor all_reduce on rank 2" in " ".join(str(report).split())
-    tlparse = shutil.which("tlparse", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if tlparse is None:
-        pytest.skip("tlparse is not installed")
-    command = [tlparse, "--all-ranks-html", "--no-browser", "-o", str(tmp_path / "out"), str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
+    tlparse(folder, tmp_path / "out")
     theirs = {entry["rank"]: entry["ops"] for entry in json.loads((tmp_path / "out" / "collective_schedules.json").read_text())}
     known: dict[str, trace_scan.Known] = {}
     for file in job_folder.logs(folder):

@@ -8,12 +8,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema
 import pytest
+import referencing
 
 from dynascope.compiler.jobs import rank_file
 from dynascope.compiler.ranks import Rank, RankRecord, RanksReport, merge
 from dynascope.compiler.report import Break, FailedGuard, Failure, Frame, Graph, Node, Recompile, Report, Summary
 from dynascope.compiler.report.expect import ExpectationFailed
+from tools import generated
 
 FILE = "/home/user/job/train.py"
 COMPILES = [("embed", 10, "function"), ("block", 20, "function"), ("block", 24, "resume"), ("embed", 10, "function")]
@@ -136,6 +139,7 @@ PLANTED: dict[str, tuple[Change, str, int]] = {
     "another size": (set_node(0, 1, shape=[5, 8]), "size", 0),
     "another dtype": (set_node(2, 1, dtype="bfloat16"), "dtype", 2),
     "a second device": (set_node(2, 2, device="cuda:7"), "device", 2),
+    "another placement": (set_node(0, 0, subclass="DTensor(Shard(0))"), "placement", 0),
     "another constant": (set_node(2, 1, code="l_x_ * 5"), "constant", 2),
     "another operation": (set_node(2, 1, code="l_x_.sin()", target="sin"), "graph", 2),
     "another collective": (aot("all_reduce.default", "reduce_scatter_tensor.default"), "collective", 1),
@@ -242,6 +246,20 @@ def test_a_rank_that_was_stopped_belongs_to_those_whose_beginning_it_compiled() 
     assert "rank 3 did not end (killed, or still running); it was compiling block; it ended after compile 2 of 4" in text
     assert "ranks 4, 5 wrote nothing" in text
     assert not report.alike
+
+
+def test_a_report_of_ranks_is_as_its_schema_says() -> None:
+    text = generated.RANKS_SCHEMA.read_text(encoding="utf-8")
+    assert text == generated.ranks_schema_text(), "run: python -m tools.generated schema"
+    resource = referencing.Resource.from_contents(json.loads(generated.SCHEMA.read_text(encoding="utf-8")))
+    registry = referencing.Registry().with_resource("report.schema.json", resource)
+    schema = jsonschema.Draft202012Validator(json.loads(text), registry=registry)
+    report = with_difference(PLANTED["another collective"][0])
+    data = json.loads(json.dumps(report.to_dict()))
+    schema.validate(data)
+    data["groups"][0]["report"]["graphs"] = 3
+    with pytest.raises(jsonschema.ValidationError):
+        schema.validate(data)
 
 
 def test_settings_versions_variables_and_caches_are_compared() -> None:

@@ -1,6 +1,7 @@
 """The registry through which a Report calls code of higher layers: views, and running graphs again.
 
-This layer does not import them; the package's `__init__` (`dynascope/__init__.py`) fills the registry.
+The compiler does not import them; the package's `__init__` (`dynascope/__init__.py`) fills the registry.  It does so in every
+program that imports torch (see `dynascope.autoload`), so this module imports next to nothing.
 """
 
 from __future__ import annotations
