@@ -65,7 +65,7 @@ class CauseWords:
         self.breaks: list[Break] = [known[id] for id in cause.breaks]
         frames = {f.id: f for f in report.frames}
         self.frames: list[Frame] = [frames[id] for id in cause.frames if id in frames]
-        self.recompiles: list[Recompile] = [r for r in report.recompiles if r.frame in cause.frames]
+        self.recompiles: list[Recompile] = [r for r in report.recompiles if r.frame in cause.frames and r.refused_by is None]
 
     def count(self) -> str:
         """`8 graph breaks`, `19 recompiles`."""
@@ -76,6 +76,8 @@ class CauseWords:
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
+        if self.cause.first_call:
+            return "only in the first call"
         if self.cause.consequence:
             return "may follow from an earlier break"
         known_type = _TYPES.get(self.cause.type)
@@ -96,6 +98,8 @@ class CauseWords:
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[1] if known else "keep what the guard checks the same from call to call"
+        if self.cause.first_call:
+            return "nothing: a second call does not meet them (or call it once in eager mode before it is compiled)"
         if self.cause.consequence:
             return "fix the others first: the compiler says that these may have been caused by them"
         if self.cause.type in _TYPES:
@@ -113,9 +117,10 @@ class CauseWords:
         return f"tried: {tried[0].verdict}" if tried else ""
 
     def cost(self) -> str:
-        """`1.2 ms a call`, `27 hits`."""
+        """`1.2 ms a call · 34 eager ops`, `27 hits`."""
         if self.cause.seconds:
-            return f"{time_text(self.cause.seconds)} a call"
+            ops = f" · {plural(self.cause.eager_ops, 'eager op')}" if self.cause.eager_ops else ""
+            return f"{time_text(self.cause.seconds)} a call{ops}"
         return f"{self.cause.split} hits" if self.cause.split > len(self.breaks) else ""
 
     def eager(self) -> list[str]:
