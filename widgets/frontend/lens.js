@@ -9,7 +9,7 @@ import { tokenize, withMarks } from "./tokens.js";
 /** What of a file is shown: the lines that are not quiet, around one position, and others that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
 
 // Lines of a file before and after the selected one that are shown.
-const NEAR = 120;
+const NEAR = 60;
 
 const TONES = 6;
 /** @type {Record<string, string>} */

@@ -69,7 +69,7 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
             if large:
                 _quieten(report, places, source.file, files[-1])
                 files[-1]["owner"] = owners.of(source.file)
-    return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"])) if large else files
+    return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"], -file["graphs"])) if large else files
 
 
 def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None:

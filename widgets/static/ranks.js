@@ -38,19 +38,19 @@ role:"option","aria-selected":"false",tabindex:"-1"},closest=(event,selector)=>e
 dataset.id||"";function handled(event){event.preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;
 return nodes=>{let now=new Set(nodes);for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)
 marked.has(node)||node.setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.
-getBoundingClientRect(),inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left;if((top<0||
-top+inner.height>outer.height)&&(center?box.scrollTop+=top-(outer.height-inner.height)/2:box.scrollTop+=top<0?top-8:top+
-inner.height-outer.height+8),left<0||left+inner.width>outer.width){let wide=inner.width>outer.width;box.scrollLeft+=left<
-0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){try{return await navigator.clipboard.writeText(
-text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});area.value=text,document.body.append(area),area.
-select();let done=document.execCommand("copy");return area.remove(),done}}function roving(box,selector,{vertical=!0,enter}={}){
-let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&
-stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("tabindex","0")};return box.addEventListener("keydown",given=>{
-let event=given,items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||
-event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.
-key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.
-key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(event,selector);item&&mark(
-item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
+getBoundingClientRect(),inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left,seen=innerHeight-
+outer.top,height=center&&seen>6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.height>height)&&(center?
+box.scrollTop+=top-(height-inner.height)/2:box.scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.
+width>outer.width){let wide=inner.width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}
+async function copyText(text){try{return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"\
+position:fixed;opacity:0"});area.value=text,document.body.append(area),area.select();let done=document.execCommand("copy");
+return area.remove(),done}}function roving(box,selector,{vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp",
+"ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=
+item,stop.setAttribute("tabindex","0")};return box.addEventListener("keydown",given=>{let event=given,items=[...box.querySelectorAll(
+selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={
+[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&
+(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener(
+"focusin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
 "aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(
 idOf(closest(event,`.${rowClass}`))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),
 box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===
@@ -289,7 +289,7 @@ line.slice(before.length),"str"),{tokens,open:quotes};push(text+line.slice(at,en
 push(text,"key"):name&&(previous==="def"||previous==="class")?push(text,"def"):plain+=text;name&&(previous=text)}return push(
 "",""),{tokens,open:""}}function withMarks(tokens,marks){let runs2=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
 for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs2.push({text:run,
-kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs2.push({text:run,kind,mark})}return runs2}var NEAR=120,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
+kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs2.push({text:run,kind,mark})}return runs2}var NEAR=60,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
 let painted=tokenize(text,open);for(let{text:text2,kind,mark}of withMarks(painted.tokens,marks)){let cls=[kind&&`dyn-t-${kind}`,
 mark&&`dyn-mark dyn-mark-${mark.outcome}`].filter(Boolean).join(" ");box.append(cls?h("span",{cls,text:text2,"data-id":mark?.
 id}):text2)}return painted.open}function badges(line){let box=h("span",{cls:"dyn-badge"}),put=(text,cls)=>box.append(h("\
