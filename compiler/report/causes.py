@@ -47,7 +47,7 @@ class Cause:
 
 
 def causes(report: ReportData) -> list[Cause]:
-    """The causes: the most costly first, then what may follow from others, what only a first call has, and recompiles."""
+    """The causes: the most costly first, then what may follow from others or only splits the first call, then recompiles."""
     groups: dict[tuple[str, str], Cause] = {}
     ops = _eager_ops(report)
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
@@ -96,7 +96,7 @@ def _skips(broken: Break) -> int:
 def _rank(cause: Cause) -> tuple[bool, bool, bool, float, int, int]:
     return (
         cause.kind == "recompile",
-        cause.first_call,
+        cause.first_call and not cause.skipped,  # what it makes Dynamo skip runs eagerly in later calls, too
         cause.consequence,
         -(cause.seconds or 0.0),
         -(cause.split + cause.skipped),

@@ -213,7 +213,7 @@ export function overviewView(select, enter) {
     const names = { own: "My code", model: library, other: library ? "Others" : "Libraries" };
     const known = Object.entries(names).filter(([owner]) => all.some((row) => row.owner === owner));
     whose.hidden = known.length < 2;
-    node.classList.toggle("dyn-mixed", known.length > 1 && known[0][0] === "own");
+    node.parentElement?.classList.toggle("dyn-mixed", known.length > 1 && known[0][0] === "own");
     if (!known.some(([owner]) => owner === only)) only = "";
     const had = whose.contains(document.activeElement);
     whose.replaceChildren(

@@ -53,6 +53,7 @@ _GUARDS = {
     "range": ("a size out of the range compiled for", "`torch._dynamo.mark_dynamic` takes a `min` and a `max`"),
 }
 _HINT = "the compiler's hint"
+_TRACED_AGAIN = "tried: gone after a first call"
 _LIMIT = "Dynamo recompile limit exceeded"
 
 
@@ -99,7 +100,7 @@ class CauseWords:
             known = _GUARDS.get(self.cause.guard or "")
             return known[1] if known else "keep what the guard checks the same from call to call"
         if self.cause.first_call:
-            return "nothing: a second call does not meet them (or call it once in eager mode before it is compiled)"
+            return f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
         if self.cause.consequence:
             return "fix the others first: the compiler says that these may have been caused by them"
         if self.cause.type in _TYPES:
@@ -144,9 +145,11 @@ def first_words(words: CauseWords) -> str:
         return f"{fix} ({words.count()}: {words.title()})."
     if cause.setting is not None and words.tried():
         return f"{fix}."
+    part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
+    of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
+    if cause.first_call:
+        return f"{fix.removesuffix(f' ({_TRACED_AGAIN})')}: a second call does not have {of}."
     if cause.setting is not None:
-        part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
-        of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
         return f"{fix}: the compiler advises it for {of}."
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"

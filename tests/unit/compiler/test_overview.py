@@ -168,6 +168,8 @@ def test_what_only_the_first_call_has_and_what_was_refused() -> None:
         (["b0"], False, "capture_scalar_outputs"),
         (["b1"], True, None),
     ]
+    first.hits[0].outcome = "skipped"  # it runs eagerly from then on
+    assert [c.breaks for c in causes(ReportData(breaks=[first, scalars("b0", 1)]))] == [["b1"], ["b0"]]
 
 
 def test_settings_are_read_from_both_forms_of_hints() -> None:
