@@ -148,7 +148,8 @@ def first_words(words: CauseWords) -> str:
     part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
     of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
     if cause.first_call:
-        return f"{fix.removesuffix(f' ({_TRACED_AGAIN})')}: a second call does not have {of}."
+        subject = of.replace("the only", "its") + (" are" if part > 1 else " is")
+        return f"{fix.removesuffix(f' ({_TRACED_AGAIN})')}: {subject} in the first call only."
     if cause.setting is not None:
         return f"{fix}: the compiler advises it for {of}."
     b = words.breaks[0]

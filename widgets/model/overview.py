@@ -183,10 +183,10 @@ class _Rows:
         ops = [self.graphs.get(g) for g in graphs]
         eager = sum(self.eager_ops[f.id] for call in calls for f in call.frames)
         known = "" if None in ops or not graphs else f", {plural(sum(op or 0 for op in ops), 'op')}"
-        words = [plural(len(graphs), "graph") + known] if graphs else []
-        words += [plural(eager, "eager op")] if eager else []
-        if words:
-            return [["graph", " + ".join(words)]]
+        found = [["graph", plural(len(graphs), "graph") + known]] if graphs else []
+        found += [["eager", plural(eager, "eager op")]] if eager else []
+        if found:
+            return found
         empty = frames and all(f.status == "empty" for f in frames)
         return [["empty", "nothing to compile"]] if empty else []
 

@@ -29,7 +29,7 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     model, x = Cached(), torch.ones(3)
     report = dynascope.explain(model, backend="eager", second_call=True)(x)
     assert first_only(report) == [True, False]
-    assert "second call: 1 graph break of 2 only in the first call." in report.notes
+    assert "second call: 1 of 2 graph breaks only in the first call" in report.notes
     assert "only in the first call" in report.details()
     # the user's objects are as one call leaves them
     assert model.table is not None
@@ -37,6 +37,7 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     assert report.summary.graphs == dynascope.explain(Cached(), backend="eager")(x).summary.graphs
     again = dynascope.explain(model, backend="eager", second_call=True)(x)
     assert first_only(again) == [False], "this one runs into it with the cache filled, too"
+    assert "second call: it meets the same graph breaks" in again.notes
 
 
 def test_not_asked_for_is_unknown() -> None:

@@ -146,7 +146,8 @@ def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
     parts = {row["name"]: row["part"] for row in found["calls"]}
     assert (parts["Block0.forward"], parts["Block1.forward"], parts["step"]) == (100, 33, 0)
     (row,) = [row for row in found["calls"] if row["name"] == "Block1.forward"]
-    assert (row["eager"], row["events"][-1][1]) == (33, "4 graphs, 12 ops + 5 eager ops")
+    assert row["eager"] == 33
+    assert row["events"][-2:] == [["graph", "4 graphs, 12 ops"], ["eager", "5 eager ops"]]
     lines = to_text(report, width=100).splitlines()
     assert len(lines) <= SCREEN
     assert "run time: 4.0 ms a call" in "\n".join(lines)
@@ -160,3 +161,26 @@ def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
     assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: 12 graph breaks become 10)"
     report.fixes[0].verdict = "refused"
     assert shown(report)["causes"][1]["fix"].endswith("(tried: refused)")
+
+
+def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
+    report = model()
+    for b in report.breaks[:2]:
+        b.first_call_only = True
+    first, rest = shown(report)["causes"][1], shown(report)["causes"][0]
+    assert (first["title"], len(first["places"]), len(rest["places"])) == ("only in the first call", 2, 4)
+    assert first["fix"] == "call it once in eager mode before it is compiled (tried: gone after a first call)"
+    for b in report.breaks:
+        b.first_call_only = True
+    assert "first call only" in shown(report)["first"]
+    assert shown(report)["first"].startswith("call it once in eager mode before it is compiled: all 6 graph breaks are")
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) -> None:
+    report = model()
+    assert shown(report)["library"] == "zoo"
+    assert "◇ zoo" in to_text(report, width=width)
+    report.frames[0].file = report.frames[1].file
+    assert "◇" not in to_text(report, width=width)
+    assert "(all in zoo)" in to_text(report, width=width)
