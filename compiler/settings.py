@@ -68,6 +68,7 @@ class ExplainSettings(TypedDict, total=False):
     profile: int | None
     inputs: Sequence[Any] | None
     check: bool
+    second_call: bool
     fix: bool
     fix_seconds: float
     expect: str | None
@@ -123,6 +124,11 @@ class Settings:
     check: bool = _option(
         False, "Compare with eager: the last compiled call is repeated, compiled and eagerly, and values, gradients and "
         "in-place effects must agree.", SWITCH, group="run",
+    )  # fmt: skip
+    second_call: bool = _option(
+        False, "Afterwards trace the calls again from the state that they have left, without the backend, and show which graph "
+        "breaks only a first call has (lazy imports, caches that are filled, warnings that come once). --fix includes it.",
+        SWITCH, group="run",
     )  # fmt: skip
     fix: bool = _option(
         False, "Try fixes for each graph break on copies of the recorded calls, and show those that are proved to do the same "

@@ -49,14 +49,14 @@ class LensLine(TypedDict):
 
 
 class LensFile(TypedDict):
-    """One file or cell; of a large report with the number of its breaks and graphs, and whether it is the user's own."""
+    """One file or cell; of a large report with the number of its breaks and graphs, and whose code it is."""
 
     file: str
     label: str
     lines: list[LensLine]
     breaks: NotRequired[int]
     graphs: NotRequired[int]
-    mine: NotRequired[bool]
+    owner: NotRequired[str]
 
 
 class Shape(TypedDict):
@@ -323,7 +323,7 @@ class CausePlace(TypedDict):
     code: str
     function: str
     times: int
-    mine: bool
+    owner: str
     ids: list[str]
 
 
@@ -343,29 +343,32 @@ class CauseRow(TypedDict):
 class CallRow(TypedDict):
     """A call in the tree; the rows below it follow, with a greater `depth`.
 
-    `part`: its time, or its captured operations, in per cent of the largest row's; `events`: kind and words; `folded`: the rows
-    below it are hidden at first; `ids`: the breaks, frames and graphs that it represents.
+    `part`: its time, or its captured operations, in per cent of the largest row's, and how much of that is `eager` code;
+    `events`: kind and words; `folded`: the rows below it are hidden at first; `ids`: what it represents.
     """
 
     id: str
     depth: int
     name: str
     place: str
-    mine: bool
+    owner: str
     events: list[list[str]]
     part: int
+    eager: int
     folded: bool
     ids: list[str]
 
 
 class Overview(TypedDict):
-    """What a large report opens with: `first` to do, and what is `left` then."""
+    """What a large report opens with: `first` to do, what is `left` then, what is compiled `well`; `library`: the model's."""
 
     first: str
     left: str
     first_id: str
     causes: list[CauseRow]
     calls: list[CallRow]
+    library: str
+    well: str
     measured: bool
 
 

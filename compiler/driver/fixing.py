@@ -19,7 +19,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
 
-class _Driver:
+class TrialDriver:
     """How this driver compiles."""
 
     def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
@@ -40,8 +40,8 @@ def find_fixes(
     cells: CellResolver | None = None,
     on_progress: Progress | None = None,
     user_code: Callable[..., Any] = lambda function, *args: function(*args),
-) -> None:
-    """Add the fixes of its breaks to a finished Report.
+) -> Report | None:
+    """Add the fixes of its breaks to a finished Report; returns the report of the calls repeated without any fix.
 
     `on_progress` gets the counts of the run with what is tried as "now"; `user_code` calls what runs the user's code.
     """
@@ -54,10 +54,11 @@ def find_fixes(
 
     found = Found()
     if kept.calls and (report.breaks or report.recompiles):
-        trials = Trials(kept.calls, settings, _Driver(), cells)
+        trials = Trials(kept.calls, settings, TrialDriver(), cells)
         search = Search(trials, report, CURES, seconds=settings.fix_seconds, of_called=OF_CALLED, on_progress=tell)
         found = search.found
         user_code(search.run)
     elif report.breaks and not kept.refusals:
         found.notes.append("No change was tried: nothing that this run compiles was called")
     annotate_fixes(report, found, kept, cells)
+    return found.before

@@ -77,7 +77,8 @@ class Run:
         self._tried: list[inputs.Tried] | None = None
         self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
         self._fixes_own = fix_own is not None
-        self._kept = KeptCalls() if self._fix is not None else None
+        repeats = self._fix is not None or (settings is not None and settings.second_call)
+        self._kept = KeptCalls() if repeats else None
         self._cells, self._on_progress = cells, on_progress
         self._retrace: Callable[[Any], None] = lambda target: None
         self._stack = contextlib.ExitStack()
@@ -117,7 +118,7 @@ class Run:
         finally:
             self._report = self._annotated(self.recording.report)
             if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
-                self._find_fixes(self._report)
+                self._try_again(self._report)
             remember(self._report)
 
     def _annotated(self, report: Report) -> Report:
@@ -134,15 +135,23 @@ class Run:
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 
-    def _find_fixes(self, report: Report) -> None:
-        """`--fix`."""
-        if self._kept is not None and self._fix is not None:
-            from dynascope.compiler.driver.fixing import find_fixes  # parsing source takes a while to load
+    def _try_again(self, report: Report) -> None:
+        """`--fix` and `--second-call`: the calls again, on copies."""
+        if self._kept is None:
+            return
+        from dynascope.compiler.driver.fixing import find_fixes  # parsing source takes a while to load
+        from dynascope.compiler.driver.second_call import annotate_second_call, trace_again
 
-            with self._quiet():
-                find_fixes(
+        with self._quiet():
+            second = None
+            if self._fix is not None:
+                second = find_fixes(
                     report, self._kept, self._fix, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code
                 )
+            elif self.settings is not None:
+                second = self._user_code(trace_again, report, self._kept, self.settings, self._cells)
+            if second is not None and not self._fixes_own:
+                annotate_second_call(report, second, self._kept)
 
     # -- inside -----------------------------------------------------------------------------------------
 

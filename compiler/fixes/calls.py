@@ -33,6 +33,8 @@ class KeptCalls:
         self.calls: list[KeptCall] = []
         #: why calls could not be kept, as the end of a sentence
         self.refusals: list[str] = []
+        #: whether a call was not looked at because enough were kept
+        self.is_full = False
         self._targets: set[int] = set()
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
@@ -40,6 +42,7 @@ class KeptCalls:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if len(self.calls) >= MOST_CALLS:
+                self.is_full = True
                 return entry(*args, **kwargs)
             kept = KeptCall(target, RecordedCall(target, args, kwargs, namespace), namespace)
             before = caches.compiles()

@@ -158,6 +158,8 @@ class Search:
         self._on_progress("running the calls again")
         try:
             start = _Step(Plan(), self._trials.run(Plan(), QUICK))
+            if all(seen.error is None for seen in start.ran.observed):
+                self.found.before = start.ran.report
             self._prover.compare(Plan(), start.ran.observed)
         except (NotApplicable, Refused) as reason:
             self.found.notes.append(f"No change was tried: run again, unchanged, the program differs from itself: {reason}")

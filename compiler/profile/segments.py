@@ -65,6 +65,7 @@ def _segments(drawn: Call, calls: list[Call], report: Report) -> list[Segment]:
         Segment(
             kind=s.kind, lane="CPU", start=(s.start - drawn.start) * _SECOND, duration=s.duration * _SECOND,
             label=s.label or _label(s, report), frame=s.frame, graph=s.graph, break_=s.break_, ops=_ops(s),
+            op_count=sum(count for _, count in s.ops.values()) if s.kind == "gap" else None,
         )
         for s in drawn.slices
     ]  # fmt: skip

@@ -7,12 +7,18 @@ for each recompile.  Here they are one node, below the node of the function that
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from dynascope.compiler.report.measurements import Segment
 from dynascope.compiler.report.schema import Break, Frame, ReportData
 
-_LIBRARY = re.compile(r"[/\\](?:site-packages|dist-packages|python3\.\d+)[/\\]|^<")
+_PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+?)(?:\.py)?(?:[/\\]|$)")
+_FIRST = re.compile(r"\w+(?=[/\\])")
+_PYTHON = re.compile(r"[/\\]python3\.\d+[/\\]|^<")
+#: whose code a file is, the most interesting first: the user's own, of the package that the model is from, or of another one
+OWNERS = ("own", "model", "other")
 
 
 @dataclass(kw_only=True)
@@ -68,9 +74,41 @@ def qualified(frame: Frame) -> str:
     return qualname if qualname.rpartition(".")[2] == frame.name else frame.name
 
 
-def is_library(file: str) -> bool:
-    """Whether a file belongs to an installed package or to Python, as far as its path tells."""
-    return _LIBRARY.search(file) is not None
+def package(file: str) -> str | None:
+    """The installed package that a file belongs to, or "Python", as far as its path tells; None: it is the user's own."""
+    found = _PACKAGE.search(file)
+    return found[1] if found else "Python" if _PYTHON.search(file) else None
+
+
+class Owners:
+    """Whose code the files of a report are."""
+
+    def __init__(self, report: ReportData) -> None:
+        packages = Counter(package(f.file) for f in report.frames if f.status != "ignored")
+        self.packages = set(packages)
+        known = [name for name, _ in packages.most_common() if name not in (None, "Python", "torch")]
+        #: the package that most of the compiled functions are from, beside torch; None: all are the user's own
+        self.library = known[0] if known else None
+
+    def of(self, file: str) -> str:
+        """Whose code a file is."""
+        first = _FIRST.match(file)  # some of the compiler's paths begin at the package
+        name = first[0] if first and first[0] in {*self.packages, "torch"} else package(file)
+        return "own" if name is None else "model" if name == self.library else "other"
+
+
+def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
+    """The segments of the profiled call, each with the frame that it ran in.
+
+    Eager code between two graphs belongs to the function that was skipped there, if one was, with the skipped functions that
+    it calls; else to the frame with the graphs.
+    """
+    frames = [f for f in reversed(report.frames) if f.status == "skipped" and f.break_]
+    skipped: dict[tuple[str | None, str | None], str] = {(f.parent, f.break_): f.id for f in frames}
+    segments = [s for s in report.profile.segments if s.kind not in ("kernel", "copy")] if report.profile else []
+    return [
+        (skipped.get((s.frame, s.break_), s.frame) if s.kind == "gap" else s.frame, s) for s in segments if s.frame is not None
+    ]
 
 
 class _Tree:

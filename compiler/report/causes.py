@@ -38,27 +38,37 @@ class Cause:
     skipped: int = 0
     #: what it costs a call, as measured; None: not measured
     seconds: float | None = None
+    #: operations of a call that run eagerly because of them, as counted by the profiler; None: not measured
+    eager_ops: int | None = None
     #: the compiler says that an earlier break may be the cause of all of them
     consequence: bool = False
+    #: none of them is met again when the calls are repeated
+    first_call: bool = False
 
 
 def causes(report: ReportData) -> list[Cause]:
-    """The causes of a report: the most costly first, then those that may follow from others, then recompiles."""
+    """The causes: the most costly first, then what may follow from others or only splits the first call, then recompiles."""
     groups: dict[tuple[str, str], Cause] = {}
+    ops = _eager_ops(report)
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
     skipped = [f.break_ for f in report.frames if f.status == "skipped" and f.break_ and f.kind != "resume"]
     for broken in sorted(report.breaks, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
         setting = setting_in(broken.hints)
         consequence = setting is None and any(_CONSEQUENCE in hint for hint in broken.hints)
         key = ("consequence", "") if consequence else ("setting", setting) if setting else ("type", broken.type)
-        cause = groups.setdefault(key, Cause(kind="break", setting=setting, type=broken.type, consequence=consequence))
+        cause = Cause(kind="break", setting=setting, type=broken.type, consequence=consequence)
+        if broken.first_call_only:
+            key, cause = ("first call", ""), Cause(kind="break", type=broken.type, first_call=True)
+        cause = groups.setdefault(key, cause)
         cause.breaks.append(broken.id)
         cause.split += len(broken.hits)
         cause.skipped += skipped.count(broken.id) or _skips(broken)
         seconds = costs.get(broken.id)
         if seconds is not None:
             cause.seconds = (cause.seconds or 0.0) + seconds
-    for recompile in report.recompiles:
+        if broken.id in ops:
+            cause.eager_ops = (cause.eager_ops or 0) + ops[broken.id]
+    for recompile in (r for r in report.recompiles if r.refused_by is None):
         guard = recompile.failed_guards[0].kind if recompile.failed_guards else "unknown"
         cause = groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard))
         cause.frames.append(recompile.frame)
@@ -70,13 +80,23 @@ def setting_in(hints: Iterable[str]) -> str | None:
     return next((match[1] for hint in hints if (match := _SETTING.search(hint))), None)
 
 
+def _eager_ops(report: ReportData) -> dict[str, int]:
+    """The operations that run eagerly because of a break, by its id, where they were counted."""
+    found: dict[str, int] = {}
+    for segment in report.profile.segments if report.profile else []:
+        if segment.break_ is not None and segment.op_count is not None:
+            found[segment.break_] = found.get(segment.break_, 0) + segment.op_count
+    return found
+
+
 def _skips(broken: Break) -> int:
     return sum(hit.outcome == "skipped" for hit in broken.hits)
 
 
-def _rank(cause: Cause) -> tuple[bool, bool, float, int, int]:
+def _rank(cause: Cause) -> tuple[bool, bool, bool, float, int, int]:
     return (
         cause.kind == "recompile",
+        cause.first_call and not cause.skipped,  # what it makes Dynamo skip runs eagerly in later calls, too
         cause.consequence,
         -(cause.seconds or 0.0),
         -(cause.split + cause.skipped),

@@ -116,6 +116,8 @@ class Segment:
     spread: list[float] = field(default_factory=list)
     #: of a gap: its eager ops, slowest first
     ops: list[EagerOp] = field(default_factory=list)
+    #: of a gap: how many eager ops ran in it, also those that `ops` leaves out; None: unknown
+    op_count: int | None = None
 
 
 @dataclass(kw_only=True)

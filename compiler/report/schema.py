@@ -234,6 +234,8 @@ class Break:
     region: FlagOrigin = field(default_factory=FlagOrigin)
     #: True: inside an explicit allow; False: not; None: unknown
     allowed: bool | None = None
+    #: whether the same calls, traced again from the state that they had left, did not run into it; None: not tried
+    first_call_only: bool | None = None
     stack: list[StackEntry] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     #: the compiler's own text, whole

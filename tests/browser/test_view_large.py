@@ -113,22 +113,26 @@ def test_the_source_folds_what_no_reader_looks_for(open_report: OpenReport) -> N
     expect(files.nth(1)).to_have_attribute("aria-pressed", "true")
 
 
-def test_only_my_code(open_report: OpenReport) -> None:
+def test_the_switch_between_my_code_and_the_library(open_report: OpenReport) -> None:
     report = sample("model")
     cell = report.frames[0].file
     hits = [Hit(frame="f0", line=4, outcome="resumed")]
     own = replace(report.breaks[0], id="b90", file=cell, cell=3, line=4, function="step", hits=hits)
     report.breaks.append(own)
     shown = open_report(report)
-    switch = shown.root.get_by_role("button", name="Only my code")
+    whose = shown.root.get_by_role("group", name="whose code")
+    expect(whose.get_by_role("button")).to_have_count(3)
+    switch = whose.get_by_role("button", name="My code")
     before = shown.root.locator(".dyn-call").count()
     switch.click()
     expect(switch).to_have_attribute("aria-pressed", "true")
     expect(shown.root.locator(".dyn-spot")).to_have_count(1)
     expect(shown.root.locator(".dyn-call b").first).to_have_text("step")
     assert shown.root.locator(".dyn-call").count() < before
-    switch.click()
+    expect(whose.get_by_role("button", name="zoo")).to_have_attribute("aria-pressed", "false")
+    whose.get_by_role("button", name="All").click()
     assert shown.root.locator(".dyn-call").count() == before
+    assert grave_faults(shown.page, "html") == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

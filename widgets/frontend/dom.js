@@ -119,6 +119,7 @@ export function exclusive(name) {
  * Scroll a box until a node in it is in sight, but never the page around it.
  * @param {Element} box
  * @param {Element | null | undefined} node
+ * @param {boolean} center in the middle of what can be seen of the box
  */
 export function reveal(box, node, center = false) {
   if (!node) return;
@@ -126,8 +127,10 @@ export function reveal(box, node, center = false) {
   const inner = node.getBoundingClientRect();
   const top = inner.top - outer.top;
   const left = inner.left - outer.left;
-  if (top < 0 || top + inner.height > outer.height) {
-    if (center) box.scrollTop += top - (outer.height - inner.height) / 2;
+  const seen = innerHeight - outer.top;
+  const height = center && seen > 6 * inner.height && seen < outer.height ? seen : outer.height;
+  if (top < 0 || top + inner.height > height) {
+    if (center) box.scrollTop += top - (height - inner.height) / 2;
     else box.scrollTop += top < 0 ? top - 8 : top + inner.height - outer.height + 8;
   }
   if (left < 0 || left + inner.width > outer.width) {

@@ -9,7 +9,7 @@ import { tokenize, withMarks } from "./tokens.js";
 /** What of a file is shown: the lines that are not quiet, around one position, and others that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
 
 // Lines of a file before and after the selected one that are shown.
-const NEAR = 120;
+const NEAR = 60;
 
 const TONES = 6;
 /** @type {Record<string, string>} */
@@ -146,10 +146,10 @@ function fileGroup(file, named, rows, unfolded) {
  * @param {number} at
  * @param {Unfolded} unfolded
  */
-function foldEnd({ lines, mine }, at, { near, open }) {
+function foldEnd({ lines, owner }, at, { near, open }) {
   // only files of large reports are folded
   const hidden = (/** @type {number} */ n) =>
-    mine !== undefined && (lines[n].quiet || Math.abs(n - near) > NEAR) && !open.has(n);
+    owner !== undefined && (lines[n].quiet || Math.abs(n - near) > NEAR) && !open.has(n);
   let end = at;
   while (end < lines.length && hidden(end) && (end === at || !lines[end].gap || lines[end].quiet)) end++;
   return end;
@@ -160,11 +160,11 @@ function foldEnd({ lines, mine }, at, { near, open }) {
  * @param {LensFile} file
  * @param {() => void} show
  */
-function fileButton({ file, label, breaks = 0, graphs = 0, mine }, show) {
+function fileButton({ file, label, breaks = 0, graphs = 0, owner }, show) {
   const counts = [breaks && `${breaks} ✂`, graphs && `${graphs} ▦`].filter(Boolean).join(" ");
   const title = `${file}: ${breaks} breaks, lines in ${graphs} graphs`;
   const props = { title, "aria-label": `${label}: ${title}`, "aria-pressed": "false" };
-  return button(`dyn-chip${mine ? " dyn-mine" : ""}`, "", show, props, h("b", { text: label }), ` ${counts}`);
+  return button(`dyn-chip dyn-of-${owner}`, "", show, props, h("b", { text: label }), ` ${counts}`);
 }
 
 /**

@@ -75,18 +75,18 @@ function middle({ kind, x, y, w, h }) {
 }
 
 /**
- * The positions of the rows of a tree that are in sight: those whose callers are all open; with `mineOnly`, those of the
- * user's own code and their callers.
- * @param {{ depth: number, mine: boolean }[]} rows
+ * The positions of the rows of a tree that are in sight: those whose callers are all open; with `only`, those of this
+ * owner and their callers.
+ * @param {{ depth: number, owner: string }[]} rows
  * @param {Set<number>} open
- * @param {boolean} mineOnly
+ * @param {string} only
  */
-export function inSight(rows, open, mineOnly) {
+export function inSight(rows, open, only) {
   const kept = new Set();
   for (let at = rows.length - 1, need = -1; at >= 0; at--) {
-    const { depth, mine } = rows[at];
+    const { depth, owner } = rows[at];
     need = Math.min(need, depth);
-    if (mine || need === depth) {
+    if (owner === only || need === depth) {
       kept.add(at);
       need = depth - 1;
     }
@@ -95,7 +95,7 @@ export function inSight(rows, open, mineOnly) {
   return rows.flatMap(({ depth }, at) => {
     if (depth > hidden) return [];
     hidden = open.has(at) ? Infinity : depth;
-    return !mineOnly || kept.has(at) ? [at] : [];
+    return !only || kept.has(at) ? [at] : [];
   });
 }
 

@@ -17,9 +17,9 @@ const OPEN = 1;
  * @param {Select} select
  */
 function placeButton(place, select) {
-  const { id, mine, function: name, code, times } = place;
+  const { id, owner, function: name, code, times } = place;
   return button(
-    `dyn-spot${mine ? " dyn-mine" : ""}`,
+    `dyn-spot dyn-of-${owner}`,
     "",
     () => select(id),
     { "data-id": id, "aria-pressed": "false", title: `${place.place} in ${name}${code ? `: ${code}` : ""}` },
@@ -29,6 +29,15 @@ function placeButton(place, select) {
     h("span", { cls: "dyn-hits", text: times > 1 ? `${times}×` : "" }),
   );
 }
+
+/**
+ * A remark beside what to do first.
+ * @param {string} name
+ * @param {string} text
+ * @param {string} title
+ */
+const note = (name, text, title) =>
+  text ? h("span", { cls: "dyn-left", title }, h("i", { text: `${name}: ` }), text) : "";
 
 /** Some names, and how many more there are. @param {string[]} names */
 const few = (names) =>
@@ -72,15 +81,16 @@ function causeNode(cause, number, open, select) {
  * @param {CallRow} row
  * @param {boolean} measured
  */
-function bar({ part, events }, measured) {
-  const eager = events.some(([kind]) => kind === "skipped");
+function bar({ part, eager, events }, measured) {
+  const skipped = !measured && events.some(([kind]) => kind === "skipped");
   const what = measured ? "time of a call" : "captured operations";
-  const title = `${part} % of the row with the most ${what}${eager ? "; its own lines run eagerly" : ""}`;
-  const fill = h("i", { style: `width:${part}%` });
+  const note = skipped ? "; its own lines run eagerly" : eager ? `, ${eager} % in eager code` : "";
+  const title = `${part} % of the row with the most ${what}${note}`;
   return h(
     "span",
-    { cls: `dyn-part${eager ? " dyn-part-eager" : ""}`, role: "gridcell", title, "aria-label": title },
-    fill,
+    { cls: `dyn-part${skipped ? " dyn-part-eager" : ""}`, role: "gridcell", title, "aria-label": title },
+    h("i", { style: `width:${part - eager}%` }),
+    eager ? h("i", { cls: "dyn-part-eager", style: `width:${eager}%` }) : null,
   );
 }
 
@@ -92,12 +102,12 @@ function bar({ part, events }, measured) {
  * @param {boolean} measured
  */
 function callRow(row, at, open, measured) {
-  const { name, depth, place, mine, events } = row;
+  const { name, depth, place, owner, events } = row;
   const sign = open === null ? "" : open ? "▾" : "▸";
   return h(
     "div",
     {
-      cls: `dyn-call${place ? "" : " dyn-call-more"}${mine ? " dyn-mine" : ""}`,
+      cls: `dyn-call${place ? "" : " dyn-call-more"} dyn-of-${owner}`,
       role: "row",
       "aria-level": depth + 1,
       "aria-expanded": open === null ? null : String(open),
@@ -131,13 +141,16 @@ export function overviewView(select, enter) {
   const first = h("div", { cls: "dyn-do" });
   const causes = h("div", { cls: "dyn-causes" });
   const grid = h("div", { cls: "dyn-calls", role: "treegrid", "aria-label": "calls" });
-  const mineButton = button("dyn-btn", "Only my code", () => {
-    mineOnly = !mineOnly;
-    if (content) draw(content);
+  const whose = h("div", { cls: "dyn-whose", role: "group", "aria-label": "whose code" });
+  whose.addEventListener("click", (event) => {
+    const chosen = /** @type {HTMLElement | null} */ (closest(event, "button"));
+    if (!chosen || !content) return;
+    only = chosen.dataset.owner || "";
+    draw(content);
     highlight(selected);
   });
   const causesTitle = h("h2");
-  const left = h("section", { "aria-label": "causes" }, h("div", { cls: "dyn-bar" }, causesTitle, mineButton), causes);
+  const left = h("section", { "aria-label": "causes" }, h("div", { cls: "dyn-bar" }, causesTitle, whose), causes);
   const key = h("span", { cls: "dyn-part-key" });
   const right = h(
     "section",
@@ -154,7 +167,8 @@ export function overviewView(select, enter) {
   /** @type {Overview | null} */
   let shown = null;
   let selected = "";
-  let mineOnly = false;
+  /** Whose code is shown; empty: everyone's. */
+  let only = "";
   /** Positions of the rows that are open. @type {Set<number>} */
   let open = new Set();
   /** The row that has the tab stop. */
@@ -168,7 +182,7 @@ export function overviewView(select, enter) {
   function drawCalls() {
     if (!shown) return;
     const { calls, measured } = shown;
-    const at = inSight(calls, open, mineOnly);
+    const at = inSight(calls, open, only);
     const had = grid.contains(document.activeElement);
     rows = new Map(at.map((n) => [n, callRow(calls[n], n, hasBelow(n) ? open.has(n) : null, measured)]));
     if (!rows.has(stop)) stop = at[0] ?? 0;
@@ -193,6 +207,32 @@ export function overviewView(select, enter) {
     reveal(grid, row);
   }
 
+  /** The switch between everyone's code, the user's own, the model's library, and other code. @param {{ owner: string }[]} all */
+  function drawOwners(all) {
+    const library = shown?.library || "";
+    const names = { own: "My code", model: library, other: library ? "Others" : "Libraries" };
+    const known = Object.entries(names).filter(([owner]) => all.some((row) => row.owner === owner));
+    whose.hidden = known.length < 2;
+    node.parentElement?.classList.toggle("dyn-mixed", known.length > 1 && known[0][0] === "own");
+    if (!known.some(([owner]) => owner === only)) only = "";
+    const had = whose.contains(document.activeElement);
+    whose.replaceChildren(
+      ...[["", "All"], ...known].map(([owner, text]) =>
+        button(
+          `dyn-chip dyn-of-${owner || "all"}`,
+          "",
+          () => {},
+          {
+            "data-owner": owner,
+            "aria-pressed": String(owner === only),
+          },
+          h("b", { text }),
+        ),
+      ),
+    );
+    if (had) /** @type {HTMLElement | null} */ (whose.querySelector("[aria-pressed='true']"))?.focus();
+  }
+
   /** @param {ViewModel} model */
   function draw(model) {
     const fresh = model !== content;
@@ -208,19 +248,29 @@ export function overviewView(select, enter) {
       first_id
         ? button("dyn-first", "", () => select(first_id), {}, ...withCode(shown.first))
         : h("span", { text: shown.first }),
-      shown.left ? h("span", { cls: "dyn-left", text: `Left then: ${shown.left}` }) : "",
+      note("Left then", shown.left, "what remains if that removes all of the first cause"),
+      note(
+        "Compiled well",
+        shown.well,
+        "functions without a graph break, a recompile or skipped code; versions count once",
+      ),
     );
     const places = shown.causes.flatMap((cause) => cause.places);
-    const own = [...places, ...calls].map(({ mine }) => mine);
-    mineButton.hidden = !own.includes(true) || !own.includes(false);
-    mineButton.setAttribute("aria-pressed", String(mineOnly));
-    const where = places.length && !places.some(({ mine }) => mine) ? " · all in libraries" : "";
-    const kept = mineOnly ? shown.causes.filter((cause) => cause.places.some(({ mine }) => mine)) : shown.causes;
-    causesTitle.textContent = `Causes · ${kept.length}${kept.length > 1 ? ", the most costly first" : ""}${where}`;
+    drawOwners([...places, ...calls]);
+    const [one, another] = new Set(places.map(({ owner }) => owner));
+    const where = another || !one ? "" : { own: " · all in your code", model: ` · all in ${shown.library}` }[one] || "";
+    const of = (/** @type {CauseRow} */ cause) => cause.places.filter(({ owner }) => !only || owner === only);
+    const kept = shown.causes.filter((cause) => of(cause).length);
+    causesTitle.textContent = `Causes · ${kept.length}${where}`;
+    causesTitle.title = "the most costly first; recompiles last";
     causes.replaceChildren(
       ...kept.map((cause, n) => {
-        const places = mineOnly ? cause.places.filter(({ mine }) => mine) : cause.places;
-        return causeNode({ ...cause, places }, shown ? shown.causes.indexOf(cause) + 1 : n, n < OPEN, select);
+        return causeNode(
+          { ...cause, places: of(cause) },
+          shown ? shown.causes.indexOf(cause) + 1 : n,
+          n < OPEN,
+          select,
+        );
       }),
     );
     if (!kept.length) causes.replaceChildren(h("p", { cls: "dyn-eager", text: "none" }));
@@ -242,7 +292,7 @@ export function overviewView(select, enter) {
         rows.delete(at);
       }
     }
-    if (at >= 0 && !rows.has(at) && !mineOnly) drawCalls();
+    if (at >= 0 && !rows.has(at) && !only) drawCalls();
     const row = rows.get(at);
     markSelected(row ? [row] : []);
     if (row && stop !== at && !grid.contains(document.activeElement)) {

@@ -33,7 +33,7 @@ export interface LensFile {
   lines: LensLine[];
   breaks?: number;
   graphs?: number;
-  mine?: boolean;
+  owner?: string;
 }
 
 export interface Shape {
@@ -257,7 +257,7 @@ export interface CausePlace {
   code: string;
   function: string;
   times: number;
-  mine: boolean;
+  owner: string;
   ids: string[];
 }
 
@@ -277,9 +277,10 @@ export interface CallRow {
   depth: number;
   name: string;
   place: string;
-  mine: boolean;
+  owner: string;
   events: string[][];
   part: number;
+  eager: number;
   folded: boolean;
   ids: string[];
 }
@@ -290,6 +291,8 @@ export interface Overview {
   first_id: string;
   causes: CauseRow[];
   calls: CallRow[];
+  library: string;
+  well: string;
   measured: boolean;
 }
 

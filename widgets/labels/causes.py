@@ -53,6 +53,7 @@ _GUARDS = {
     "range": ("a size out of the range compiled for", "`torch._dynamo.mark_dynamic` takes a `min` and a `max`"),
 }
 _HINT = "the compiler's hint"
+_TRACED_AGAIN = "tried: gone after a first call"
 _LIMIT = "Dynamo recompile limit exceeded"
 
 
@@ -65,7 +66,7 @@ class CauseWords:
         self.breaks: list[Break] = [known[id] for id in cause.breaks]
         frames = {f.id: f for f in report.frames}
         self.frames: list[Frame] = [frames[id] for id in cause.frames if id in frames]
-        self.recompiles: list[Recompile] = [r for r in report.recompiles if r.frame in cause.frames]
+        self.recompiles: list[Recompile] = [r for r in report.recompiles if r.frame in cause.frames and r.refused_by is None]
 
     def count(self) -> str:
         """`8 graph breaks`, `19 recompiles`."""
@@ -76,6 +77,8 @@ class CauseWords:
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
+        if self.cause.first_call:
+            return "only in the first call"
         if self.cause.consequence:
             return "may follow from an earlier break"
         known_type = _TYPES.get(self.cause.type)
@@ -96,6 +99,8 @@ class CauseWords:
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[1] if known else "keep what the guard checks the same from call to call"
+        if self.cause.first_call:
+            return f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
         if self.cause.consequence:
             return "fix the others first: the compiler says that these may have been caused by them"
         if self.cause.type in _TYPES:
@@ -113,9 +118,10 @@ class CauseWords:
         return f"tried: {tried[0].verdict}" if tried else ""
 
     def cost(self) -> str:
-        """`1.2 ms a call`, `27 hits`."""
+        """`1.2 ms a call · 34 eager ops`, `27 hits`."""
         if self.cause.seconds:
-            return f"{time_text(self.cause.seconds)} a call"
+            ops = f" · {plural(self.cause.eager_ops, 'eager op')}" if self.cause.eager_ops else ""
+            return f"{time_text(self.cause.seconds)} a call{ops}"
         return f"{self.cause.split} hits" if self.cause.split > len(self.breaks) else ""
 
     def eager(self) -> list[str]:
@@ -139,9 +145,12 @@ def first_words(words: CauseWords) -> str:
         return f"{fix} ({words.count()}: {words.title()})."
     if cause.setting is not None and words.tried():
         return f"{fix}."
+    part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
+    of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
+    if cause.first_call:
+        subject = of.replace("the only", "its") + (" are" if part > 1 else " is")
+        return f"{fix.removesuffix(f' ({_TRACED_AGAIN})')}: {subject} in the first call only."
     if cause.setting is not None:
-        part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
-        of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
         return f"{fix}: the compiler advises it for {of}."
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"

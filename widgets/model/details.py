@@ -130,6 +130,8 @@ class _Details:
             facts.append(["fullgraph", str(b.fullgraph), ""])
         if b.allowed:
             facts.append(["expected", "yes, allowed here", ""])
+        if b.first_call_only is not None:
+            facts.append(["second call", "does not meet it" if b.first_call_only else "meets it, too", ""])
         return facts + [["ends", f"graph {n}", g.id] for n, g in self.ended[b.id][:4]]
 
     def _outcome(self, b: Break) -> str:

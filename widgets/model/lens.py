@@ -12,7 +12,7 @@ from collections import defaultdict
 from itertools import groupby
 
 from dynascope.compiler.report import Break, Report
-from dynascope.compiler.report.call_tree import is_library
+from dynascope.compiler.report.call_tree import OWNERS, Owners
 from dynascope.widgets.labels.advice import only_rest_is_eager
 from dynascope.widgets.labels.bands import bands
 from dynascope.widgets.labels.words import Places, printable, shorten
@@ -44,7 +44,7 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
         breaks[b.file, b.line].append(b)
     states = _states(report, places, graphs, breaks)
     regions, guards = bands(report, places), guard_marks(report)
-    files: list[LensFile] = []
+    owners, files = Owners(report), list[LensFile]()
     for source in report.sources:
         lines: list[LensLine] = []
         for number, text in sorted(places.lines(source.file).items()):
@@ -68,7 +68,8 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
             files.append({"file": printable(source.file, 1000), "label": label, "lines": lines})
             if large:
                 _quieten(report, places, source.file, files[-1])
-    return sorted(files, key=lambda file: (not file["mine"], -file["breaks"])) if large else files
+                files[-1]["owner"] = owners.of(source.file)
+    return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"], -file["graphs"])) if large else files
 
 
 def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None:
@@ -90,7 +91,7 @@ def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None
         if quiet and len(few) > AROUND:
             for line in few:
                 line["quiet"] = True
-    shown["breaks"], shown["graphs"], shown["mine"] = len(broken), len(runs), not is_library(file)
+    shown["breaks"], shown["graphs"] = len(broken), len(runs)
 
 
 def _runs(numbers: list[int]) -> list[list[int]]:

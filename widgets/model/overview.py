@@ -6,8 +6,10 @@ one row; rows without events are below a row that sums them up.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from dynascope.compiler.report import Break, Frame, Report, plural
-from dynascope.compiler.report.call_tree import Call, call_tree, is_library
+from dynascope.compiler.report.call_tree import OWNERS, Call, Owners, call_tree, ran_in
 from dynascope.compiler.report.causes import causes
 from dynascope.widgets.drawing.shapes import break_code
 from dynascope.widgets.labels.causes import CauseWords, first_words, left_words
@@ -29,14 +31,17 @@ def overview(report: Report, places: Places) -> Overview | None:
     """The overview; None: the report is small."""
     if not is_large(report):
         return None
+    owners = Owners(report)
     words = [CauseWords(report, places, cause) for cause in causes(report)]
-    rows = [cause_row(number, one) for number, one in enumerate(words)]
+    rows = [cause_row(number, one, owners) for number, one in enumerate(words)]
     return {
         "first": printable(first_words(words[0]) if words else "nothing: no graph break, no recompile.", 1000),
         "left": left_words(words[1:]),
         "first_id": rows[0]["places"][0]["id"] if rows and rows[0]["places"] else "",
         "causes": rows,
-        "calls": _Rows(report, places).rows,
+        "calls": _Rows(report, places, owners).rows,
+        "library": shorten(owners.library or "", 40),
+        "well": _compiled_well(report, places),
         "measured": report.profile is not None,
     }
 
@@ -44,25 +49,26 @@ def overview(report: Report, places: Places) -> Overview | None:
 # -- causes -----------------------------------------------------------------------------------------
 
 
-def cause_row(number: int, words: CauseWords) -> CauseRow:
-    """One cause with its places, the user's own first."""
-    places = [_break_place(b, words.places) for b in words.breaks] if words.breaks else _recompiled(words)
+def cause_row(number: int, words: CauseWords, owners: Owners) -> CauseRow:
+    """One cause with its places: the user's own first, then those in the model's library."""
+    breaks = [_break_place(b, words.places, owners) for b in words.breaks]
+    places = breaks or _recompiled(words, owners)
     return {
         "id": f"cause{number}", "kind": words.cause.kind, "count": words.count(), "title": shorten(words.title(), 200),
         "fix": shorten(words.fix(), 300), "cost": shorten(words.cost(), 200), "eager": [shorten(e, 80) for e in words.eager()],
-        "places": sorted(places, key=lambda place: not place["mine"]),
+        "places": sorted(places, key=lambda place: OWNERS.index(place["owner"])),
     }  # fmt: skip
 
 
-def _break_place(b: Break, places: Places) -> CausePlace:
+def _break_place(b: Break, places: Places, owners: Owners) -> CausePlace:
     return {
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
         "function": shorten(places.function(b.function, b.file, b.line), 80), "times": len(b.hits),
-        "mine": is_mine(b.file), "ids": [b.id],
+        "owner": owners.of(b.file), "ids": [b.id],
     }  # fmt: skip
 
 
-def _recompiled(words: CauseWords) -> list[CausePlace]:
+def _recompiled(words: CauseWords, owners: Owners) -> list[CausePlace]:
     """One place for each function that was compiled again."""
     reasons = {r.frame: recompile_words(r) for r in words.recompiles}
     found: dict[tuple[str, int, str], CausePlace] = {}
@@ -74,14 +80,9 @@ def _recompiled(words: CauseWords) -> list[CausePlace]:
             continue
         found[key] = {
             "id": f.id, "place": words.places.frame(f), "code": shorten(next(iter(reasons.get(f.id, [])), ""), 160),
-            "function": shorten(words.places.name(f), 80), "times": 1, "mine": is_mine(f.file), "ids": [f.id],
+            "function": shorten(words.places.name(f), 80), "times": 1, "owner": owners.of(f.file), "ids": [f.id],
         }  # fmt: skip
     return sorted(found.values(), key=lambda place: -place["times"])
-
-
-def is_mine(file: str) -> bool:
-    """Whether a file is the user's own."""
-    return not is_library(file)
 
 
 # -- calls ------------------------------------------------------------------------------------------
@@ -90,18 +91,19 @@ def is_mine(file: str) -> bool:
 class _Rows:
     """The rows of the tree: eventful calls one by one, quiet ones below a row that sums them up."""
 
-    def __init__(self, report: Report, places: Places) -> None:
-        self.report, self.places = report, places
+    def __init__(self, report: Report, places: Places, owners: Owners) -> None:
+        self.report, self.places, self.owners = report, places, owners
         self.graphs = {g.id: g.ops for g in report.graphs}
-        self.shares = _shares(report)
+        self.seconds, self.eager_seconds, self.eager_ops = _measured(report)
         self.rows: list[CallRow] = []
-        self.sizes: list[float] = []
+        #: of each row: how much is in it, and how much of that is eager code
+        self.sizes: list[tuple[float, float]] = []
         roots = call_tree(report)
         self.eventful = {id(call) for root in roots for _, call in root.walk() if any(c.is_eventful for _, c in call.walk())}
         self.below(roots, 0)
-        largest = max(self.sizes, default=0.0) or 1.0
-        for row, size in zip(self.rows, self.sizes, strict=True):
-            row["part"] = round(100 * size / largest)
+        largest = max((size for size, _ in self.sizes), default=0.0) or 1.0
+        for row, (size, eager) in zip(self.rows, self.sizes, strict=True):
+            row["part"], row["eager"] = round(100 * size / largest), round(100 * eager / largest)
 
     def below(self, calls: list[Call], depth: int) -> None:
         """Rows for the calls of one caller."""
@@ -121,9 +123,9 @@ class _Rows:
         whole = [*passed, *([c for _, c in call.walk()] if folded else [call])]
         self.sizes.append(self.part(whole))
         self.rows.append({
-            "id": self.target(call), "depth": depth, "name": shorten(self.name(call), 120), "mine": is_mine(call.file),
+            "id": self.target(call), "depth": depth, "name": shorten(self.name(call), 120), "owner": self.owners.of(call.file),
             "place": self.places.at(call.file, call.line, call.cell), "events": self.events(whole),
-            "ids": [id for c in whole for id in self.ids(c)], "part": 0, "folded": folded,
+            "ids": [id for c in whole for id in self.ids(c)], "part": 0, "eager": 0, "folded": folded,
         })  # fmt: skip
         self.below(call.calls, depth + 1)
 
@@ -138,8 +140,8 @@ class _Rows:
         names = ", ".join(dict.fromkeys(_short(self.name(call)) for call in quiet))
         self.rows.append({
             "id": self.target(quiet[0]), "depth": depth, "name": shorten(f"{len(quiet)} more: {names}", 120),
-            "mine": any(is_mine(c.file) for c in whole), "place": "", "events": self.events(whole), "ids": [],
-            "part": 0, "folded": True,
+            "owner": min((self.owners.of(c.file) for c in whole), key=OWNERS.index), "place": "",
+            "events": self.events(whole), "ids": [], "part": 0, "eager": 0, "folded": True,
         })  # fmt: skip
         for call in quiet:
             self.row(call, depth + 1, folded=True)
@@ -155,12 +157,12 @@ class _Rows:
     def ids(self, call: Call) -> list[str]:
         return [*call.breaks, *(f.id for f in call.frames), *call.graphs]
 
-    def part(self, calls: list[Call]) -> float:
+    def part(self, calls: list[Call]) -> tuple[float, float]:
         """How much of the program is in these calls: of a measured call its time, else the operations captured."""
         frames = [f.id for call in calls for f in call.frames]
-        if self.shares:
-            return sum(self.shares.get(id, 0.0) for id in frames)
-        return float(sum(self.graphs.get(g) or 0 for call in calls for g in call.graphs))
+        if self.seconds:
+            return sum(self.seconds[id] for id in frames), sum(self.eager_seconds[id] for id in frames)
+        return float(sum(self.graphs.get(g) or 0 for call in calls for g in call.graphs)), 0.0
 
     def events(self, calls: list[Call]) -> list[list[str]]:
         """What happened, as [kind, words] pairs."""
@@ -176,12 +178,15 @@ class _Rows:
         return found + self.captured(calls, [] if found else frames)
 
     def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:
-        """How much was captured; of `frames`, that there was nothing to compile."""
+        """How much was captured and, as far as measured, ran eagerly; of `frames`, that there was nothing to compile."""
         graphs = [g for call in calls for g in call.graphs]
         ops = [self.graphs.get(g) for g in graphs]
-        if graphs:
-            known = "" if None in ops else f", {plural(sum(op or 0 for op in ops), 'op')}"
-            return [["graph", plural(len(graphs), "graph") + known]]
+        eager = sum(self.eager_ops[f.id] for call in calls for f in call.frames)
+        known = "" if None in ops or not graphs else f", {plural(sum(op or 0 for op in ops), 'op')}"
+        found = [["graph", plural(len(graphs), "graph") + known]] if graphs else []
+        found += [["eager", plural(eager, "eager op")]] if eager else []
+        if found:
+            return found
         empty = frames and all(f.status == "empty" for f in frames)
         return [["empty", "nothing to compile"]] if empty else []
 
@@ -192,10 +197,27 @@ def _short(name: str) -> str:
     return owner if owner and own in ("forward", "__call__", "__init__") else own
 
 
-def _shares(report: Report) -> dict[str, float]:
-    """Seconds of the measured call by frame; empty: not measured."""
-    shares: dict[str, float] = {}
-    for segment in report.profile.segments if report.profile else []:
-        if segment.frame is not None and segment.kind not in ("kernel", "copy"):
-            shares[segment.frame] = shares.get(segment.frame, 0.0) + segment.duration
-    return shares
+def _compiled_well(report: Report, places: Places) -> str:
+    """The functions that have graphs, no break, no recompile and no skipped frame; empty: there are none."""
+    again = {f.graph for f in report.frames if f.recompile_of is not None}
+    ops = {g.id: 0 if g.id in again else g.ops or 0 for g in report.graphs}
+    calls = [call for root in call_tree(report) for _, call in root.walk() if call.graphs]
+    sizes = {id(call): sum(ops.get(g, 0) for g in call.graphs) for call in calls}
+    well = sorted((call for call in calls if not call.is_eventful), key=lambda call: -sizes[id(call)])
+    whole = sum(sizes.values())
+    if not well or not whole:
+        return ""
+    names = dict.fromkeys(_short(places.function(call.name, call.file, call.line)) for call in well)
+    part = f"{plural(len(well), 'function')}, {round(100 * sum(sizes[id(c)] for c in well) / whole)} % of the captured ops"
+    return shorten(f"{part}: {', '.join(list(names)[:3])}" + (", …" if len(names) > 3 else ""), 200)
+
+
+def _measured(report: Report) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
+    """Of the measured call, by frame: seconds, seconds of eager code, and eager operations."""
+    seconds, eager, ops = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
+    for frame, segment in ran_in(report):
+        seconds[frame] += segment.duration
+        if segment.kind == "gap":
+            eager[frame] += segment.duration
+            ops[frame] += segment.op_count or 0
+    return seconds, eager, ops

@@ -17,6 +17,8 @@ SCREEN = 45
 CAUSES = 20
 #: causes with their places, one less where there are many, and functions that are named
 PLACED, MANY, FUNCTIONS = 4, 6, 5
+#: of the user's own code, of the library that the model is from, and of others
+MARKS = {"own": "◆", "model": "◇", "other": " "}
 _STYLES = {"skipped": "yellow", "break": "yellow", "recompile": "cyan", "failed": "red", "unfinished": "red"}
 
 
@@ -26,9 +28,9 @@ class OverviewText(Terminal):
     def __init__(self, shown: Overview, colour: bool, width: int) -> None:
         super().__init__(colour, width)
         self.shown = shown
-        places = [place["mine"] for cause in shown["causes"] for place in cause["places"]]
-        #: whether code of the user's own and code of libraries must be told apart
-        self.mixed = len({*places, *(row["mine"] for row in shown["calls"])}) > 1
+        self.owners = {place["owner"] for cause in shown["causes"] for place in cause["places"]}
+        #: whether it must be said whose code something is
+        self.mixed = len(owners := self.owners | {row["owner"] for row in shown["calls"]}) > 1 and "own" in owners
 
     def lines(self, used: int) -> list[str]:
         """The lines, where `used` lines of the screen are taken."""
@@ -36,20 +38,24 @@ class OverviewText(Terminal):
         first = [self.paint("Do this first: ", "green", "bold") + first[0].lstrip(), *first[1:]]
         if self.shown["left"]:
             first.append(f"{'Left then: ':>15}{self.shown['left']}")
-        out = ["", *first, "", *self.causes()]
+        if self.shown["well"]:
+            well = self.wrap(self.shown["well"], " " * 15, 2)
+            first += [f"{'Compiled well: ':>15}{well[0].lstrip()}", *well[1:]]
+        out = ["", *first, "", *self.causes(CAUSES - max(0, used - 1))]
         foot = ["", self.paint("Every break with its line: print(report.details())", "soft")]
         return [*out, "", *self.calls(SCREEN - used - len(out) - len(foot) - 1), *foot]
 
     # -- causes -----------------------------------------------------------------------------------
 
-    def causes(self) -> list[str]:
+    def causes(self, room: int) -> list[str]:
         """The causes: the first ones with their places, the others in one line."""
-        library = "" if self.mixed or not self.shown["causes"] else "  (all in libraries)"
+        library = {"model": self.shown["library"], "other": "libraries"}.get("".join(self.owners), "")
+        library = f"  (all in {library})" if library else ""
         rows = self.shown["causes"]
         placed = PLACED if len(rows) <= MANY else PLACED - 1
         out = [self.paint(f"Causes: {len(rows)}, the most costly first", "bold") + self.paint(library, "soft")]
         for number, row in enumerate(rows):
-            left = CAUSES - len(out) - (number < len(rows) - 1)
+            left = room - len(out) - (number < len(rows) - 1)
             lines = [self.head(number, row), *(self.places(row) if number < placed else [])]
             if len(lines) > left:
                 lines = lines[:1]
@@ -68,9 +74,9 @@ class OverviewText(Terminal):
     def places(self, row: CauseRow) -> list[str]:
         """What to do, where, and what runs eagerly because of it."""
         out = [self.paint("    → ", "green") + line.lstrip() for line in self.wrap(row["fix"], "      ", 1)]
-        for mine, group in groupby(row["places"], lambda place: place["mine"]):
-            owner = "your code: " if mine else "library: " if self.mixed else ""
-            listed = self.listed(list(group), self.width - 6, owner)
+        for owner, group in groupby(row["places"], lambda place: place["owner"]):
+            whose = {"own": "your code: ", "model": f"{self.shown['library']}: "}.get(owner, "other libraries: ")
+            listed = self.listed(list(group), self.width - 6, whose if len(self.owners) > 1 or owner == "own" else "")
             out += [f"      {line}" for line in listed]
         if row["eager"]:
             words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, as it was compiled too often: "
@@ -111,10 +117,12 @@ class OverviewText(Terminal):
         names = ["  " * row["depth"] + shorten(row["name"], max(16, self.width - 58 - 2 * row["depth"])) for row in kept]
         width = max([len(name) for name in names], default=0)
         at = min(28, max([len(row["place"]) for row in kept], default=0))
-        note = "  (◆ your code)" if self.mixed else ""
+        whose = {"own": "your code", "model": self.shown["library"]}
+        marks = [f"{MARKS[o]} {words}" for o, words in whose.items() if any(row["owner"] == o for row in rows)]
+        note = f"  ({', '.join(marks)})" if self.mixed else ""
         out = [self.paint("Calls", "bold") + self.paint(note, "soft")]
         for row, name in zip(kept, names, strict=True):
-            mark = "◆ " if self.mixed and row["mine"] else "  "
+            mark = MARKS[row["owner"]] + " " if self.mixed else "  "
             place = shorten(row["place"], at)
             events, left = [], self.width - width - at - 6
             for kind, words in row["events"]:

@@ -83,9 +83,11 @@ class _Terminal(Terminal):
 
     def lines(self, whole: bool) -> list[str]:
         """All lines, or of a large report those of its overview."""
-        first = (("The headline", self.headline), ("The error", self.error), ("The recompile limit", self.limits))
+        first = (("The headline", self.headline), ("The error", self.error))
         head = [line for what, make in first for line in self.part(what, make)]
+        limits = self.part("The recompile limit", self.limits)
         shown = None if whole else overview(self.report, self.places)
+        head += limits if shown is None else limits[:4]  # of the overview, one sentence
         if shown is not None:
             brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes()[:3]]
             large = OverviewText(shown, self.colour, self.width)
@@ -186,6 +188,7 @@ class _Terminal(Terminal):
         place = self.places.of_break(b)
         outcome = self.outcome(b) + allowed_words(b, self.places)
         hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
+        hits += ", only in the first call" if b.first_call_only else ""
         colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
         function = f" in {shorten(self.places.function(b.function, b.file, b.line), 60)}" if b.function else ""
         out = ["", self.paint("✂ graph break", colour, "bold") + f" at {self.paint(place, 'bold')}{function}"]

@@ -10,19 +10,19 @@ role:"option","aria-selected":"false",tabindex:"-1"},closest=(event,selector)=>e
 dataset.id||"";function handled(event){event.preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;
 return nodes=>{let now=new Set(nodes);for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)
 marked.has(node)||node.setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.
-getBoundingClientRect(),inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left;if((top<0||
-top+inner.height>outer.height)&&(center?box.scrollTop+=top-(outer.height-inner.height)/2:box.scrollTop+=top<0?top-8:top+
-inner.height-outer.height+8),left<0||left+inner.width>outer.width){let wide=inner.width>outer.width;box.scrollLeft+=left<
-0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){try{return await navigator.clipboard.writeText(
-text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});area.value=text,document.body.append(area),area.
-select();let done=document.execCommand("copy");return area.remove(),done}}function roving(box,selector,{vertical=!0,enter}={}){
-let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&
-stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("tabindex","0")};return box.addEventListener("keydown",given=>{
-let event=given,items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||
-event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.
-key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.
-key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(event,selector);item&&mark(
-item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
+getBoundingClientRect(),inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left,seen=innerHeight-
+outer.top,height=center&&seen>6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.height>height)&&(center?
+box.scrollTop+=top-(height-inner.height)/2:box.scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.
+width>outer.width){let wide=inner.width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}
+async function copyText(text){try{return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"\
+position:fixed;opacity:0"});area.value=text,document.body.append(area),area.select();let done=document.execCommand("copy");
+return area.remove(),done}}function roving(box,selector,{vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp",
+"ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=
+item,stop.setAttribute("tabindex","0")};return box.addEventListener("keydown",given=>{let event=given,items=[...box.querySelectorAll(
+selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={
+[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&
+(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener(
+"focusin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
 "aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(
 idOf(closest(event,`.${rowClass}`))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),
 box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===
@@ -41,11 +41,11 @@ arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.add
 if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.
 abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?
 .3:1);cost<least&&([best,least]=[shape.id,cost])}return best||id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph",
-"break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,mineOnly){let kept=new Set;for(let at=rows.length-
-1,need=-1;at>=0;at--){let{depth,mine}=rows[at];need=Math.min(need,depth),(mine||need===depth)&&(kept.add(at),need=depth-
-1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,!mineOnly||kept.has(at)?
-[at]:[]))}function sourceText(lens,{file,start,end}){let found=lens.find(f=>f.file===file);return(found?found.lines.filter(
-l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
+"break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){let kept=new Set;for(let at=rows.length-1,need=-1;at>=
+0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===only||need===depth)&&(kept.add(at),need=depth-1)}let hidden=1/0;
+return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,!only||kept.has(at)?[at]:[]))}function sourceText(lens,{
+file,start,end}){let found=lens.find(f=>f.file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).
+flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
 `)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
 ""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
@@ -130,34 +130,34 @@ le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached
 hed frame"],["fold","folded"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],
 ["error","region: breaks are errors"]],serial=0;function triangle({x,y,h:h2},open){let d=open?`M${x+11} ${y+14}h9l-4.5 6\
 z`:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold,{corner,inset}){let{x,
-y,w,h:h2,title,note}=fold;return[s("rect",{cls:"dyn-main",x,y,width:w,height:h2,rx:corner}),triangle(fold,!0),label("dyn\
--strong",x+26,y+21,title),label("dyn-soft",x+w-inset,y+21,note,"end")]}function groupShape(group,ids,sizes){if(group.kind===
-"unfolded")return openShape(group,sizes);let{x,y,w,h:h2,lines=[],kind}=group,skipped=kind==="skipped",{inset,corner,line_height,
-title_height}=sizes,frame={width:w,height:h2,rx:corner},header=title_height+line_height*lines.length,baseline=y+sizes.title_baseline;
-return[group.badge==="recompile"&&s("rect",{cls:"dyn-frame",x:x+4,y:y-4,...frame}),s("rect",{cls:"dyn-frame dyn-main",x,
-y,...frame,fill:skipped&&`url(#${ids.hatch})`}),skipped&&s("rect",{cls:"dyn-under",x:x+5,y:y+5,width:w-10,height:header-
-8,rx:5}),label("dyn-name",x+inset,baseline,group.title),label("dyn-soft dyn-mono",x+w-inset,baseline,group.note,"end"),...lines.
-map((text,i)=>label("dyn-soft",x+inset,y+sizes.first_line+line_height*i,text))]}function boxShape(box,sizes){let{x,w}=box,
-isBreak=box.kind==="break",strip=isBreak&&box.region?sizes.region_height:0,top=box.y+strip,height=box.h-strip,inset=isBreak?
-sizes.break_inset:sizes.inset,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",{cls:"dyn-area",x:x-6,y:box.
-y,width:w+12,height:box.h+6,rx:sizes.corner}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s("rect",{cls:"dyn-\
-main",x,y:top,width:w,height,rx:isBreak?height/2:sizes.box_corner}),shift>0&&triangle(box,!1),box.kind==="version"?label(
-"dyn-strong",x+w/2,y,box.title,"middle"):label("dyn-strong",x+inset+shift,y,box.title),label("dyn-soft",x+w-inset,y,box.
-note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-node dyn-k-${shape.kind}`,shape.tone!==void 0&&`dyn-g${shape.
-tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dyn-r-${shape.region}`].filter(Boolean).join(" "),role:"butto\
-n","aria-pressed":"false","aria-expanded":shape.inside?String(shape.kind==="unfolded"):null,tabindex:"-1","data-id":shape.
-id};return s("g",props,s("title",{text:shape.full}),...parts)}function definitions(ids){let pattern={width:8,height:8,patternUnits:"\
-userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s("pattern",{id:ids.hatch,...pattern},s("rect",{width:8,height:8,cls:"\
-dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-hatch-b"})),tip=(id,cls)=>s("marker",{id,...{markerWidth:8,markerHeight:8,
-refX:7,refY:4,orient:"auto",markerUnits:"userSpaceOnUse"}},s("path",{d:"M0 0.5L8 4L0 7.5z",cls}));return s("defs",{},hatch,
-tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits"))}function arrowPath(arrow,ids,bend){let props={cls:`dyn-arr\
-ow dyn-a-${arrow.kind}`,d:rounded(arrow.points,bend),"marker-end":`url(#${arrow.kind==="hits"?ids.hits:ids.soft})`,"data\
--s":arrow.source,"data-t":arrow.target};return s("path",props,s("title",{text:arrow.full}))}var arrowLabel=({label:text,
-at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,sizes,name){let n=++serial,ids={hatch:`dyn-ha\
-tch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}; use the arrow keys to follow th\
-e arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-label":description},definitions(
-ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids,sizes))),picture.arrows.map(arrow=>arrowPath(arrow,ids,
-sizes.bend)),picture.boxes.map(box=>shapeNode(box,boxShape(box,sizes))),picture.arrows.map(arrowLabel))}function legendOf(picture){
+y,w,h:h2,title,note:note2}=fold;return[s("rect",{cls:"dyn-main",x,y,width:w,height:h2,rx:corner}),triangle(fold,!0),label(
+"dyn-strong",x+26,y+21,title),label("dyn-soft",x+w-inset,y+21,note2,"end")]}function groupShape(group,ids,sizes){if(group.
+kind==="unfolded")return openShape(group,sizes);let{x,y,w,h:h2,lines=[],kind}=group,skipped=kind==="skipped",{inset,corner,
+line_height,title_height}=sizes,frame={width:w,height:h2,rx:corner},header=title_height+line_height*lines.length,baseline=y+
+sizes.title_baseline;return[group.badge==="recompile"&&s("rect",{cls:"dyn-frame",x:x+4,y:y-4,...frame}),s("rect",{cls:"d\
+yn-frame dyn-main",x,y,...frame,fill:skipped&&`url(#${ids.hatch})`}),skipped&&s("rect",{cls:"dyn-under",x:x+5,y:y+5,width:w-
+10,height:header-8,rx:5}),label("dyn-name",x+inset,baseline,group.title),label("dyn-soft dyn-mono",x+w-inset,baseline,group.
+note,"end"),...lines.map((text,i)=>label("dyn-soft",x+inset,y+sizes.first_line+line_height*i,text))]}function boxShape(box,sizes){
+let{x,w}=box,isBreak=box.kind==="break",strip=isBreak&&box.region?sizes.region_height:0,top=box.y+strip,height=box.h-strip,
+inset=isBreak?sizes.break_inset:sizes.inset,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",{cls:"dyn-ar\
+ea",x:x-6,y:box.y,width:w+12,height:box.h+6,rx:sizes.corner}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s("\
+rect",{cls:"dyn-main",x,y:top,width:w,height,rx:isBreak?height/2:sizes.box_corner}),shift>0&&triangle(box,!1),box.kind===
+"version"?label("dyn-strong",x+w/2,y,box.title,"middle"):label("dyn-strong",x+inset+shift,y,box.title),label("dyn-soft",
+x+w-inset,y,box.note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-node dyn-k-${shape.kind}`,shape.tone!==
+void 0&&`dyn-g${shape.tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dyn-r-${shape.region}`].filter(Boolean).
+join(" "),role:"button","aria-pressed":"false","aria-expanded":shape.inside?String(shape.kind==="unfolded"):null,tabindex:"\
+-1","data-id":shape.id};return s("g",props,s("title",{text:shape.full}),...parts)}function definitions(ids){let pattern={
+width:8,height:8,patternUnits:"userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s("pattern",{id:ids.hatch,...pattern},
+s("rect",{width:8,height:8,cls:"dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-hatch-b"})),tip=(id,cls)=>s("marker",
+{id,...{markerWidth:8,markerHeight:8,refX:7,refY:4,orient:"auto",markerUnits:"userSpaceOnUse"}},s("path",{d:"M0 0.5L8 4L\
+0 7.5z",cls}));return s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits"))}function arrowPath(arrow,ids,bend){
+let props={cls:`dyn-arrow dyn-a-${arrow.kind}`,d:rounded(arrow.points,bend),"marker-end":`url(#${arrow.kind==="hits"?ids.
+hits:ids.soft})`,"data-s":arrow.source,"data-t":arrow.target};return s("path",props,s("title",{text:arrow.full}))}var arrowLabel=({
+label:text,at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,sizes,name){let n=++serial,ids={hatch:`\
+dyn-hatch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}; use the arrow keys to fol\
+low the arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-label":description},
+definitions(ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids,sizes))),picture.arrows.map(arrow=>arrowPath(
+arrow,ids,sizes.bend)),picture.boxes.map(box=>shapeNode(box,boxShape(box,sizes))),picture.arrows.map(arrowLabel))}function legendOf(picture){
 let shapes=[...picture.groups,...picture.boxes],kinds=new Set(shapes.flatMap(({kind,badge,region})=>[kind,badge,region]));
 return picture.arrows.some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.filter(([kind])=>kinds.has(kind)).map(([
 kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.
@@ -239,13 +239,14 @@ id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.
 let fold=picture.folds?.[i],at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.
 notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
 count} nodes`,heat:fold.heat,inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){
-if(box.kind==="unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,
-height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),
-label("dyn-fxval",x+26,y+31,note)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label(
-"",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+
-h2+11,note,"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dy\
-n-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-i\
-d":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?`
+if(box.kind==="unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note:note2,time,kind}=box,rectangle=s("rect",{
+x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",
+x+26,y+17,title),label("dyn-fxval",x+26,y+31,note2)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[
+rectangle,label("",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-f\
+xval",middle2,y+h2+11,note2,"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`\
+dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"\
+-1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?
+`
 ${box.place}`:"")});return s("g",props,title,...boxShape2(box,sizes))}function pictureView({picture,nodes},point,name,open,sizes,changed){
 let whole=drawingOf(picture,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
 get(id);function draw(){let drawing=unfolded(whole,open,sizes.fold_head);boxes=[...drawing.groups,...drawing.boxes].sort(
@@ -288,7 +289,7 @@ line.slice(before.length),"str"),{tokens,open:quotes};push(text+line.slice(at,en
 push(text,"key"):name&&(previous==="def"||previous==="class")?push(text,"def"):plain+=text;name&&(previous=text)}return push(
 "",""),{tokens,open:""}}function withMarks(tokens,marks){let runs=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
 for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs.push({text:run,
-kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var NEAR=120,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
+kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var NEAR=60,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
 let painted=tokenize(text,open);for(let{text:text2,kind,mark}of withMarks(painted.tokens,marks)){let cls=[kind&&`dyn-t-${kind}`,
 mark&&`dyn-mark dyn-mark-${mark.outcome}`].filter(Boolean).join(" ");box.append(cls?h("span",{cls,text:text2,"data-id":mark?.
 id}):text2)}return painted.open}function badges(line){let box=h("span",{cls:"dyn-badge"}),put=(text,cls)=>box.append(h("\
@@ -297,10 +298,10 @@ slice(0,shown))put(String(number),`dyn-b-g${number%TONES}`);return graphs.length
 e"),!line.marks&&!graphs.length&&line.state&&line.state!=="empty"&&put(line.state==="unfinished"?"…":"–","dyn-b-skip"),
 box}function lineClass(line,state){return state==="graph"?`dyn-l-g${(line.graphs||[])[0]%TONES}`:state?`dyn-l-${state}`:
 ""}function lineRow(line,previous,code){let state=line.marks?"break":line.state||"",first=!previous||previous.state!==line.
-state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h("\
-div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
+state||previous.id!==line.id,note2=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h(
+"div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
 marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
-note?h("span",{cls:"dyn-note",text:note}):guardMark(line))}function guardMark({guards}){if(!guards)return h("span");let text=`\
+note2?h("span",{cls:"dyn-note",text:note2}):guardMark(line))}function guardMark({guards}){if(!guards)return h("span");let text=`\
 ≡ ${guards.count} guard${guards.count>1?"s":""}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":
 ""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded2){let group=h("div",{role:"group","aria-label":file.
 label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{lines}=file,
@@ -310,13 +311,13 @@ text:`⋯ ${line.gap} lines`})),folded=end>at,folded){let text=`⋯ ${end-at} li
  dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)quotes=tokenize(
 lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;continue}let code=h(
 "code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);group.append(node),rows.
-push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,mine},at,{near,open}){let hidden=n=>mine!==
+push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,owner},at,{near,open}){let hidden=n=>owner!==
 void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].
-gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,mine},show){let counts=[
+gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,owner},show){let counts=[
 breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${breaks} breaks, lines in ${graphs}\
- graphs`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(`dyn-chip${mine?" dyn-min\
-e":""}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("div",{cls:"dyn-src",role:"\
-listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),act=line=>{let from=line.
+ graphs`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(`dyn-chip dyn-of-${owner}`,
+"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("div",{cls:"dyn-src",role:"listbox",
+"aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),act=line=>{let from=line.
 dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(row=>row.line===current?.
 lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("clic\
 k",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?
@@ -457,65 +458,73 @@ content.chips.filter(({kind})=>kind==="error"):content.chips,...host.get("can_ru
 chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
 select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){title.replaceChildren(
 ...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
-drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,mine,function:name,code,times}=place;return button(
-`dyn-spot${mine?" dyn-mine":""}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
+drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,owner,function:name,code,times}=place;return button(
+`dyn-spot dyn-of-${owner}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
 `: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
-yn-hits",text:times>1?`${times}×`:""}))}var few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-
-EAGER} more`:"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.
-length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button("dyn-link",`${places.length-PLACES} more places`,()=>{
-more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,select)))}),verb=kind==="break"?"runs eagerly: ":"\
-runs eagerly, as it was compiled too often: ";return h("details",{cls:`dyn-shared dyn-shared-${kind}`,open,"data-id":cause.
-id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(
-title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(
-fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),
-text:verb+few(eager)}):null)}function bar({part,events},measured){let eager=events.some(([kind])=>kind==="skipped"),title=`${part}\
- % of the row with the most ${measured?"time of a call":"captured operations"}${eager?"; its own lines run eagerly":""}`,
-fill2=h("i",{style:`width:${part}%`});return h("span",{cls:`dyn-part${eager?" dyn-part-eager":""}`,role:"gridcell",title,
-"aria-label":title},fill2)}function callRow(row,at,open,measured){let{name,depth,place,mine,events}=row,sign=open===null?
-"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"}${mine?" dyn-mine":""}`,role:"row","aria-le\
-vel":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?
-` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("s\
-pan",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("spa\
-n",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),
-bar(row,measured))}function overviewView(select,enter){let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),
-grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),mineButton=button("dyn-btn","Only my code",()=>{mineOnly=
-!mineOnly,content&&draw(content),highlight(selected)}),causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("d\
-iv",{cls:"dyn-bar"},causesTitle,mineButton),causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"\
-calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-\
-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,
-selected="",mineOnly=!1,open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+1].depth>
-shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(calls,open,mineOnly),had=grid.
-contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(n)?open.has(n):null,measured)])),
-rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("tabindex","0"),had&&
-rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),highlight(selected)}
-function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.get(at);row?.setAttribute("tabindex",
-"0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function draw(model){let fresh=model!==content;if(content=model,shown=
-model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(
-at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(h("b",{text:"Do this first"}),first_id?
-button("dyn-first","",()=>select(first_id),{},...withCode(shown.first)):h("span",{text:shown.first}),shown.left?h("span",
-{cls:"dyn-left",text:`Left then: ${shown.left}`}):"");let places=shown.causes.flatMap(cause=>cause.places),own=[...places,
-...calls].map(({mine})=>mine);mineButton.hidden=!own.includes(!0)||!own.includes(!1),mineButton.setAttribute("aria-press\
-ed",String(mineOnly));let where=places.length&&!places.some(({mine})=>mine)?" · all in libraries":"",kept=mineOnly?shown.
-causes.filter(cause=>cause.places.some(({mine})=>mine)):shown.causes;causesTitle.textContent=`Causes · ${kept.length}${kept.
-length>1?", the most costly first":""}${where}`,causes.replaceChildren(...kept.map((cause,n)=>{let places2=mineOnly?cause.
-places.filter(({mine})=>mine):cause.places;return causeNode({...cause,places:places2},shown?shown.causes.indexOf(cause)+
-1:n,n<OPEN,select)})),kept.length||causes.replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?
-"bar: share of a call's time":"bar: share of the captured operations",drawCalls()}function highlight(id){if(selected=id,
-!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row2=>row2.ids.includes(id)&&!(row2.folded&&row2.ids.length>40));
-for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(
-n),rows.delete(at)));at>=0&&!rows.has(at)&&!mineOnly&&drawCalls();let row=rows.get(at);markSelected(row?[row]:[]),row&&stop!==
-at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),row.setAttribute("tabindex","\
-0"),stop=at);let of=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.includes(id)),ids=new Set(of.map(place=>place.
-id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),
-()=>reveal(grid,row,!0)}return grid.addEventListener("click",event=>{let row=closest(event,".dyn-call");if(!shown||!row)
-return;let at=Number(row.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,
-!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row=closest(event,".dyn-call");if(!shown||
-!row||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row.dataset.at),all=[...rows.keys()],
-place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.key in
-moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.
-key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??
-at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="\
-ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
+yn-hits",text:times>1?`${times}×`:""}))}var note=(name,text,title)=>text?h("span",{cls:"dyn-left",title},h("i",{text:`${name}\
+: `}),text):"",few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-EAGER} more`:"");function causeNode(cause,number,open,select){
+let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button(
+"dyn-link",`${places.length-PLACES} more places`,()=>{more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,
+select)))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, as it was compiled too often: ";return h("details",{cls:`\
+dyn-shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),
+h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-\
+fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&
+more,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){
+let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?
+"; its own lines run eagerly":eager?`, ${eager} % in eager code`:"",title=`${part} % of the row with the most ${what}${note2}`;
+return h("span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`w\
+idth:${part-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row,at,open,measured){
+let{name,depth,place,owner,events}=row,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dy\
+n-call-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selec\
+ted":"false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"g\
+ridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("\
+b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,
+words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row,measured))}function overviewView(select,enter){
+let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria\
+-label":"calls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",
+event=>{let chosen=closest(event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});
+let causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h(
+"span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),
+grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),
+markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&
+shown.calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,
+at=inSight(calls,open,only),had=grid.contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(
+n)?open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.
+setAttribute("tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.
+delete(at),drawCalls(),highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.
+get(at);row?.setAttribute("tabindex","0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function drawOwners(all){let library=shown?.
+library||"",known=Object.entries({own:"My code",model:library,other:library?"Others":"Libraries"}).filter(([owner])=>all.
+some(row=>row.owner===owner));whose.hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mixed",known.length>
+1&&known[0][0]==="own"),known.some(([owner])=>owner===only)||(only="");let had=whose.contains(document.activeElement);whose.
+replaceChildren(...[["","All"],...known].map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,"",()=>{},{"data-o\
+wner":owner,"aria-pressed":String(owner===only)},h("b",{text})))),had&&whose.querySelector("[aria-pressed='true']")?.focus()}
+function draw(model){let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{
+calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;
+first.replaceChildren(h("b",{text:"Do this first"}),first_id?button("dyn-first","",()=>select(first_id),{},...withCode(shown.
+first)):h("span",{text:shown.first}),note("Left then",shown.left,"what remains if that removes all of the first cause"),
+note("Compiled well",shown.well,"functions without a graph break, a recompile or skipped code; versions count once"));let places=shown.
+causes.flatMap(cause=>cause.places);drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),
+where=another||!one?"":{own:" · all in your code",model:` · all in ${shown.library}`}[one]||"",of=cause=>cause.places.
+filter(({owner})=>!only||owner===only),kept=shown.causes.filter(cause=>of(cause).length);causesTitle.textContent=`Causes\
+ · ${kept.length}${where}`,causesTitle.title="the most costly first; recompiles last",causes.replaceChildren(...kept.map(
+(cause,n)=>causeNode({...cause,places:of(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.
+replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share\
+ of the captured operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.
+findIndex(row2=>row2.ids.includes(id)&&!(row2.folded&&row2.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>
+0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&!only&&
+drawCalls();let row=rows.get(at);markSelected(row?[row]:[]),row&&stop!==at&&!grid.contains(document.activeElement)&&(rows.
+get(stop)?.setAttribute("tabindex","-1"),row.setAttribute("tabindex","0"),stop=at);let of=shown.causes.flatMap(cause=>cause.
+places).filter(place=>place.ids.includes(id)),ids=new Set(of.map(place=>place.id)),pressed=[...causes.querySelectorAll("\
+.dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>reveal(grid,row,!0)}return grid.
+addEventListener("click",event=>{let row=closest(event,".dyn-call");if(!shown||!row)return;let at=Number(row.dataset.at);
+go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].
+id)}),grid.addEventListener("keydown",event=>{let row=closest(event,".dyn-call");if(!shown||!row||event.altKey||event.ctrlKey||
+event.metaKey)return;let{calls}=shown,at=Number(row.dataset.at),all=[...rows.keys()],place=all.indexOf(at),moves={ArrowDown:all[place+
+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.key]??at);else if(event.
+key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&
+hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="E\
+nter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(
+event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
 h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
 code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 import dynascope
-from dynascope.compiler.report import Break, BreakCost, Frame, Hit, Profile, Recompile, ReportData
-from dynascope.compiler.report.call_tree import Call, call_tree, is_library
+from dynascope.compiler.report import Break, BreakCost, Frame, Hit, Profile, Recompile, ReportData, Segment
+from dynascope.compiler.report.call_tree import Call, Owners, call_tree, package, ran_in
 from dynascope.compiler.report.causes import causes, setting_in
 from dynascope.compiler.report.guards import FailedGuard
 
@@ -86,10 +86,42 @@ def test_ignored_callers_are_passed_over_and_circles_end() -> None:
 
 
 def test_whose_file_it_is_shows_in_its_path() -> None:
-    assert is_library("/opt/venv/lib/python3.12/site-packages/torchvision/ops/boxes.py")
-    assert is_library("C:\\Python\\Lib\\site-packages\\timm\\layers.py")
-    assert is_library("<frozen abc>")
-    assert not is_library("/home/a/project/model.py")
+    assert package("/opt/venv/lib/python3.12/site-packages/torchvision/ops/boxes.py") == "torchvision"
+    assert package("C:\\Python\\Lib\\site-packages\\timm\\layers.py") == "timm"
+    assert package("/opt/venv/lib/python3.12/site-packages/six.py") == "six"
+    assert package("<frozen abc>") == package("/usr/lib/python3.12/inspect.py") == "Python"
+    assert package("/home/a/project/model.py") is None
+
+
+def test_the_library_of_the_model_is_the_package_of_most_functions_beside_torch() -> None:
+    def frame(n: int, file: str) -> Frame:
+        return Frame(id=f"f{n}", compile_id=f"{n}/0", name="f", code_name="f", file=file, line=n)
+
+    site = "/v/lib/python3.12/site-packages"
+    files = ["/home/a/train.py", *[f"{site}/torch/nn/linear.py"] * 3, f"{site}/timm/vit.py", f"{site}/timm/mlp.py"]
+    files += [f"{site}/einops/core.py"]
+    owners = Owners(ReportData(frames=[frame(n, file) for n, file in enumerate(files)]))
+    assert owners.library == "timm"
+    assert [owners.of(file) for file in files] == ["own", *["other"] * 3, "model", "model", "other"]
+    assert owners.of("timm/layers/norm.py") == "model", "some of the compiler's paths begin at the package"
+    assert owners.of("src/norm.py") == "own"
+    assert Owners(ReportData()).library is None
+
+
+def test_eager_code_belongs_to_the_function_that_was_skipped_there() -> None:
+    def frame(n: int, **fields: str) -> Frame:
+        return Frame(id=f"f{n}", compile_id=f"{n}/0", name="f", code_name="f", file="m.py", line=n, **fields)  # type: ignore[arg-type]
+
+    def gap(frame: str, broken: str, ops: int) -> Segment:
+        return Segment(kind="gap", lane="CPU", start=0.0, duration=1.0, label="", frame=frame, break_=broken, op_count=ops)
+
+    report = ReportData(
+        frames=[frame(0), frame(1, status="skipped", break_="b0", parent="f0")],
+        breaks=[Break(id="b0", file="m.py", line=1), Break(id="b1", file="m.py", line=9)],
+        profile=Profile(calls=1, median_seconds=3.0, segments=[gap("f0", "b0", 4), gap("f0", "b1", 2), gap("f0", "b0", 1)]),
+    )
+    assert [(frame, s.op_count) for frame, s in ran_in(report)] == [("f1", 4), ("f0", 2), ("f1", 1)]
+    assert {c.breaks[0]: c.eager_ops for c in causes(report)} == {"b0": 7}, "one type, so one cause"
 
 
 def scalars(break_id: str, hits: int) -> Break:
@@ -125,6 +157,19 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     )
     assert [c.breaks for c in causes(data)][:2] == [["b1", "b0"], ["b2"]]
     assert causes(data)[0].seconds == 0.5
+
+
+def test_what_only_the_first_call_has_and_what_was_refused() -> None:
+    first = scalars("b1", 9)
+    first.first_call_only = True
+    refused = Recompile(frame="f9", of="f8", failed_guards=[FailedGuard(kind="size", source="x")], refused_by="recompile_limit")
+    found = causes(ReportData(breaks=[first, scalars("b0", 1)], recompiles=[refused]))
+    assert [(c.breaks, c.first_call, c.setting) for c in found] == [
+        (["b0"], False, "capture_scalar_outputs"),
+        (["b1"], True, None),
+    ]
+    first.hits[0].outcome = "skipped"  # it runs eagerly from then on
+    assert [c.breaks for c in causes(ReportData(breaks=[first, scalars("b0", 1)]))] == [["b1"], ["b0"]]
 
 
 def test_settings_are_read_from_both_forms_of_hints() -> None:

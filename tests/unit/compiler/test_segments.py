@@ -69,6 +69,9 @@ def test_graphs_follow_in_order_and_gaps_belong_to_their_breaks(name: str) -> No
             story.append(what)
     # print in 32, sleep in 34, inner's break in 26, the `if` in 36; then the way back through them
     assert story == ["g0", 32, "g1", 34, 26, "g2", 26, "g3", 36, "g4", 36, 26, 34, 32]
+    assert all((s.op_count is not None) == (s.kind == "gap") for s in profile.segments)
+    after_the_if = [s for s in profile.segments if s.kind == "gap" and lines.get(s.break_ or "") == 36]
+    assert sum(s.op_count or 0 for s in after_the_if) == sum(op.count for s in after_the_if for op in s.ops) > 0
     assert profile.calls == 3
     assert sum(profile.shares.values()) == pytest.approx(1, abs=0.05)
     assert profile.shares["unaccounted"] < 0.05

@@ -40,9 +40,9 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert " 1. 9 graph breaks: an `if` or `while` depends on a tensor's value" in text
     assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint)" in text
     assert "5 recompiles: another size, such as x: 2, then 3" in text
-    assert "library: model.py" in text
+    assert "Compiled well: " in text
     assert re.search(r"^◆ step +In\[3\]:3 +1 graph, 1 op$", text, re.M)
-    assert re.search(r"^    Block0\.forward +model\.py:2 .*2 breaks · 2 recompiles", text, re.M)
+    assert re.search(r"^◇   Block0\.forward +model\.py:2 .*2 breaks · 2 recompiles", text, re.M)
     assert "report.details()" in lines[-1]
     assert to_details(report) == report.details()
     assert "✂ graph break at model.py:8" in report.details()
@@ -81,7 +81,7 @@ def test_own_code_comes_first_among_the_places_of_a_cause() -> None:
                 hits=[Hit(frame="f0", line=4, outcome="resumed")])  # fmt: skip
     report.breaks.append(own)
     (cause,) = [c for c in shown(report)["causes"] if c["kind"] == "break"]
-    assert [place["mine"] for place in cause["places"]] == [True] + [False] * 6
+    assert [place["owner"] for place in cause["places"]] == ["own"] + ["model"] * 6
     assert "your code: In[3]:4 step" in to_text(report)
 
 
@@ -113,7 +113,7 @@ def test_the_code_of_a_break_is_the_whole_expression() -> None:
 def test_lines_around_events_are_shown_and_docstrings_are_not() -> None:
     report = model(breaks=1, recompiles=0)
     own, library = lens(report, Places(report), True)
-    assert (own["mine"], library["mine"], library["breaks"]) == (True, False, 1)
+    assert (own["owner"], library["owner"], library["breaks"]) == ("own", "model", 1)
     quiet = {line["line"] for line in library["lines"] if line.get("quiet")}
     assert {3, 4, 5, 6} <= quiet, "a docstring"
     assert not {7, 8, 9, 10} & quiet, "around a break"
@@ -135,16 +135,19 @@ def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
     report = model(breaks=12)
     segments = [
         Segment(kind="graph", lane="cpu", start=0.0, duration=0.003, label="graph 1", frame="f1", graph="g1"),
-        Segment(kind="gap", lane="cpu", start=0.003, duration=0.001, label="gap", frame="f2"),
+        Segment(kind="gap", lane="cpu", start=0.003, duration=0.001, label="gap", frame="f2", break_="b9", op_count=5),
     ]
     costs = [BreakCost(break_="b9", seconds=0.002, share=0.5), BreakCost(break_="b0", seconds=0.001, share=0.25)]
     report.profile = Profile(calls=3, median_seconds=0.004, lanes=["cpu"], segments=segments, breaks=costs)
     found = shown(report)
     assert found["measured"]
-    assert [c["cost"] for c in found["causes"]][:2] == ["2.0 ms a call", "1.0 ms a call"]
+    assert [c["cost"] for c in found["causes"]][:2] == ["2.0 ms a call · 5 eager ops", "1.0 ms a call"]
     assert found["causes"][0]["places"][0]["id"] == "b9"
     parts = {row["name"]: row["part"] for row in found["calls"]}
     assert (parts["Block0.forward"], parts["Block1.forward"], parts["step"]) == (100, 33, 0)
+    (row,) = [row for row in found["calls"] if row["name"] == "Block1.forward"]
+    assert row["eager"] == 33
+    assert row["events"][-2:] == [["graph", "4 graphs, 12 ops"], ["eager", "5 eager ops"]]
     lines = to_text(report, width=100).splitlines()
     assert len(lines) <= SCREEN
     assert "run time: 4.0 ms a call" in "\n".join(lines)
@@ -158,3 +161,26 @@ def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
     assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: 12 graph breaks become 10)"
     report.fixes[0].verdict = "refused"
     assert shown(report)["causes"][1]["fix"].endswith("(tried: refused)")
+
+
+def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
+    report = model()
+    for b in report.breaks[:2]:
+        b.first_call_only = True
+    first, rest = shown(report)["causes"][1], shown(report)["causes"][0]
+    assert (first["title"], len(first["places"]), len(rest["places"])) == ("only in the first call", 2, 4)
+    assert first["fix"] == "call it once in eager mode before it is compiled (tried: gone after a first call)"
+    for b in report.breaks:
+        b.first_call_only = True
+    assert "first call only" in shown(report)["first"]
+    assert shown(report)["first"].startswith("call it once in eager mode before it is compiled: all 6 graph breaks are")
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) -> None:
+    report = model()
+    assert shown(report)["library"] == "zoo"
+    assert "◇ zoo" in to_text(report, width=width)
+    report.frames[0].file = report.frames[1].file
+    assert "◇" not in to_text(report, width=width)
+    assert "(all in zoo)" in to_text(report, width=width)

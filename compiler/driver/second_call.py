@@ -1,0 +1,58 @@
+"""`--second-call`: which graph breaks only a first call has.
+
+The recorded calls are traced again with their own arguments, from the state that the program has left: modules are imported,
+caches are filled, warnings have been given.  Like every trial, this happens on copies and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from dynascope.compiler.driver.fixing import TrialDriver
+from dynascope.compiler.fixes.calls import KeptCalls
+from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.proving.proof import QUICK
+from dynascope.compiler.fixes.proving.trial import Trials
+from dynascope.compiler.report import Break, Report, plural
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.lines import CellResolver
+
+
+def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: CellResolver | None) -> Report | None:
+    """The report of the same calls, traced once more; None, and a note, if they cannot be repeated."""
+    if not report.breaks:
+        return None
+    refusal = _refusal(report, kept)
+    if refusal is None:
+        ran = Trials(kept.calls, settings, TrialDriver(), cells).run(Plan(), QUICK)
+        error = next((o.error for o in ran.observed if o.error is not None), None)
+        if error is None:
+            return ran.report
+        refusal = f"traced again, the call raised {type(error).__name__}: {error}"
+    report.notes.append(f"second call: not traced: {refusal}")
+    return None
+
+
+def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> None:
+    """Set `first_call_only` of each break, where the calls of a run and their repetition can be compared."""
+    if _refusal(report, kept) is not None or second.error is not None or not second.frames:
+        return
+    again = {_place(b) for b in second.breaks}
+    for broken in report.breaks:
+        broken.first_call_only = _place(broken) not in again
+    first = sum(bool(b.first_call_only) for b in report.breaks)
+    if first:
+        report.notes.append(f"second call: {first} of {plural(len(report.breaks), 'graph break')} only in the first call")
+    elif report.settings.get("second_call"):
+        report.notes.append("second call: it meets the same graph breaks")
+
+
+def _refusal(report: Report, kept: KeptCalls) -> str | None:
+    """Why what the calls do when they are repeated says nothing about the run; None: it does."""
+    if report.error is not None:
+        return "the run ended with an error"
+    if kept.is_full:
+        return "too many calls compiled something"
+    return next(iter(kept.refusals), None if kept.calls else "nothing that this run compiles was called")
+
+
+def _place(broken: Break) -> tuple[str, int, int | None]:
+    return broken.file, broken.line, broken.column
