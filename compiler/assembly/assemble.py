@@ -14,6 +14,7 @@ from dynascope.compiler.assembly import graph_text, guard_text, skip_reasons, st
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.assembly.compile_time.phases import compile_time
+from dynascope.compiler.assembly.compile_time.repeats import repeated_blocks
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.frame_links import Links
 from dynascope.compiler.assembly.guards.recompiles import Recompiles
@@ -103,6 +104,8 @@ class _Assembly:
         frames = {record.order: frame.id for record, frame in self.made}
         unread = self.records.unread if self.result.origin == "trace" else Counter[str]()
         found = compile_time(self.records, frames, self.owner, unread)
+        if found is not None:
+            found.repeats = repeated_blocks(self.result.graphs, self.result.frames, self.cell_of)
         if found is not None and found.unfinished and self.result.origin == "trace":
             count = plural(len(found.unfinished), "phase")
             self.result.notes.append(f"{count} of the compiler began and did not end: their time is not in the compile time")

@@ -239,6 +239,37 @@ class CacheLookup:
 
 
 @dataclass(kw_only=True)
+class RegionTrial:
+    """A graph compiled as it is, and with a repeated block as one region that is compiled once; without caches."""
+
+    backend: str
+    seconds: float
+    region_seconds: float
+
+
+@dataclass(kw_only=True)
+class RepeatedBlock:
+    """A block of operations that was compiled several times: in one graph, or in several that are equal."""
+
+    count: int
+    #: operations of one of them, and the part of their graphs that they are together
+    ops: int
+    share: float = 0.0
+    graphs: list[str] = field(default_factory=list)
+    #: paths of the modules that are one block each ("layers.0", "layers.1"), where known
+    modules: list[str] = field(default_factory=list)
+    #: the first operation of the first of them, in the first graph
+    first_node: str | None = None
+    #: functions that its operations are in, in order
+    functions: list[str] = field(default_factory=list)
+    file: str | None = None
+    line: int | None = None
+    cell: int | None = None
+    #: what one region would save; only after `report.try_region`
+    trial: RegionTrial | None = None
+
+
+@dataclass(kw_only=True)
 class CompileTime:
     """Where the time of the compiles went, from the events that the compiler writes for its own time line."""
 
@@ -254,6 +285,8 @@ class CompileTime:
     #: names of phases that began and have no recorded end: their time is not counted
     unfinished: list[str] = field(default_factory=list)
     caches: list[CacheLookup] = field(default_factory=list)
+    #: the largest first
+    repeats: list[RepeatedBlock] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)

@@ -34,18 +34,9 @@ export function compileTimeView(select, open) {
   const title = h("h2");
   const table = h("table");
   const words = h("div", { cls: "dyn-verdict" });
-  const bar = h("div", { cls: "dyn-bar" }, ...lanes.buttons);
+  const bar = h("div", { cls: "dyn-bar" }, shares, ...lanes.buttons);
   const heads = ["alone", "with inner", "", "phase", "part of the compiler", "most of it in"];
-  const folded = h(
-    "details",
-    { cls: "dyn-compile-time" },
-    h("summary", {}, title),
-    bar,
-    shares,
-    lanes.pane,
-    words,
-    table,
-  );
+  const folded = h("details", { cls: "dyn-compile-time" }, h("summary", {}, title), bar, lanes.pane, words, table);
   const node = h("section", { cls: "dyn-time dyn-compile", "aria-label": "compile time" }, folded);
   /** @type {import("./wire").CompileTimeLine | null} */
   let time = null;

@@ -10,12 +10,12 @@ from bisect import bisect_right
 from collections import Counter
 
 from dynascope.compiler.report import CompilePhase, CompileTime, Frame, Report, time_text
-from dynascope.widgets.labels.compile_time import KINDS, cache_words, missing_words
+from dynascope.widgets.labels.compile_time import KINDS, cache_words, missing_words, repeat_words
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import CompileTimeLine, Part, PhaseRow, Share, TimeSegment
 
-#: phases that are drawn, rows of the table
-MOST, ROWS = 1500, 10
+#: phases that are drawn, rows of the table, repeated blocks
+MOST, ROWS, REPEATS = 1500, 10, 5
 
 
 def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
@@ -30,7 +30,8 @@ def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
     return {
         "title": f"Compile time · {time_text(time.seconds)} · {most}", "total": time_text(time.seconds),
         "lanes": [name for name, _ in rows], "segments": _segments(time, names, clock, [key for _, key in rows]),
-        "shares": shares, "rows": _most_expensive(time, names), "repeats": [],
+        "shares": shares, "rows": _most_expensive(time, names),
+        "repeats": [printable(repeat_words(b, report, places), 800) for b in time.repeats[:REPEATS]],
         "caches": [printable(s, 600) for s in cache_words(time)], "notes": [printable(s, 600) for s in missing_words(time)],
     }  # fmt: skip
 

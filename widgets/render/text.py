@@ -171,7 +171,7 @@ class _Terminal(Terminal):
             inside = f" ({row['total']} with inner phases)" if row["total"] != row["own"] else ""
             out += self.wrap(f"{row['own']:>8} {row['name']}{times}, {row['what']}{inside}", "    ", 2)
         for sentence in (*line["repeats"], *line["caches"], *line["notes"]):
-            out += self.wrap(sentence, "    ", 3)
+            out += self.wrap(sentence, "    ", 6)
         return out
 
     def inputs(self) -> list[str]:

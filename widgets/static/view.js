@@ -60,8 +60,8 @@ dyn-number",text:total}),h("td",{cls:"dyn-number",text:count>1?`${count}×`:""})
 {},h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"}),what),h("td",{},id?button("dyn-link",where,()=>select(id)):
 where));function compileTimeView(select,open){let lanes=lanesView("the compile time",select,open),shares=h("ul",{cls:"dy\
 n-shares","aria-label":"where the compile time goes"}),title=h("h2"),table=h("table"),words=h("div",{cls:"dyn-verdict"}),
-bar2=h("div",{cls:"dyn-bar"},...lanes.buttons),heads=["alone","with inner","","phase","part of the compiler","most of it\
- in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),bar2,shares,lanes.pane,words,table),node=h("sect\
+bar2=h("div",{cls:"dyn-bar"},shares,...lanes.buttons),heads=["alone","with inner","","phase","part of the compiler","mos\
+t of it in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),bar2,lanes.pane,words,table),node=h("sect\
 ion",{cls:"dyn-time dyn-compile","aria-label":"compile time"},folded),time=null,stale=!1,draw=()=>{!time||!folded.open||
 !stale||(stale=!1,lanes.draw(time))};return folded.addEventListener("toggle",draw),{node,draw(content){if(time=content.compile_time,
 node.hidden=!time,!time)return;title.textContent=time.title,shares.replaceChildren(...shareItems(time.shares));let lines=[

@@ -20,6 +20,8 @@ from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.events.chromium import timed
 from dynascope.compiler.events.schema import Timed
+from dynascope.compiler.graph_benchmark.benchmark import Case
+from dynascope.compiler.graph_benchmark.region_trial import with_region
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.recording.trace_files import load
 from dynascope.compiler.report import CompileTime, Report
@@ -199,3 +201,63 @@ def test_of_very_many_phases_the_longest_are_kept(monkeypatch: pytest.MonkeyPatc
     time = time_of(assemble(events))
     assert (len(time.phases), time.left_out, len(time.totals)) == (5, len(events) // 2 - 5, len(events) // 2)
     assert time.seconds == pytest.approx(sum(t.self_seconds for t in time.totals))
+
+
+# -- repeated blocks --------------------------------------------------------------------------------
+
+
+def test_a_block_that_repeats_is_found_and_one_region_for_it_is_measured() -> None:
+    torch._dynamo.reset()
+    with observe() as recording:
+        torch.compile(torch.nn.Sequential(*(Block() for _ in range(5))), backend="eager")(torch.ones(2, 4))
+    report = recording.report
+    (block,) = time_of(report).repeats
+    assert (block.count, block.ops, block.share, block.graphs) == (5, 3, 1.0, ["g0"])
+    assert [m.rpartition(".")[2] for m in block.modules] == [str(i) for i in range(5)]
+    assert block.functions == ["Block.forward"]
+    trial = report.try_region("g0", backend="aot_eager")
+    assert block.trial is trial
+    assert trial.seconds > 0 < trial.region_seconds
+    assert Report.from_dict(report.to_dict()) == report
+
+
+def test_equal_graphs_are_found() -> None:
+    torch._dynamo.reset()
+    with observe() as recording:
+        for _ in range(3):
+            torch.compile(Block(), backend="eager")(torch.ones(2, 4))
+            torch._dynamo.reset()
+    (block,) = time_of(recording.report).repeats
+    assert (block.count, block.graphs, block.share) == (3, ["g0", "g1", "g2"], 1.0)
+    with pytest.raises(ValueError, match="no block of operations repeats in g0"):
+        recording.report.try_region("g0")
+
+
+def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+    return (x * by).relu() + 1
+
+
+def test_blocks_with_other_constants_or_shapes_are_not_equal() -> None:
+    torch._dynamo.reset()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        for by in (1.5, 2.5, 3.5, 4.5):
+            x = scaled(x, by)
+        for _ in range(4):
+            x = torch.cat([x, x]).relu() + 1
+        return x
+
+    with observe() as recording:
+        torch.compile(f, backend="eager")(torch.ones(2, 4))
+    assert time_of(recording.report).repeats == []
+
+
+def test_the_region_computes_the_same() -> None:
+    torch._dynamo.reset()
+    with observe() as recording:
+        torch.compile(torch.nn.Sequential(*(Block() for _ in range(4)), torch.nn.Tanh()), backend="eager")(torch.ones(2, 4))
+    case = Case(recording.report.graphs[0], None)
+    region = with_region(case.rebuild(), 0, time_of(recording.report).repeats[0])
+    assert sum("invoke_subgraph" in str(n.target) for n in region.graph.nodes) == 4
+    with torch.no_grad():
+        torch.testing.assert_close(region(*case.inputs), case.module(*case.inputs))
