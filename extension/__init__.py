@@ -22,11 +22,13 @@ LOWERINGS.update(
     graphviz="dynascope.widgets.render.picture:to_graphviz",
     txt="dynascope.widgets.render.text:to_text",
     details="dynascope.widgets.render.text:to_details",
+    compile_trace="dynascope.widgets.render.compile_trace:to_compile_trace",
     view="dynascope.widgets.view:View",
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
     headline="dynascope.widgets.labels.sentences:headline",
     unmet="dynascope.widgets.labels.comparisons:unmet",
     fixed="dynascope.compiler.fixes.session:fixed",
+    try_region="dynascope.compiler.graph_benchmark.region_trial:try_region",
     run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
     **{
         "ranks html": "dynascope.widgets.render.ranks_page:to_html",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -70,6 +71,9 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument("--strict", action="store_true", help="Fail if a record is unknown, damaged or missing.")
     report.add_argument("-o", "--output", metavar="PATH", help="Save it: .html, .json, .svg, .dot or .txt. Else it is printed.")
     report.add_argument("--expect", metavar="TERMS", help="Fail unless it holds: ranks=alike, breaks<=1, ...")
+    report.add_argument(
+        "--perfetto", metavar="FILE", help="Write where the compile time went, for Perfetto or chrome://tracing."
+    )
 
     test = commands.add_parser("test", help="Run notebooks and MyST pages as tests.")
     test.set_defaults(execute=_test)
@@ -234,6 +238,8 @@ def _report(chosen: argparse.Namespace) -> int:
         report: Any = dynascope.load(chosen.trace, strict=chosen.strict)
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
+    if chosen.perfetto:
+        _write_trace(report, chosen.perfetto)
     if not chosen.output:
         print(_text(report))
         return _expected(report, chosen.expect)
@@ -243,6 +249,16 @@ def _report(chosen: argparse.Namespace) -> int:
     print(report.headline())
     print(f"report: {chosen.output}")
     return _expected(report, chosen.expect)
+
+
+def _write_trace(report: Any, path: str) -> None:
+    """Write the compile time of a report as a trace."""
+    if isinstance(report, RanksReport):
+        raise UsageError("--perfetto: give the log of one rank")
+    try:
+        Path(path).write_text(json.dumps(report.compile_trace()), encoding="utf-8")
+    except (ValueError, OSError) as error:
+        raise UsageError(f"--perfetto {path}: {error}") from None
 
 
 # -- test -----------------------------------------------------------------------------------------

@@ -306,6 +306,33 @@ class TimeLine(TypedDict):
     inputs_summary: str
 
 
+class PhaseRow(TypedDict):
+    """One of the most expensive phases of the compiler; `id`: the frame in which it took longest, or empty."""
+
+    name: str
+    kind: str
+    what: str
+    own: str
+    total: str
+    count: int
+    where: str
+    id: str
+
+
+class CompileTimeLine(TypedDict):
+    """Where the time of the compiles went; a lane for each depth of nesting, in each thread."""
+
+    title: str
+    total: str
+    lanes: list[str]
+    segments: list[TimeSegment]
+    shares: list[Share]
+    rows: list[PhaseRow]
+    caches: list[str]
+    repeats: list[str]
+    notes: list[str]
+
+
 class Chip(TypedDict):
     """A short fact in the header; `id` is what a click selects."""
 
@@ -405,6 +432,7 @@ class ViewModel(TypedDict):
     breaks: list[Row]
     recompiles: list[RecompileRow]
     time: TimeLine | None
+    compile_time: CompileTimeLine | None
     notes: list[str]
     settings: dict[str, Any]
     origin: str

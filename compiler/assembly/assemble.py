@@ -6,12 +6,15 @@ Nothing is guessed: a link, a column or a flag that is not in the events stays N
 from __future__ import annotations
 
 import linecache
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from dynascope.compiler.assembly import data_parallel, graph_text, guard_text, skip_reasons, stages, summary
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord, CompileRecords
+from dynascope.compiler.assembly.compile_time.phases import compile_time
+from dynascope.compiler.assembly.compile_time.repeats import repeated_blocks
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.frame_links import Links
 from dynascope.compiler.assembly.guards.recompiles import Recompiles
@@ -19,6 +22,7 @@ from dynascope.compiler.assembly.guards.version import read_version
 from dynascope.compiler.assembly.notes import annotate
 from dynascope.compiler.events.schema import CacheHit, Code, Event
 from dynascope.compiler.report import (
+    CompileTime,
     Excerpt,
     Failure,
     Frame,
@@ -29,6 +33,7 @@ from dynascope.compiler.report import (
     Report,
     Source,
     label,
+    plural,
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, function_at, merge
@@ -70,6 +75,8 @@ class _Assembly:
         self.recompiles = Recompiles(facts.cell_of)
         #: frames of torch's wrappers around the user's functions
         self.wrappers: set[str] = set()
+        #: each frame with its record
+        self.made: list[tuple[CompileRecord, Frame]] = []
 
     def report(self) -> Report:
         for record in self.records.records:
@@ -87,11 +94,24 @@ class _Assembly:
         for event in self.records.cache_hits:
             self.add_cache_hit(event, by_code)
         result = self.result
+        result.compile_time = self.compile_time()
         result.unread = dict(self.records.unread)
         result.breaks = data_parallel.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
         result.sources = _sources(self.extents, self.cell_of)
         result.summary = summary.summarise(result)
         return result
+
+    def compile_time(self) -> CompileTime | None:
+        """Where the time of the compiles went; None if it is unknown."""
+        frames = {record.order: frame.id for record, frame in self.made}
+        unread = self.records.unread if self.result.origin == "trace" else Counter[str]()
+        found = compile_time(self.records, frames, self.owner, unread)
+        if found is not None:
+            found.repeats = repeated_blocks(self.result.graphs, self.result.frames, self.cell_of)
+        if found is not None and found.unfinished and self.result.origin == "trace":
+            count = plural(len(found.unfinished), "phase")
+            self.result.notes.append(f"{count} of the compiler began and did not end: their time is not in the compile time")
+        return found
 
     def ignore_wrappers(self) -> None:
         """Mark torch's wrappers around the user's functions as ignored; the functions that they call have their own frames."""
@@ -114,6 +134,7 @@ class _Assembly:
     def add(self, record: CompileRecord) -> None:
         frame = self.frame(record)
         self.result.frames.append(frame)
+        self.made.append((record, frame))
         made = self.links.link(record, frame)
         self.breaks.regions.begin(frame)
         self.graph(record, frame)

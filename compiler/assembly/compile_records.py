@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.events import schema
-from dynascope.compiler.events.records import KNOWN, SHAPES, USED, record_name
+from dynascope.compiler.events.chromium import timed
+from dynascope.compiler.events.records import CACHE_LOOKUPS, KNOWN, SHAPES, USED, record_name
 from dynascope.compiler.events.schema import Code, Event, Location, Trace
 from dynascope.compiler.report import GraphSplit
 from dynascope.compiler.source.origin import is_users
@@ -75,6 +76,8 @@ class CompileRecord:
     bytecode: dict[str, str] = field(default_factory=dict)
     #: stage -> what its lookups in the cache gave, each once: {"aot" | "fx": ["hit" | "miss" | "bypass"]}
     caches: dict[str, list[str]] = field(default_factory=dict)
+    #: (stage, what it gave, the record's text) of each lookup
+    lookups: list[tuple[str, str, str]] = field(default_factory=list)
     started: bool = False
     closed: bool = False
     #: whether its process marks columns in the stacks of its texts; an entry without marks is then marked as a whole
@@ -112,6 +115,8 @@ class CompileRecords:
         self.records: list[CompileRecord] = []
         self.unread: Counter[str] = Counter()
         self.cache_hits: list[schema.CacheHit] = []
+        #: beginnings and ends of the compiler's phases, each with its compile, if that had begun
+        self.timed: list[tuple[schema.Timed, CompileRecord | None]] = []
         #: uid of a code object that was called compiled -> the user's name for it, in order of the first call
         self.entries: dict[int | None, str] = {}
         self._strings = strings or {}
@@ -157,6 +162,8 @@ class CompileRecords:
     def _add(self, event: Event) -> None:
         if isinstance(event, Trace):
             self._trace(event)
+        elif isinstance(event, schema.Timed):
+            self.timed.append((event, self._open.get((event.process, str(event.compile_id)))))
         elif isinstance(event, schema.CacheHit):
             self.cache_hits.append(event)
         elif isinstance(event, schema.CompiledCall):
@@ -183,6 +190,11 @@ class CompileRecords:
         name = record_name(event.metadata)
         if event.outside:
             self._outside(event, name)
+            return
+        if name == "chromium_event":
+            if (found := timed(event.payload)) is not None:
+                found.thread, found.process = event.thread, event.process
+                self._add(found)
             return
         if event.compile_id is not None and name in USED:
             fields, text = event.metadata[name], event.payload or ""
@@ -288,9 +300,10 @@ def _add_artifact(record: CompileRecord, name: str, text: str) -> None:
         record.break_texts.append(text)
     elif name == "dynamo_error":
         record.error_text = text
-    elif name.startswith(("fx_graph_cache_", "aotautograd_cache_")):
-        stage, _, answer = name.partition("_cache_")
-        answers = record.caches.setdefault("aot" if stage == "aotautograd" else "fx", [])
+    elif name.startswith(CACHE_LOOKUPS):
+        stage, _, answer = name.replace("aotautograd", "aot").replace("fx_graph", "fx").partition("_cache_")
+        record.lookups.append((stage, answer, text))
+        answers = record.caches.setdefault(stage, [])
         if answer not in answers:
             answers.append(answer)
     elif name.endswith("_BYTECODE"):

@@ -13,13 +13,13 @@ USED = frozenset({
     "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
     "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
     "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child",
-    "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization",
+    "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
 })  # fmt: skip
 #: about symbols in shapes; a live recording makes them itself, without the compiler's own stack, which is most of their cost
 SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
 #: not needed, and so many or so large that a live recording has torch not make them at all
 QUIET = frozenset({
-    "str", "chromium_event", "describe_tensor", "describe_storage", "describe_source", "guard_added",
+    "str", "describe_tensor", "describe_storage", "describe_source", "guard_added",
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
     "dynamo_side_effects", "guard_on_data_dependent_error", "propagate_real_tensors",
 })  # fmt: skip
@@ -40,6 +40,7 @@ OUTSIDE = frozenset({
 })  # fmt: skip
 #: names of artifacts that are read, and the beginnings and ends of such names
 _ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
+CACHE_LOOKUPS = ("fx_graph_cache_", "aotautograd_cache_")
 
 #: fields of a record that are about the record itself
 _HEADER = frozenset({
@@ -58,7 +59,7 @@ def is_read(metadata: dict[str, Any]) -> bool:
     name = record_name(metadata)
     if "frame_id" in metadata or "compiled_autograd_id" in metadata:
         return name in USED
-    return name in OUTSIDE or name == "artifact"
+    return name in OUTSIDE or name in ("artifact", "chromium_event")
 
 
 def needs_payload(metadata: dict[str, Any]) -> bool:
@@ -66,7 +67,7 @@ def needs_payload(metadata: dict[str, Any]) -> bool:
     if record_name(metadata) != "artifact":
         return is_read(metadata) and "compilation_metrics" not in metadata
     name = str(metadata["artifact"].get("name"))
-    return name in _ARTIFACTS or name.endswith("_BYTECODE")
+    return name in _ARTIFACTS or name.endswith("_BYTECODE") or name.startswith(CACHE_LOOKUPS)
 
 
 def record_compile_id(metadata: dict[str, Any]) -> str | None:

@@ -116,6 +116,19 @@ class Trace(_Event):
 
 
 @dataclass(slots=True)
+class Timed(_Event):
+    """The compiler begins a phase (`begins`) or ends it, at a time in seconds.
+
+    `function` is the name that `torch._dynamo.utils.compile_times()` has for it, where it is another one.
+    """
+
+    name: str
+    begins: bool
+    at: float
+    function: str | None = None
+
+
+@dataclass(slots=True)
 class FrameEnd(_Event):
     """Dynamo has finished with a frame.  `stopped`: where the last exception stopped tracing, if one did."""
 
@@ -221,7 +234,7 @@ class Paused(_Event):
     """The hooks were off for a while, to time calls: compiles in that time are not recorded."""
 
 
-Event = Trace | FrameEnd | GraphEnd | GraphCaptured | GuardsMade | ResumeMade | CompiledCall | CacheHit | Paused
+Event = Trace | Timed | FrameEnd | GraphEnd | GraphCaptured | GuardsMade | ResumeMade | CompiledCall | CacheHit | Paused
 
 #: (file, first line, name) of a code object -> {input whose sizes Dynamo has recorded: whether they are dynamic now}
 Sizes = dict[tuple[str, int, str], dict[str, bool]]

@@ -86,12 +86,12 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
     import torch
 
     # isolate each attempt: a graph that fails may leave modes entered.  torch.func's derivatives need gradients enabled.
-    with _isolated(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
-        return _Case(graph, device, well_conditioned).run(backend, calls)
+    with isolated(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
+        return Case(graph, device, well_conditioned).run(backend, calls)
 
 
 @contextlib.contextmanager
-def _isolated() -> Iterator[None]:
+def isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
     silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
     with hooks.HOOKS.paused(), surroundings.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
@@ -104,7 +104,7 @@ def _isolated() -> Iterator[None]:
                 state.restore()
 
 
-class _Case:
+class Case:
     """One graph with its inputs, on one device; `well_conditioned`: as for SyntheticInputs."""
 
     def __init__(self, graph: Graph, device: str | None, well_conditioned: bool = False) -> None:
@@ -276,7 +276,7 @@ def _device(graph: Graph, requested: str | None) -> str:
 def _dry_run(graph: Graph, well_conditioned: bool = False) -> None:
     """Run the graph on the CPU; raises SyntheticInputError for a bad index or probability, which on a GPU ends the process."""
     try:
-        _Case(graph, "cpu", well_conditioned).check()
+        Case(graph, "cpu", well_conditioned).check()
     except SyntheticInputError as error:
         if "index" in str(error).lower() or _calls(graph, _CHECKED):
             raise

@@ -67,7 +67,7 @@ class MissingRecords:
             if name == "torch_version":
                 self._with_version.add(process)
         compile_id = record_compile_id(record.metadata)
-        if compile_id is None or not (record.read or name == "dynamo_guards"):
+        if compile_id is None or name == "chromium_event" or not (record.read or name == "dynamo_guards"):
             return
         compiles = self._compiles.setdefault(process, {})
         known = compiles.get(compile_id)

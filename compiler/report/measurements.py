@@ -17,6 +17,10 @@ CostMethod = Literal["gap", "device idle", "eager frame"]
 #: when compiling has paid for itself: after `payback_calls`; unknown, because the compile time is; never, because compiled
 #: code is about as fast as eager code, or slower
 Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
+#: what the compiler does in a phase.  "backend": of which only the total is known; "compiler": C++ and Triton compilers
+PhaseKind = Literal[
+    "dynamo", "guards", "backend", "aot", "passes", "lowering", "codegen", "compiler", "autotuning", "cache", "other"
+]
 InputOutcome = Literal["reused", "recompiled", "compiled", "eager", "failed"]
 
 
@@ -186,6 +190,105 @@ class Profile:
     devices: list[str] = field(default_factory=list)
     #: what repeating the call could not undo, and how far the figures can be trusted
     notes: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class CompilePhase:
+    """One phase of the compiler, from its beginning to its end; a list of them has those inside a phase after it."""
+
+    #: as the compiler names it ("bytecode_tracing")
+    name: str
+    kind: PhaseKind = "other"
+    #: seconds since the first phase began; how long it took; how long without the phases inside it
+    start: float = 0.0
+    seconds: float = 0.0
+    self_seconds: float = 0.0
+    #: the lane that it is on, as an index, and in how many phases it lies
+    lane: int = 0
+    depth: int = 0
+    compile_id: str | None = None
+    frame: str | None = None
+    #: it belongs to the compile of a backward graph
+    backward: bool = False
+
+
+@dataclass(kw_only=True)
+class PhaseTotal:
+    """All phases of one name; `seconds` counts one that lies in another of the same name once."""
+
+    name: str
+    kind: PhaseKind = "other"
+    #: its name in `torch._dynamo.utils.compile_times()`, where it is another one
+    function: str | None = None
+    count: int = 0
+    seconds: float = 0.0
+    self_seconds: float = 0.0
+
+
+@dataclass(kw_only=True)
+class CacheLookup:
+    """One lookup in a cache of the compiler."""
+
+    cache: Literal["AOTAutograd", "FX graph"]
+    #: "hit", "miss", "bypass", or the compiler's own word
+    outcome: str
+    frame: str | None = None
+    compile_id: str | None = None
+    #: why it was bypassed, in the compiler's words
+    reason: str | None = None
+    #: of a hit: how long the compile took whose result was used again, as the compiler noted it
+    saved_seconds: float | None = None
+
+
+@dataclass(kw_only=True)
+class RegionTrial:
+    """A graph compiled as it is, and with a repeated block as one region that is compiled once; without caches."""
+
+    backend: str
+    seconds: float
+    region_seconds: float
+
+
+@dataclass(kw_only=True)
+class RepeatedBlock:
+    """A block of operations that was compiled several times: in one graph, or in several that are equal."""
+
+    count: int
+    #: operations of one of them, and the part of their graphs that they are together
+    ops: int
+    share: float = 0.0
+    graphs: list[str] = field(default_factory=list)
+    #: paths of the modules that are one block each ("layers.0", "layers.1"), where known
+    modules: list[str] = field(default_factory=list)
+    #: the first operation of the first of them, in the first graph
+    first_node: str | None = None
+    #: functions that its operations are in, in order
+    functions: list[str] = field(default_factory=list)
+    file: str | None = None
+    line: int | None = None
+    cell: int | None = None
+    #: what one region would save; only after `report.try_region`
+    trial: RegionTrial | None = None
+
+
+@dataclass(kw_only=True)
+class CompileTime:
+    """Where the time of the compiles went, from the events that the compiler writes for its own time line."""
+
+    #: of all phases that lie in no other
+    seconds: float = 0.0
+    lanes: list[str] = field(default_factory=list)
+    #: by lane and start; of very many, the longest
+    phases: list[CompilePhase] = field(default_factory=list)
+    #: how many are left out of `phases`; the totals have them
+    left_out: int = 0
+    #: all phases by name, the most expensive (without the phases inside them) first
+    totals: list[PhaseTotal] = field(default_factory=list)
+    #: names of phases that began and have no recorded end: their time is not counted
+    unfinished: list[str] = field(default_factory=list)
+    caches: list[CacheLookup] = field(default_factory=list)
+    #: the largest first
+    repeats: list[RepeatedBlock] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)

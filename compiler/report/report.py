@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report import expect, serialization
 from dynascope.compiler.report.diff import Diff, diff
-from dynascope.compiler.report.measurements import GraphRun
+from dynascope.compiler.report.measurements import GraphRun, RegionTrial
 from dynascope.compiler.report.schema import Break, Frame, Graph, ReportData
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
@@ -123,6 +123,18 @@ class Report(ReportData):
         """
         return str(lower("details", self))
 
+    def compile_trace(self) -> dict[str, Any]:
+        """The compile time as a trace for Perfetto (https://ui.perfetto.dev) and chrome://tracing, as JSON-ready data.
+
+        Raises:
+            ValueError: the compile time is unknown.
+
+        Example:
+            Path("compile.json").write_text(json.dumps(report.compile_trace()))
+        """
+        trace: dict[str, Any] = lower("compile_trace", self)
+        return trace
+
     def diff(self, before: Report) -> Diff:
         """What changed since an earlier report of the same code.
 
@@ -188,6 +200,26 @@ class Report(ReportData):
         """
         run: GraphRun = lower("run_graph", self, id, device=device, backend=backend, calls=calls)
         return run
+
+    def try_region(self, id: str, *, backend: str | None = None) -> RegionTrial:
+        """Measure what compiling the repeated block of a graph as one region would save (nested_compile_region).
+
+        The graph is compiled twice from scratch, as it is and with the region, on synthetic data and without gradients: this
+        takes about as long as the compile that was recorded. What Dynamo would save is not measured.
+
+        Args:
+            id: of the graph ("g0"); its block is in `report.compile_time.repeats`.
+            backend: the backend that compiles it; None: as for `run_graph`.
+
+        Returns:
+            A RegionTrial: seconds of both compiles. It is also kept in the block's `trial`, and every view shows it.
+
+        Raises:
+            KeyError: there is no graph with this id.
+            ValueError: no block repeats in it, or it cannot be compiled again; one sentence says why.
+        """
+        trial: RegionTrial = lower("try_region", self, id, backend)
+        return trial
 
     # -- fixes ----------------------------------------------------------------------------------
 

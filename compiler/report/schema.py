@@ -11,7 +11,7 @@ from typing import Literal
 
 from dynascope.compiler.report.fixes import Fix, FixSet
 from dynascope.compiler.report.guards import FailedGuard, GuardSite, StackEntry, Symbol
-from dynascope.compiler.report.measurements import Check, GraphRun, InputRun, Profile
+from dynascope.compiler.report.measurements import Check, CompileTime, GraphRun, InputRun, Profile
 
 #: version of the data; `upgrade` converts older ones.  A new field with a default needs no new version.
 SCHEMA = 2
@@ -366,6 +366,8 @@ class ReportData:
     recompiles: list[Recompile] = field(default_factory=list)
     error: Failure | None = None
     sources: list[Source] = field(default_factory=list)
+    #: where the time of the compiles went; None: the compiler recorded no times, or nothing was compiled
+    compile_time: CompileTime | None = None
     #: where the time of a call goes; only with `--profile`
     profile: Profile | None = None
     #: one entry for each input of a list; only with `--inputs`

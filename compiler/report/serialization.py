@@ -10,15 +10,16 @@ import dataclasses
 from typing import Any
 
 from dynascope.compiler.report.guards import GuardSite, Symbol
+from dynascope.compiler.report.measurements import CacheLookup, CompilePhase, PhaseTotal, RepeatedBlock
 from dynascope.compiler.report.schema import SCHEMA, ReportData
 from dynascope.compiler.report.upgrade import from_schema_1
 
 #: a keyword in Python, the plain word in the data
 _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have: left out of the data where they are None
-_OPTIONAL = ("profile", "inputs", "check", "fixes", "fix_set")
+_OPTIONAL = ("compile_time", "profile", "inputs", "check", "fixes", "fix_set")
 #: parts that a report may have thousands of: fields with their default are left out of the data
-_SPARSE = (GuardSite, Symbol)
+_SPARSE = (GuardSite, Symbol, CompilePhase, PhaseTotal, CacheLookup, RepeatedBlock)
 
 
 def to_dict(report: ReportData) -> dict[str, Any]:

@@ -98,6 +98,15 @@ def no_caches() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def from_scratch() -> Iterator[None]:
+    """Compile without anything that earlier compiles left, in memory or on disk; what is compiled meanwhile is thrown away."""
+    utils = importlib.import_module("torch._inductor.utils")
+    fresh = getattr(utils, "fresh_cache", None) or utils.fresh_inductor_cache
+    with no_caches(), fresh():
+        yield
+
+
 def refusals() -> tuple[type[BaseException], ...]:
     """The exceptions that Dynamo raises if it, or a backend, refuses the user's code."""
     import torch._dynamo.exc as exc

@@ -15,6 +15,7 @@ from types import CodeType, SimpleNamespace
 from typing import Any
 
 from dynascope.compiler.events import schema
+from dynascope.compiler.events.chromium import timed
 from dynascope.compiler.events.records import QUIET, SHAPES, record_compile_id
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import translators
@@ -45,6 +46,10 @@ def _structured_trace(hooks: Hooks) -> Undo:
         metadata = getattr(record, "metadata", None)
         if metadata is None or next(iter(metadata), "") in QUIET:
             return
+        if "chromium_event" in metadata:
+            if not hooks.sifts:
+                emit_timed(hooks, getattr(record, "payload", None))
+            return
         begins = "dynamo_start" in metadata or metadata.get("artifact", {}).get("name") == "recompile_reasons"
         attempt = hooks.attempt() if begins else None
         hooks.emit(schema.Trace(
@@ -54,9 +59,17 @@ def _structured_trace(hooks: Hooks) -> Undo:
             compile_id=record_compile_id(metadata),
         ))  # fmt: skip
 
+    hooks.sifts = False
     handler = hooks.trace_handler = Handler(logging.DEBUG)
     _internal.trace_log.addHandler(handler)
     return functools.partial(_internal.trace_log.removeHandler, handler)
+
+
+def emit_timed(hooks: Hooks, event: Any) -> None:
+    """Send a chromium event of torch's to the recordings, if it begins or ends a phase."""
+    found = timed(event)
+    if found is not None:
+        hooks.emit(found)
 
 
 def _quiet_trace(hooks: Hooks) -> Undo:
@@ -74,9 +87,11 @@ def _quiet_trace(hooks: Hooks) -> Undo:
 
     def sift(name: str, metadata_fn: Make, payload_fn: Make) -> tuple[Make | None, Make]:
         """The functions that make the record's metadata and payload; None in place of the first if nobody reads the record."""
+        if name == "chromium_event":  # there are hundreds, of which a recording needs two words and a time
+            hooks.safely(emit_timed, hooks, payload_fn())
         if _internal.trace_log.handlers != [hooks.trace_handler]:
             return metadata_fn, payload_fn
-        if name in QUIET:
+        if name in QUIET or name == "chromium_event":
             return None, payload_fn
         if name in SHAPES:
             return functools.partial(translators.shape_record, name, metadata_fn), payload_fn
@@ -90,11 +105,13 @@ def _quiet_trace(hooks: Hooks) -> Undo:
             payload_fn = functools.partial(translators.without_traceback, payload_fn)
         return lambda: metadata, payload_fn
 
-    return watch(
+    undo = watch(
         _internal.trace_structured,
         SimpleNamespace(sift=sift),
         before="metadata_fn, payload_fn = observer.sift(name, metadata_fn, payload_fn)\nif metadata_fn is None: return",
     )
+    hooks.sifts = True
+    return undo
 
 
 def _frames(hooks: Hooks) -> Undo:

@@ -57,6 +57,8 @@ class Hooks:
         self.bytecode = 0
         #: our handler of the structured trace
         self.trace_handler: logging.Handler | None = None
+        #: whether chromium events are taken before torch makes records of them
+        self.sifts = False
         self._undo: list[Undo] = []
         #: how many threads are measuring, or running a graph alone
         self._pausing = 0

@@ -1,7 +1,8 @@
 """Writes the corpus of TORCH_TRACE logs in this folder: `python make_traces.py [NAME ...]`, with any torch from 2.9 on.
 
-Each program runs in a process of its own; the log is stored without this machine's paths and without most of the records that
-only measure the compiler (`chromium_event`), and packed.  Its MD5 sums are computed again, because paths are in the payloads.
+Each program runs in a process of its own; the log is stored without this machine's paths, without the long keys of caches and
+without most of the records that only measure the compiler (`chromium_event`; compile_time has all of them), and packed.  Its
+MD5 sums are computed again, because paths are in the payloads.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
+#: what the keys of caches are made of: as long as the rest of a log together
+_COMPONENTS = re.compile(rb'"components": \[\s*(?:"(?:[^"\\]|\\.)*"(?:,\s*)?)*\s*\]')
 
 BREAKS = """
 import torch
@@ -212,10 +215,43 @@ for t in threads:
 for t in threads:
     t.join()
 """
+COMPILE_TIME = """
+import threading, torch
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(8)
+    def forward(self, x):
+        return x + torch.relu(self.norm(x))
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block() for _ in range(4))
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+torch.compile(Net())(torch.ones(2, 8)).sum().backward()
+torch._dynamo.reset()
+torch.compile(Net())(torch.ones(2, 8))
+
+def run(n):
+    torch.compile(lambda x: x + n, backend="aot_eager")(torch.ones(n + 2))
+
+threads = [threading.Thread(target=run, args=(n,)) for n in range(2)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+"""
 PROGRAMS = {
     "breaks": BREAKS, "recompiles": RECOMPILES, "training": TRAINING, "inductor": INDUCTOR, "compiled_autograd": AUTOGRAD,
     "reset": RESETS, "errors": ERRORS, "strict_export": STRICT_EXPORT, "export": EXPORT, "aotinductor": AOTINDUCTOR,
     "ranks": RANKS, "ddp": DDP, "threads": THREADS,
+    "compile_time": COMPILE_TIME,
 }  # fmt: skip
 
 
@@ -227,7 +263,7 @@ def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for number, log in enumerate(run(name, Path(folder))):
                 target = HERE / f"{name}{number or ''}-{version}.log.gz"
-                target.write_bytes(gzip.compress(stored(log, folder), 9, mtime=0))
+                target.write_bytes(gzip.compress(stored(log, folder, 20 if name != "compile_time" else 10**6), 9, mtime=0))
                 print(target.name, target.stat().st_size)
 
 
@@ -244,7 +280,7 @@ def run(name: str, folder: Path) -> list[bytes]:
     return [file.read_bytes() for file in sorted((folder / "trace").iterdir())]
 
 
-def stored(log: bytes, folder: str) -> bytes:
+def stored(log: bytes, folder: str, most_events: int) -> bytes:
     """The log with other paths, and with the MD5 sums of its payloads with these paths."""
     import torch
 
@@ -258,14 +294,15 @@ def stored(log: bytes, folder: str) -> bytes:
     out: list[bytes] = []
     for record in re.split(rb"\n(?!\t)", log.rstrip(b"\n")):
         head, *payload = record.split(b"\n\t")
-        prefix, brace, text = head.partition(b"] {")
-        metadata = json.loads(brace[2:] + text)
+        prefix, brace, content = head.partition(b"] {")
+        metadata = json.loads(brace[2:] + content)
         events += "chromium_event" in metadata
-        if "chromium_event" in metadata and events > 20:
+        if "chromium_event" in metadata and events > most_events:
             continue
+        text = _COMPONENTS.sub(b'"components": []', b"\n".join(payload))
         if "has_payload" in metadata:
-            metadata["has_payload"] = hashlib.md5(b"\n".join(payload), usedforsecurity=False).hexdigest()
-        out.append(b"\n\t".join([prefix + b"] " + json.dumps(metadata).encode(), *payload]))
+            metadata["has_payload"] = hashlib.md5(text, usedforsecurity=False).hexdigest()
+        out.append(b"\n\t".join([prefix + b"] " + json.dumps(metadata).encode(), *(text.split(b"\n") if payload else ())]))
     return b"\n".join(out) + b"\n"
 
 

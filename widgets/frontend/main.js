@@ -1,6 +1,7 @@
 // Puts the view together; the same in a notebook (`render`) and in a stand-alone page (`mountPage`, `openPage`).
 
 import { breaksView } from "./breaks.js";
+import { compileTimeView } from "./compile_time.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
 import { headerView } from "./header.js";
@@ -54,9 +55,11 @@ export function mount(root, host) {
   const breaks = breaksView(select, open);
   const recompiles = recompilesView(select, open);
   const time = timeView(select, open);
+  const compileTime = compileTimeView(selectTimes, open);
   const lens = lensView(select);
   const split = splitView(select, open);
   const detail = detailView(ctx);
+  const parts = [overview, breaks, recompiles, time, compileTime, lens, split];
   const sourceTitle = h("h2", { text: "Source" });
   const sourceBar = h("div", { cls: "dyn-bar" }, sourceTitle);
   const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, sourceBar, lens.files, lens.node);
@@ -69,6 +72,7 @@ export function mount(root, host) {
     breaks.node,
     recompiles.node,
     time.node,
+    compileTime.node,
     middle,
     detail.node,
   );
@@ -84,11 +88,19 @@ export function mount(root, host) {
     host.link(linkTo(id, ""));
   }
 
+  /** Select a frame, and show where the time of its compile went. @param {string} id */
+  function selectTimes(id) {
+    const at = ctx.content?.details[id];
+    if (at) detail.choose(at.kind, "times");
+    shown = { id: "", content: null };
+    select(id);
+  }
+
   /** Show what is selected in every part, and scroll to it unless `scroll` is false. */
   function highlight(scroll = true) {
     const { content } = ctx;
     if (!content) return;
-    const reveals = [overview, breaks, recompiles, time, split, lens].map((part) => part.highlight(content, selected));
+    const reveals = parts.map((part) => part.highlight(content, selected));
     if (shown.id !== selected || shown.content !== content) redrawDetail();
     shown = { id: selected, content };
     if (scroll) for (const reveal of reveals) reveal(); // after all changes: the page is laid out once
@@ -140,7 +152,7 @@ export function mount(root, host) {
     split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
     middle.classList.toggle("dyn-alone", source.hidden);
     middle.hidden = source.hidden && split.node.hidden;
-    for (const part of [header, overview, breaks, recompiles, time, lens, split]) part.draw(content);
+    for (const part of [header, ...parts]) part.draw(content);
     selected = [host.get("selected"), selected, content.first].find((id) => id && content.details[id]) || "";
     highlight(shown.id !== selected); // a report that grows does not scroll what the user looks at
   }

@@ -244,6 +244,29 @@ export interface TimeLine {
   inputs_summary: string;
 }
 
+export interface PhaseRow {
+  name: string;
+  kind: string;
+  what: string;
+  own: string;
+  total: string;
+  count: number;
+  where: string;
+  id: string;
+}
+
+export interface CompileTimeLine {
+  title: string;
+  total: string;
+  lanes: string[];
+  segments: TimeSegment[];
+  shares: Share[];
+  rows: PhaseRow[];
+  caches: string[];
+  repeats: string[];
+  notes: string[];
+}
+
 export interface Chip {
   text: string;
   kind: string;
@@ -326,6 +349,7 @@ export interface ViewModel {
   breaks: Row[];
   recompiles: RecompileRow[];
   time: TimeLine | null;
+  compile_time: CompileTimeLine | null;
   notes: string[];
   settings: Record<string, unknown>;
   origin: string;

@@ -18,6 +18,7 @@ from dynascope.widgets.labels.advice import outcome_words
 from dynascope.widgets.labels.fixes import fixes_summary
 from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.compile_time import compile_time_line
 from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.overview import is_large, overview
@@ -66,6 +67,7 @@ def _model(report: Report) -> ViewModel:
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "recompiles": part("The list of recompiles", lambda: recompile_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),
+        "compile_time": part("The compile time", lambda: compile_time_line(report, places), None),
         "notes": [printable(n, 2000) for n in [*_fix_notes(report), *report.notes, *record_notes(report)]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin,
@@ -88,8 +90,8 @@ def _undrawn(why: str) -> ViewModel:
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
         "overview": None, "split": _no_picture(), "drawing": SIZES.copy(),
-        "lens": [], "details": _only(why), "breaks": [], "recompiles": [], "time": None, "notes": [], "settings": {},
-        "origin": "live",
+        "lens": [], "details": _only(why), "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
+        "settings": {}, "origin": "live",
     }  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.recompiles import failures, limit_words, recompile_title
 from dynascope.widgets.labels.sentences import cost_method, split_title
 from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.model.compile_time import times_part
 from dynascope.widgets.model.fixes import fix_parts
 from dynascope.widgets.model.fx_graph import fx_body, value_text
 from dynascope.widgets.model.graph_run import run_part
@@ -233,6 +234,7 @@ class _Details:
             rows = [[self._frame_words(c), self.places.frame(c), c.status, c.id] for c in self.called[f.id][:ROWS]]
             parts.append(list_part("calls", f"Calls ({len(self.called[f.id])})", rows))
         parts += guard_parts(self.report, f, again, self.places)
+        parts += times_part(self.report, f)
         if f.inlined:
             rows = [[shorten(i.name or "?", 120), self.places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined[:ROWS]]
             parts.append(list_part("inlined", f"Traced into ({len(f.inlined)})", rows))

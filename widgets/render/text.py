@@ -37,6 +37,7 @@ from dynascope.widgets.labels.sentences import (
 )
 from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
 from dynascope.widgets.model.build import sorted_breaks
+from dynascope.widgets.model.compile_time import compile_time_line
 from dynascope.widgets.model.overview import overview
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.render.overview_text import OverviewText
@@ -95,6 +96,7 @@ class _Terminal(Terminal):
         parts = (
             ("The breaks", self.breaks), ("The skipped frames", self.skipped), ("The recompiles", self.recompiles),
             ("The fixes", self.fixes), ("The run time", self.run_time),
+            ("The compile time", self.compile_time if whole else list),
             ("The inputs", self.inputs), ("The run of a graph alone", self.graphs_alone), ("The notes", self.notes),
         )  # fmt: skip
         return head + [line for what, make in parts for line in self.part(what, make)]
@@ -159,6 +161,21 @@ class _Terminal(Terminal):
         for cost in profile.breaks[:MOST]:
             out += self.wrap(f"{at[cost.break_]} {cost_words(cost)}", "    ")
         return out + (self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else [])
+
+    def compile_time(self) -> list[str]:
+        """Where the time of the compiles went, the most expensive phases, and the caches."""
+        line = compile_time_line(self.report, self.places)
+        if line is None:
+            return []
+        shares = " · ".join(f"{s['name']} {100 * s['part']:.0f} %" for s in line["shares"])
+        out = ["", self.paint(f"compile time: {line['total']}", "bold"), *self.wrap(shares, "    ")]
+        for row in line["rows"]:
+            times = f" {row['count']}×" if row["count"] > 1 else ""
+            inside = f" ({row['total']} with inner phases)" if row["total"] != row["own"] else ""
+            out += self.wrap(f"{row['own']:>8} {row['name']}{times}, {row['what']}{inside}", "    ", 2)
+        for sentence in (*line["repeats"], *line["caches"], *line["notes"]):
+            out += self.wrap(sentence, "    ", 6)
+        return out
 
     def inputs(self) -> list[str]:
         """Each input of a list: what it made the compiler do, and what a call with it takes."""

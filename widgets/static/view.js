@@ -30,7 +30,44 @@ id);return markSelected(row?[row]:[]),row&&mark(row),()=>reveal(box,row)}}}funct
 id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
 ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
 h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){return rowsView(
-"dyn-breaks","dyn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
+"dyn-breaks","dyn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)} %`;function merged(segments,least,whole="\
+the call"){let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):pieces.push(joined(run,whole)),run=[]};for(let segment of segments){
+let before=run[run.length-1],apart=before&&(before.lane!==segment.lane||segment.x-before.x-before.w>least);(segment.w>=least||
+apart)&&close(),segment.w<least?run.push(segment):pieces.push(segment)}return close(),pieces}function joined(run,whole){
+let first=run[0],last=run[run.length-1],w=last.x+last.w-first.x,label2=`${run.length} short stretches`;return{kind:"shor\
+t",lane:first.lane,x:first.x,w,label:label2,full:`${label2}, ${percent(w)} of ${whole}: zoom in to see each`,ids:run.map(
+s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece,width){let colour=piece.tone===void 0?"":`;--dyn\
+-tone:var(--dyn-g${piece.tone});--dyn-tint:var(--dyn-g${piece.tone}-tint)`,tooNarrow=piece.w*width<6*Math.min(8,piece.label.
+length)+8;return h("div",{cls:`dyn-seg dyn-k-${piece.kind}`,...OPTION,"data-id":piece.id,title:piece.full,"aria-label":piece.
+full,style:`left:${piece.x*100}%;width:${piece.w*100}%${colour}`},h("span",{text:piece.kind==="unaccounted"||tooNarrow?"":
+piece.label}))}var shareItems=shares=>shares.map(({name,kind,part,full})=>{let swatch=h("i",{cls:`dyn-swatch dyn-k-${kind}`,
+"aria-hidden":"true"});return h("li",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))});function lanesView(whole,select,open){
+let pane=h("div",{cls:"dyn-lanes"}),zoomer=(text,name,factor)=>button("dyn-btn",text,()=>zoomBy(factor),{title:name,"ari\
+a-label":name}),buttons=[zoomer("−",`zoom out of ${whole}`,1/ZOOM),zoomer("+",`zoom in on ${whole}`,ZOOM),zoomer("fit",
+`show the whole ${whole.replace("the ","")}`,0)],markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{vertical:!1,
+enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(event,".dyn-seg"))));
+let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.scrollLeft+pane.
+clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),pane.scrollLeft=
+middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(line.segments,
+NARROW/width,whole);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"listbo\
+x","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"data-name":line.lanes.length>1&&name||null,style:`\
+width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){let node=pieceNode(piece,width);holds.set(node,
+piece.ids||[piece.id]),lane.append(node)}return lane});pane.replaceChildren(...lanes);let first=pane.querySelector(".dyn\
+-seg");first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([,ids])=>ids.includes(selected)).map(
+([piece])=>piece):[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}return{pane,buttons,draw(line){time=
+line,drawLanes(line)},highlight(id){return selected=id,highlight()}}}var phaseRow=({name,kind,what,own,total,count,where,id},select)=>h("tr",{},h("td",{cls:"dyn-number",text:own}),h("td",{cls:"\
+dyn-number",text:total}),h("td",{cls:"dyn-number",text:count>1?`${count}×`:""}),h("td",{},h("code",{text:name})),h("td",
+{},h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"}),what),h("td",{},id?button("dyn-link",where,()=>select(id)):
+where));function compileTimeView(select,open){let lanes=lanesView("the compile time",select,open),shares=h("ul",{cls:"dy\
+n-shares","aria-label":"where the compile time goes"}),title=h("h2"),table=h("table"),words=h("div",{cls:"dyn-verdict"}),
+bar2=h("div",{cls:"dyn-bar"},shares,...lanes.buttons),heads=["alone","with inner","","phase","part of the compiler","mos\
+t of it in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),bar2,lanes.pane,words,table),node=h("sect\
+ion",{cls:"dyn-time dyn-compile","aria-label":"compile time"},folded),time=null,stale=!1,draw=()=>{!time||!folded.open||
+!stale||(stale=!1,lanes.draw(time))};return folded.addEventListener("toggle",draw),{node,draw(content){if(time=content.compile_time,
+node.hidden=!time,!time)return;title.textContent=time.title,shares.replaceChildren(...shareItems(time.shares));let lines=[
+...time.repeats,...time.caches,...time.notes];words.replaceChildren(...lines.map(text=>h("p",{text})));let head=h("tr",{},
+...heads.map(text=>h("th",{text,scope:"col"})));table.replaceChildren(head,...time.rows.map(row=>phaseRow(row,select))),
+stale=!0,draw()},highlight:(_,id)=>lanes.highlight(id)}}function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
 exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];for(let[id,detail]of Object.entries(content.
 details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title} ${detail.
 code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(id)}return found}function idsOnLine(lens,number){
@@ -537,87 +574,67 @@ test(names)?"dark":/(^|\s)(light|light-theme)(\s|$)/.test(names)?"light":prefers
 prefers-color-scheme: dark)"),apply=()=>{view.dataset.theme=hostTheme(document,system.matches)},observer=new MutationObserver(
 apply),options={attributes:!0,attributeFilter:WATCHED};return observer.observe(document.documentElement,options),observer.
 observe(document.body,options),system.addEventListener("change",apply),apply(),()=>{observer.disconnect(),system.removeEventListener(
-"change",apply)}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)} %`;function merged(segments,least){
-let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):pieces.push(joined(run)),run=[]};for(let segment of segments)
-(segment.w>=least||run.length&&run[0].lane!==segment.lane)&&close(),segment.w<least?run.push(segment):pieces.push(segment);
-return close(),pieces}function joined(run){let first=run[0],last=run[run.length-1],w=last.x+last.w-first.x,label2=`${run.
-length} short stretches`;return{kind:"short",lane:first.lane,x:first.x,w,label:label2,full:`${label2}, ${percent(w)} of \
-the call: zoom in to see each`,ids:run.map(s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece,width){
-let colour=piece.tone===void 0?"":`;--dyn-tone:var(--dyn-g${piece.tone});--dyn-tint:var(--dyn-g${piece.tone}-tint)`,tooNarrow=piece.
-w*width<6*Math.min(8,piece.label.length)+8;return h("div",{cls:`dyn-seg dyn-k-${piece.kind}`,...OPTION,"data-id":piece.id,
-title:piece.full,"aria-label":piece.full,style:`left:${piece.x*100}%;width:${piece.w*100}%${colour}`},h("span",{text:piece.
-kind==="unaccounted"||tooNarrow?"":piece.label}))}function verdict(time,select){let nodes=time.verdict?[h("p",{text:time.
-verdict})]:[];if(!time.first)return nodes;let{first,first_id}=time;return[...nodes,first_id?button("dyn-first",first,()=>select(
-first_id)):h("p",{text:first})]}function inputsTable(time,select){let rows=time.inputs.map(({arguments:given,outcome,words,
-id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("td",{},h("code",{text:given})),h("td",{},id?button("dyn-l\
-ink",words,()=>select(id)):words)));return[h("summary",{text:time.inputs_summary}),h("table",{},...rows)]}function timeView(select,open){
-let pane=h("div",{cls:"dyn-lanes"}),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("detai\
-ls",{cls:"dyn-inputs",open:!0}),title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),zoomer=(text,name,factor)=>button("dy\
-n-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),bar2=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out\
- of the call",1/ZOOM),zoomer("+","zoom in on the call",ZOOM),zoomer("fit","show the whole call",0)),node=h("section",{cls:"\
-dyn-time","aria-label":"run time"},bar2,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(
-pane,".dyn-seg",{vertical:!1,enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(
-closest(event,".dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.
-scrollLeft+pane.clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),
-pane.scrollLeft=middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(
-line.segments,NARROW/width);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"\
-listbox","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"data-name":line.lanes.length>1&&name,style:`\
-width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){let node2=pieceNode(piece,width);holds.set(node2,
-piece.ids||[piece.id]),lane.append(node2)}return lane});pane.replaceChildren(...lanes);let first=pane.querySelector(".dy\
-n-seg");first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([,ids])=>ids.includes(selected)).map(
-([piece])=>piece):[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}return{node,draw(content){time=content.
-time,node.hidden=!time,time&&(title.textContent=`Run time · ${time.median} a call under the profiler (${time.spread}; ${time.
-calls} calls)`,title.title=time.devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(...time.
-shares.map(({name,kind,part,full})=>{let swatch=h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"});return h("l\
-i",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))})),inputs.hidden=!time.inputs.length,inputs.replaceChildren(
-...inputsTable(time,select)),drawLanes(time))},highlight(_,id){return selected=id,highlight()}}}var SCHEMA=1,PATIENCE=3e3,GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
+"change",apply)}}function verdict(time,select){let nodes=time.verdict?[h("p",{text:time.verdict})]:[];if(!time.first)return nodes;let{first,
+first_id}=time;return[...nodes,first_id?button("dyn-first",first,()=>select(first_id)):h("p",{text:first})]}function inputsTable(time,select){
+let rows=time.inputs.map(({arguments:given,outcome,words,id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("\
+td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(id)):words)));return[h("summary",{text:time.
+inputs_summary}),h("table",{},...rows)]}function timeView(select,open){let lanes=lanesView("the call",select,open),shares=h(
+"ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dyn-inputs",open:!0}),title=h("h2"),
+summary=h("div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,...lanes.buttons),node=h("section",{cls:"dyn-tim\
+e","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,draw({time}){node.hidden=!time,time&&(title.
+textContent=`Run time · ${time.median} a call under the profiler (${time.spread}; ${time.calls} calls)`,title.title=time.
+devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(...shareItems(time.shares)),inputs.hidden=
+!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.highlight(
+id)}}var SCHEMA=1,PATIENCE=3e3,GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
 let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
 point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,changed(){header.drawControls(),
 redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(
 ctx),overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(select,open),time=timeView(
-select,open),lens=lensView(select),split=splitView(select,open),detail=detailView(ctx),sourceTitle=h("h2",{text:"Source"}),
-sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.
-files,lens.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.
-node,recompiles.node,time.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){
-ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){
-let{content}=ctx;if(!content)return;let reveals=[overview,breaks,recompiles,time,split,lens].map(part=>part.highlight(content,
-selected));if((shown.id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)
-reveal2()}function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),
-redrawDetail()}function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.
-drawNotes(),host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer===
-"gone"&&(ctx.local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.
-add("dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.get("\
-content");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,
-view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.
-textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.
-node.hidden=!content.split.boxes.length&&!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),
-middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,overview,breaks,recompiles,time,lens,split])part.
-draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.
-id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector(
-'.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[
-host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
-host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
-"settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.
-on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.
-push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.
-gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){let link=parseLink(
-hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=
-link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{
-stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){let next=0,content=null,
-turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{if(mine===turn){content=
-whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.on("change:content",read),
-read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.("done")};return model.on("msg:cust\
-om",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){model.set(name,value);try{model.
-save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,
-act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on("comm_live_update",act),()=>model.
-off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),
-!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),
-clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);try{model.send(
-{...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){
-let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],
-set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(
-null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",
-close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);
-return()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}async function openPage(){
-let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),content=data.dataset.
-packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
+select,open),compileTime=compileTimeView(selectTimes,open),lens=lensView(select),split=splitView(select,open),detail=detailView(
+ctx),parts=[overview,breaks,recompiles,time,compileTime,lens,split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",
+{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.files,lens.node),middle2=h(
+"div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,recompiles.node,
+time.node,compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){
+ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){
+let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){
+let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||
+shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
+ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
+message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
+then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
+GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
+header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
+drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
+"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.lens.length===1?`Source\
+ · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.node.hidden=!content.split.boxes.length&&
+!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.
+hidden;for(let part of[header,...parts])part.draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&
+content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")
+return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&
+stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selec\
+ted");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),
+host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.
+drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){
+let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.
+ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(
+checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];
+at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}
+return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}
+function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("c\
+ontent"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.
+gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
+get(String(message.id))?.("done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.
+get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.
+add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){
+return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.
+kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.
+now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("g\
+one"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:cu\
+stom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",settings:content.
+settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},
+link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener(
+"hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){el.classList.
+add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);return()=>{stop(),host.close()}}function mountPage(root,content){
+return mount(root,pageHost(content))}async function openPage(){let element=id=>document.getElementById(id),data=element(
+"dyn-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(
+element("dyn-view"),content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};

@@ -338,12 +338,12 @@ def test_a_run_keeps_no_tensor_and_no_module(backend: str, monkeypatch: pytest.M
     report = explain(two_layers()[0], backend="eager")(two_layers()[1])
     alive: list[weakref.ref[Any]] = []
 
-    class Watched(benchmark._Case):
+    class Watched(benchmark.Case):
         def run(self, backend: str, calls: int) -> GraphRun:
             alive.extend(weakref.ref(o) for o in [self.module, *self.inputs])
             return super().run(backend, calls)
 
-    monkeypatch.setattr(benchmark, "_Case", Watched)
+    monkeypatch.setattr(benchmark, "Case", Watched)
     report.run_graph("g0", backend=backend, calls=1)
     gc.collect()
     assert len(alive) == 6
@@ -358,7 +358,7 @@ def test_what_the_graph_changes_in_place_is_put_back_before_each_call() -> None:
         return x * 2
 
     report = explain(f, backend="eager")(torch.ones(3))
-    case = benchmark._Case(report.graphs[0], None)
+    case = benchmark.Case(report.graphs[0], None)
     case.check()
     for _ in range(3):
         case.prepared(lambda x: seen.append(float(x.sum())) or case.module(x))()
@@ -410,10 +410,8 @@ SURROUNDINGS: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = 
 def test_what_the_caller_has_set_is_not_the_graphs_and_stays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(lambda x: torch.cos((x + torch.ones(4)) @ W), backend="eager")(X)
     made: list[Any] = []
-    prepared = benchmark._Case.prepared
-    monkeypatch.setattr(
-        benchmark._Case, "prepared", lambda c, kind: (made.append(c.module(*c.inputs)[0]), prepared(c, kind))[1]
-    )
+    prepared = benchmark.Case.prepared
+    monkeypatch.setattr(benchmark.Case, "prepared", lambda c, kind: (made.append(c.module(*c.inputs)[0]), prepared(c, kind))[1])
     with SURROUNDINGS[name]():
         before = settings_now()
         run = report.run_graph("g0", backend="aot_eager", calls=1)
@@ -426,10 +424,8 @@ def test_tensors_are_made_in_the_default_dtype_of_the_recorded_program(monkeypat
     with default_dtype():
         report = explain(lambda x: x + torch.ones(4), backend="eager")(X)
     seen: list[Any] = []
-    prepared = benchmark._Case.prepared
-    monkeypatch.setattr(
-        benchmark._Case, "prepared", lambda c, kind: (seen.append(c.module(*c.inputs)[0]), prepared(c, kind))[1]
-    )
+    prepared = benchmark.Case.prepared
+    monkeypatch.setattr(benchmark.Case, "prepared", lambda c, kind: (seen.append(c.module(*c.inputs)[0]), prepared(c, kind))[1])
     report.run_graph("g0", backend="eager", calls=1)
     assert {t.dtype for t in seen} == {torch.float64}
     assert torch.get_default_dtype() == torch.float32
@@ -506,7 +502,7 @@ class Failing(torch.nn.Module):
 
 def test_a_graph_that_fails_leaves_no_mode_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(mapped, backend="eager")(X)
-    monkeypatch.setattr(benchmark._Case, "__init__", _failing_case)
+    monkeypatch.setattr(benchmark.Case, "__init__", _failing_case)
     with torch.no_grad():
         with pytest.raises(
             ValueError, match=r"^g0 cannot be run again: on made-up data it raised IndexError: index 9 is out of"
@@ -578,7 +574,7 @@ def test_operators_from_outside_torch_are_named() -> None:
 @pytest.mark.parametrize("calls", [0, -1, 1.5, True, "3", None])
 def test_a_number_of_calls_that_is_none_is_refused_before_anything_runs(calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(lambda x: x + 1, backend="eager")(X)
-    monkeypatch.setattr(benchmark, "_Case", None)
+    monkeypatch.setattr(benchmark, "Case", None)
     with pytest.raises(ValueError, match=r"^calls is a whole number of at least 1, not .*$"):
         report.run_graph("g0", calls=calls)
 
@@ -734,7 +730,7 @@ def test_offsets_of_a_bag_are_made_up_in_order() -> None:
 
 def test_running_statistics_are_put_back() -> None:
     report = explain(torch.nn.BatchNorm1d(3), backend="eager")(torch.randn(4, 3))
-    case = benchmark._Case(report.graphs[0], None)
+    case = benchmark.Case(report.graphs[0], None)
     before = [t.clone() for t in case.inputs]
     case.check()
     case.prepared(case.module)

@@ -150,7 +150,7 @@ def test_wrong_types_in_records_are_counted(metadata: dict[str, Any], tmp_path: 
 
 
 def test_every_payload_is_checked(tmp_path: Path) -> None:
-    log = Log().compile().add({"chromium_event": {}}, '{"name": "dynamo"}').text()
+    log = Log().compile().add({"autotuning": {}}, '{"name": "dynamo"}').text()
     (tmp_path / "a.log").write_text(log.replace('"dynamo"}', '"Dynamo"}'), encoding="utf-8")
     assert load(tmp_path / "a.log").unread == {"payload damaged": 1}
     with pytest.raises(ValueError, match="1 × payload damaged"):

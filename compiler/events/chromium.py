@@ -1,0 +1,34 @@
+"""The chromium events of torch, which time its phases, as events of a recording."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from dynascope.compiler.events.schema import Timed
+
+#: microseconds; larger ones are no time
+_MOST = 1 << 62
+
+
+def timed(event: Any) -> Timed | None:
+    """The beginning or the end of a phase; None of an event that is neither.
+
+    `event` is the dict that torch makes, or its JSON text from a log.  Raises ValueError if it is damaged.
+    """
+    if isinstance(event, str):
+        event = json.loads(event)
+    try:
+        name, phase, at, arguments = event["name"], event["ph"], event["ts"], event.get("args") or {}
+        if phase not in ("B", "E"):
+            return None
+        compile_id, function = arguments.get("compile_id"), arguments.get("fn_name")
+        if not (isinstance(name, str) and type(at) in (int, float) and math.isfinite(at) and abs(at) < _MOST):
+            raise ValueError(f"no event: {name!r} at {at!r}")
+        return Timed(
+            name, phase == "B", at / 1e6, str(function) if function else None,
+            compile_id=None if compile_id in (None, "None") else str(compile_id),
+        )  # fmt: skip
+    except (AttributeError, KeyError, TypeError, OverflowError) as error:
+        raise ValueError(f"no event: {type(error).__name__}") from None

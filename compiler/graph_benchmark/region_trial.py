@@ -1,0 +1,116 @@
+"""What compiling a repeated block as one region would save: measured on a captured graph, with and without the region.
+
+The region is `invoke_subgraph`, to which `torch.compiler.nested_compile_region` is traced: the backend compiles it once.  Both
+compiles are from scratch, without the caller's settings and without gradients, on synthetic data; what Dynamo would save is not
+in the figures.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from typing import TYPE_CHECKING, Any
+
+from dynascope.compiler.assembly.compile_time.repeats import operations
+from dynascope.compiler.graph_benchmark.benchmark import Case, default_backend, isolated
+from dynascope.compiler.graph_benchmark.rebuild import NotRunnable
+from dynascope.compiler.report import ONLY_WHERE_RECORDED, RegionTrial, RepeatedBlock, Report
+from dynascope.compiler.torch_private import config, surroundings
+
+if TYPE_CHECKING:
+    import torch.fx
+
+
+def try_region(report: Report, id: str, backend: str | None) -> RegionTrial:
+    """Measure it for the largest repeated block of the graph with this id, and keep the result (`Report.try_region`)."""
+    graph = report.graph(id)
+    if report.from_file:
+        raise ValueError(ONLY_WHERE_RECORDED)
+    blocks = report.compile_time.repeats if report.compile_time is not None else []
+    block = next((b for b in blocks if b.graphs == [id]), None)
+    if block is None:
+        raise ValueError(f"no block of operations repeats in {id}")
+    backend = backend or default_backend(report.settings)
+    try:
+        with isolated():
+            import torch
+
+            with torch.no_grad():
+                case = Case(graph, None)
+                start = [n.name for n in operations(graph)].index(block.first_node or "")
+                # first what a process does once, such as looking for a C++ compiler; a backend may change the module
+                modules = (with_region(case.rebuild(), start, block), case.rebuild(), with_region(case.rebuild(), start, block))
+                _, plain_seconds, region_seconds = [_compile(backend, module, case.inputs) for module in modules]
+    except NotRunnable as reason:
+        raise NotRunnable(f"{id} cannot be compiled again: {reason}") from reason.__cause__
+    block.trial = RegionTrial(backend=backend, seconds=plain_seconds, region_seconds=region_seconds)
+    return block.trial
+
+
+def _compile(backend: str, module: torch.fx.GraphModule, inputs: list[Any]) -> float:
+    """Seconds from a graph to the end of its first call."""
+    with config.from_scratch():
+        start = time.perf_counter()
+        try:
+            surroundings.compiled_graph(backend, module, inputs)(*inputs)
+        except Exception as error:
+            raise NotRunnable(f"{backend} could not compile it: {type(error).__name__}") from error
+        return time.perf_counter() - start
+
+
+def with_region(module: torch.fx.GraphModule, start: int, block: RepeatedBlock) -> torch.fx.GraphModule:
+    """The module with each turn of the block, from operation `start` on, as a call of one graph.
+
+    Raises NotRunnable if the turns are connected in different ways.
+    """
+    import torch
+    import torch.fx
+
+    nodes = list(module.graph.nodes)
+    calls = [n for n in nodes if n.op.startswith("call_")]
+    turns = [calls[at : at + block.ops] for at in range(start, start + block.count * block.ops, block.ops)]
+    inputs = [_from_outside(turn) for turn in turns]
+    if len({_wiring(turn, given) for turn, given in zip(turns, inputs, strict=True)}) > 1:
+        raise NotRunnable("the blocks are not connected in the same way")
+    results = sorted({i for turn in turns for i, n in enumerate(turn) if any(u not in set(turn) for u in n.users)})
+    inner = torch.fx.Graph()
+    within: dict[torch.fx.Node, torch.fx.Node] = {n: inner.placeholder(f"x{i}") for i, n in enumerate(inputs[0])}
+    for node in turns[0]:
+        within[node] = inner.node_copy(node, lambda n: within[n])
+    inner.output(tuple(within[turns[0][i]] for i in results))
+
+    outer = torch.fx.Graph()
+    attributes = {n.target: getattr(module, n.target) for n in nodes if n.op in ("get_attr", "call_module")}
+    attributes["region_0"] = torch.fx.GraphModule(attributes, inner)
+    new: dict[torch.fx.Node, torch.fx.Node] = {
+        n: outer.node_copy(n, lambda n: new[n]) for n in nodes if n.op in ("placeholder", "get_attr")
+    }  # fmt: skip
+    region = outer.get_attr("region_0")
+    first = {turn[0]: number for number, turn in enumerate(turns)}
+    inside = {n for turn in turns for n in turn}
+    for node in nodes:
+        if node in first:
+            turn, given = turns[first[node]], inputs[first[node]]
+            target: Any = torch.ops.higher_order.invoke_subgraph
+            made = outer.call_function(target, (region, "region_0", *(new[n] for n in given)))
+            for number, i in enumerate(results):
+                new[turn[i]] = outer.call_function(operator.getitem, (made, number))
+        elif node not in inside and node not in new:
+            new[node] = outer.node_copy(node, lambda n: new[n])
+    return torch.fx.GraphModule(attributes, outer)
+
+
+def _from_outside(turn: list[torch.fx.Node]) -> list[torch.fx.Node]:
+    """The values that a turn reads and does not make, in the order of their first use."""
+    inside = set(turn)
+    return list(dict.fromkeys(n for node in turn for n in node.all_input_nodes if n not in inside))
+
+
+def _wiring(turn: list[torch.fx.Node], given: list[torch.fx.Node]) -> str:
+    """The calls of a turn, with each value as its place in the turn or among the values from outside."""
+    import torch.fx
+
+    names = {n: f"i{i}" for i, n in enumerate(given)} | {n: f"n{i}" for i, n in enumerate(turn)}
+    return "\n".join(
+        repr((n.op, str(n.target), torch.fx.map_arg((n.args, tuple(n.kwargs.items())), lambda a: names[a]))) for n in turn
+    )

@@ -1,0 +1,263 @@
+"""The compile time: sums against torch's own, nesting, threads, damaged and missing events, caches."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import random
+import re
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.utils import compilation_time_metrics
+
+from dynascope.compiler.assembly.assemble import assemble
+from dynascope.compiler.assembly.facts import RecordingFacts
+from dynascope.compiler.events.chromium import timed
+from dynascope.compiler.events.schema import Timed
+from dynascope.compiler.graph_benchmark.benchmark import Case
+from dynascope.compiler.graph_benchmark.region_trial import with_region
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.report import CompileTime, Report
+
+TRACES = Path(__file__).parents[2] / "traces"
+WHOLE = TRACES / "compile_time-2.13.0.log.gz"
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.linear(x).relu()
+
+
+def time_of(report: Report) -> CompileTime:
+    assert report.compile_time is not None
+    return report.compile_time
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_the_sums_are_those_of_compile_times(backend: str) -> None:
+    torch._dynamo.reset()
+    model = torch.nn.Sequential(Block(), Block()) if backend != "inductor" else torch.nn.ReLU()
+    compilation_time_metrics.clear()
+    with observe() as recording:
+        y = torch.compile(model, backend=backend)(torch.ones(2, 4, requires_grad=backend != "inductor"))
+        if backend != "inductor":
+            y.sum().backward()
+    time = time_of(recording.report)
+    found = {t.function or t.name: t.seconds for t in time.totals}
+    for name, values in compilation_time_metrics.items():
+        if name in found:  # some are sums of many calls inside a phase, which have no events
+            assert found[name] == pytest.approx(sum(values), rel=0.05, abs=1e-4), name
+    assert {"_compile.compile_inner", "bytecode_tracing", "build_guards", "OutputGraph.call_user_compiler"} <= found.keys()
+    assert time.seconds == pytest.approx(sum(t.self_seconds for t in time.totals), rel=0.01)
+    assert time.seconds == pytest.approx(sum(p.seconds for p in time.phases if not p.depth), rel=0.01)
+    assert time.unfinished == []
+    assert {p.frame for p in time.phases} == {"f0"}
+    assert any(p.backward for p in time.phases) is (backend == "aot_eager")
+    assert {"aot_eager": "aot", "inductor": "cache"}.get(backend, "backend") in {t.kind for t in time.totals}
+    assert Report.from_dict(json.loads(json.dumps(recording.report.to_dict()))) == recording.report
+
+
+def test_threads_have_lanes() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    with observe() as recording:
+        compiled(torch.ones(2))
+        thread = threading.Thread(target=torch.compile(lambda x: x + 2, backend="eager"), args=(torch.ones(3),))
+        thread.start()
+        thread.join()
+    time = time_of(recording.report)
+    assert time.lanes == ["the recording thread", "thread 2"]
+    assert [p.lane for p in time.phases if p.name == "entire_frame_compile"] == [0, 1]
+    assert {p.frame for p in time.phases if p.lane == 1} == {"f1"}
+
+
+# -- logs -------------------------------------------------------------------------------------------
+
+
+def logged(log: Path) -> list[dict[str, Any]]:
+    """The chromium events of a log, read with as little as possible of what the product does."""
+    found = []
+    for record in re.split(r"\n(?!\t)", gzip.decompress(log.read_bytes()).decode()):
+        head, _, payload = record.partition("\n\t")
+        if '{"chromium_event"' in head:
+            found.append(json.loads(payload.replace("\n\t", "\n")))
+    return found
+
+
+def sums(events: list[dict[str, Any]]) -> dict[str, float]:
+    """Seconds by name, an independent way: the n-th end of a name in a compile belongs to its n-th beginning."""
+    at: dict[Any, dict[str, list[float]]] = defaultdict(lambda: {"B": [], "E": []})
+    for event in events:
+        if event["ph"] in "BE":
+            at[event["name"], event["args"]["compile_id"]][event["ph"]].append(event["ts"] / 1e6)
+    result: dict[str, float] = defaultdict(float)
+    for (name, _), ends in at.items():
+        result[name] += sum(e - b for b, e in zip(ends["B"], ends["E"], strict=False))
+    return {name: seconds for name, seconds in result.items() if seconds}
+
+
+@pytest.mark.parametrize("log", sorted(TRACES.glob("*.log.gz")), ids=lambda log: log.name.removesuffix(".log.gz"))
+def test_a_log_says_what_its_events_say(log: Path) -> None:
+    report, events = load(log), logged(log)
+    if not events:
+        assert report.compile_time is None
+        return
+    time = time_of(report)
+    assert {t.name: t.seconds for t in time.totals} == pytest.approx(sums(events), abs=2e-5)
+    begun, ended = (sum(e["ph"] == phase for e in events) for phase in "BE")
+    assert len(time.phases) == ended
+    assert len(time.unfinished) == begun - ended
+    assert bool(time.unfinished) is any("their time is not in the compile time" in note for note in report.notes)
+    for p, q in itertools.pairwise(time.phases):
+        assert p.lane < q.lane or p.start <= q.start
+        if q.depth > p.depth and p.lane == q.lane:
+            assert q.start + q.seconds <= p.start + p.seconds + 2e-6
+
+
+def test_a_whole_log() -> None:
+    report = load(WHOLE)
+    time = time_of(report)
+    assert time.unfinished == []
+    for frame, outcome in (("f0", "miss"), ("f1", "hit")):
+        lookups = sorted((c.cache, c.outcome) for c in time.caches if c.frame == frame)
+        assert lookups == [("AOTAutograd", outcome), ("FX graph", outcome), ("FX graph", outcome)]
+    assert [c.saved_seconds is not None for c in time.caches if c.cache == "FX graph"] == [False, False, True, True]
+    by_kind = {kind: sum(t.self_seconds for t in time.totals if t.kind == kind) for kind in {t.kind for t in time.totals}}
+    assert sum(by_kind.values()) == pytest.approx(time.seconds, rel=0.001)
+    assert max(by_kind, key=lambda kind: by_kind[kind]) == "compiler"
+    assert "other" not in by_kind
+    frames = {f.id: f.compile_seconds or 0 for f in report.frames}
+    for name, seconds in frames.items():
+        whole = [p for p in time.phases if p.frame == name and p.name == "entire_frame_compile"]
+        assert sum(p.seconds for p in whole) == pytest.approx(seconds, rel=0.05)
+
+
+# -- damage -----------------------------------------------------------------------------------------
+
+
+def made(chance: random.Random) -> list[Timed]:
+    """Beginnings and ends of phases that lie in one another, all of different names."""
+    events: list[Timed] = []
+    clock = itertools.count(100)
+    names = (f"p{n}" for n in itertools.count())
+
+    def phase(depth: int) -> None:
+        name = next(names)
+        events.append(Timed(name, True, next(clock) / 8, compile_id="0/0"))
+        for _ in range(chance.randint(0, 3 - depth)):
+            phase(depth + 1)
+        events.append(Timed(name, False, next(clock) / 8, compile_id="0/0"))
+
+    for _ in range(3):
+        phase(0)
+    return events
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_lost_event_loses_its_own_phase_only(seed: int) -> None:
+    events = made(random.Random(seed))
+    facts = RecordingFacts(origin="trace")
+    whole = {t.name: t.seconds for t in time_of(assemble(events, facts)).totals}
+    for index, lost in enumerate(events):
+        report = assemble([*events[:index], *events[index + 1 :]], facts)
+        assert {t.name: t.seconds for t in time_of(report).totals} == {k: v for k, v in whole.items() if k != lost.name}
+        assert report.unread or lost.name in time_of(report).unfinished
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        None, 3, "[]", "{", "null", '{"name": 1}', {"name": "x", "ph": "B"}, {"name": "x", "ph": "B", "ts": "1"},
+        {"name": "x", "ph": "B", "ts": float("nan")}, {"name": "x", "ph": "E", "ts": 10**400}, {"name": 5, "ph": "E", "ts": 1},
+        {"name": "x", "ph": "B", "ts": 1, "args": [1]}, {"name": "x", "ph": "B", "ts": True},
+    ],
+)  # fmt: skip
+def test_a_damaged_event_is_refused(event: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        timed(event)
+
+
+def test_other_events_are_passed_over() -> None:
+    assert timed({"name": "fx_graph_cache_miss", "ph": "i", "ts": 1.0, "args": None}) is None
+    found = timed({"name": "x", "ph": "B", "ts": 2e6, "args": {"compile_id": "None"}})
+    assert found is not None
+    assert (found.compile_id, found.at) == (None, 2.0)
+
+
+def test_of_very_many_phases_the_longest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynascope.compiler.assembly.compile_time.phases.MOST", 5)
+    events = made(random.Random(1))
+    time = time_of(assemble(events))
+    assert (len(time.phases), time.left_out, len(time.totals)) == (5, len(events) // 2 - 5, len(events) // 2)
+    assert time.seconds == pytest.approx(sum(t.self_seconds for t in time.totals))
+
+
+# -- repeated blocks --------------------------------------------------------------------------------
+
+
+def test_a_block_that_repeats_is_found_and_one_region_for_it_is_measured() -> None:
+    torch._dynamo.reset()
+    with observe() as recording:
+        torch.compile(torch.nn.Sequential(*(Block() for _ in range(5))), backend="eager")(torch.ones(2, 4))
+    report = recording.report
+    (block,) = time_of(report).repeats
+    assert (block.count, block.ops, block.share, block.graphs) == (5, 3, 1.0, ["g0"])
+    assert [m.rpartition(".")[2] for m in block.modules] == [str(i) for i in range(5)]
+    assert block.functions == ["Block.forward"]
+    trial = report.try_region("g0", backend="aot_eager")
+    assert block.trial is trial
+    assert trial.seconds > 0 < trial.region_seconds
+    assert Report.from_dict(report.to_dict()) == report
+
+
+def test_equal_graphs_are_found() -> None:
+    torch._dynamo.reset()
+    with observe() as recording:
+        for _ in range(3):
+            torch.compile(Block(), backend="eager")(torch.ones(2, 4))
+            torch._dynamo.reset()
+    (block,) = time_of(recording.report).repeats
+    assert (block.count, block.graphs, block.share) == (3, ["g0", "g1", "g2"], 1.0)
+    with pytest.raises(ValueError, match="no block of operations repeats in g0"):
+        recording.report.try_region("g0")
+
+
+def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+    return (x * by).relu() + 1
+
+
+def test_blocks_with_other_constants_or_shapes_are_not_equal() -> None:
+    torch._dynamo.reset()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        for by in (1.5, 2.5, 3.5, 4.5):
+            x = scaled(x, by)
+        for _ in range(4):
+            x = torch.cat([x, x]).relu() + 1
+        return x
+
+    with observe() as recording:
+        torch.compile(f, backend="eager")(torch.ones(2, 4))
+    assert time_of(recording.report).repeats == []
+
+
+def test_the_region_computes_the_same() -> None:
+    torch._dynamo.reset()
+    with observe() as recording:
+        torch.compile(torch.nn.Sequential(*(Block() for _ in range(4)), torch.nn.Tanh()), backend="eager")(torch.ones(2, 4))
+    case = Case(recording.report.graphs[0], None)
+    region = with_region(case.rebuild(), 0, time_of(recording.report).repeats[0])
+    assert sum("invoke_subgraph" in str(n.target) for n in region.graph.nodes) == 4
+    with torch.no_grad():
+        torch.testing.assert_close(region(*case.inputs), case.module(*case.inputs))

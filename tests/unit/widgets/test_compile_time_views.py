@@ -1,0 +1,127 @@
+"""The compile time in the views: to scale, in order, linked to frames; as text, as a trace; repeated blocks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import dynascope
+from dynascope.cli import main
+from dynascope.compiler.assembly.compile_time.repeats import repeats
+from dynascope.compiler.report import CacheLookup, CompilePhase, CompileTime, PhaseTotal, RegionTrial, RepeatedBlock, Report
+from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model.compile_time import MOST
+
+LOG = Path(__file__).parents[2] / "traces" / "compile_time-2.13.0.log.gz"
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return dynascope.load(LOG)
+
+
+def test_the_line_is_to_scale_and_leads_to_frames(report: Report) -> None:
+    model = view_model(report)
+    line = model["compile_time"]
+    assert line is not None
+    assert re.fullmatch(r"Compile time · 77 s · C\+\+ and Triton 74 %, code generation 16 %, graph passes 3 %", line["title"])
+    assert sum(s["w"] for s in line["segments"] if s["lane"] == 0) == pytest.approx(1, abs=0.001)
+    assert all(0 <= s["x"] <= s["x"] + s["w"] <= 1.0001 for s in line["segments"])
+    assert {s["id"] for s in line["segments"]} <= {f.id for f in report.frames}
+    assert len(line["lanes"]) == 1 + max(s["lane"] for s in line["segments"])
+    assert len(line["rows"]) == 10
+    assert line["rows"][0] == {
+        "name": "compile_file", "kind": "compiler", "what": "C++ and Triton", "own": "57 s", "total": "57 s", "count": 13,
+        "where": "forward", "id": "f0",
+    }  # fmt: skip
+    tabs = {p["name"] for p in model["details"]["f0"]["parts"]}
+    assert "Compile time (76 s)" in tabs
+
+
+def test_in_the_text_the_seconds_stand_in_the_details(report: Report) -> None:
+    assert "compile time:" not in str(report)
+    text = " ".join(report.details().split())
+    for words in (
+        "compile time: 77 s C++ and Triton 74 %", "57 s compile_file 13×, C++ and Triton",
+        "AOTAutograd cache: 1 miss, 1 hit", "FX graph cache: 2 miss, 2 hit (saved 71 s)",
+        "The same block of 3 operations (compile_time.py:8)",
+        "compiled 4 times in graph 0: 100 % of the graph",
+        "What one region for it (torch.compiler.nested_compile_region) would save is unknown.",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_idle_time_is_left_out_and_very_many_phases_are_not_drawn() -> None:
+    phases = [
+        CompilePhase(name="dynamo", kind="dynamo", start=100.0 * i, seconds=1.0, self_seconds=1.0) for i in range(MOST + 9)
+    ]
+    total = PhaseTotal(name="dynamo", kind="dynamo", count=len(phases), seconds=len(phases), self_seconds=len(phases))
+    report = Report(compile_time=CompileTime(seconds=len(phases), lanes=["compiler"], phases=phases, totals=[total]))
+    line = view_model(report)["compile_time"]
+    assert line is not None
+    assert len(line["segments"]) == MOST
+    first, second = line["segments"][:2]
+    assert second["x"] == pytest.approx(first["x"] + first["w"], abs=1e-5)
+
+
+def test_what_is_unknown_is_said() -> None:
+    assert view_model(Report())["compile_time"] is None
+    assert "compile time" not in Report().details()
+    with pytest.raises(ValueError, match="unknown"):
+        Report().compile_trace()
+    time = CompileTime(seconds=1.0, unfinished=["dynamo", "gc"], left_out=7)
+    time.caches = [CacheLookup(cache="FX graph", outcome="bypass", reason="<b>mutated</b>\x1b[0m")]
+    text = " ".join(Report(compile_time=time).details().split())
+    assert "2 phases without a recorded end, whose time is not counted: dynamo, gc" in text
+    assert "7 short phases not drawn" in text
+    assert "FX graph cache: 1 bypass (<b>mutated</b>" in text
+    assert "\x1b" not in text
+
+
+def test_a_measured_region_is_said() -> None:
+    block = RepeatedBlock(
+        count=24, ops=4, share=0.99, graphs=["g0"], modules=["layers.0", "layers.23"], functions=["Block.forward"]
+    )
+    report = Report(compile_time=CompileTime(seconds=1.0, repeats=[block]))
+    assert 'is unknown; report.try_region("g0") measures it.' in " ".join(report.details().split())
+    block.trial = RegionTrial(backend="inductor", seconds=24.0, region_seconds=3.4)
+    assert "inductor compiled this graph in 3.40 s instead of 24 s" in " ".join(report.details().split())
+
+
+def test_the_trace_for_perfetto_is_that_of_torch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(LOG), "--perfetto", str(tmp_path / "trace.json")]) == 0
+    assert "4 graphs" in capsys.readouterr().out
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    ours = sorted((e["name"], e["ts"], e["dur"]) for e in trace["traceEvents"] if e["ph"] == "X")
+    events = [
+        json.loads(record.partition("\n\t")[2].replace("\n\t", "\n"))
+        for record in re.split(r"\n(?!\t)", gzip.decompress(LOG.read_bytes()).decode()) if '{"chromium_event"' in record[:400]
+    ]  # fmt: skip
+    theirs, open_ = [], []
+    for event in events:  # of one thread: a stack
+        if event["ph"] == "B":
+            open_.append(event)
+        elif event["ph"] == "E":
+            began = open_.pop()
+            assert began["name"] == event["name"]
+            theirs.append((event["name"], began["ts"] - events[0]["ts"], event["ts"] - began["ts"]))
+    assert [name for name, *_ in ours] == [name for name, *_ in sorted(theirs)]
+    for one, other in zip(ours, sorted(theirs), strict=True):
+        assert one[1:] == pytest.approx(other[1:], abs=2)
+    assert main(["report", str(LOG.with_name("export-2.13.0.log.gz")), "--perfetto", str(tmp_path / "none.json")]) == 2
+    assert "are unknown" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("xabcabcabcy", [(1, 3, 3)]), ("abcabc", []), ("abababab", []), ("abcdabcdabcd" + "xyzxyzxyz", [(0, 4, 3), (12, 3, 3)]),
+        ("aaaaaaaaaaaa", []), ("", []), ("abcabcabcabc", [(0, 3, 4)]), ("xyzab" * 24 + "q", [(0, 5, 24)]),
+    ],
+)  # fmt: skip
+def test_repeats_of_a_sequence(text: str, found: list[tuple[int, int, int]]) -> None:
+    assert repeats(list(text)) == found

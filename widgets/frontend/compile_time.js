@@ -1,0 +1,68 @@
+// Where the time of the compiles went: its phases to scale, the most expensive ones, the caches.
+
+import { button, h } from "./dom.js";
+import { lanesView, shareItems } from "./lanes.js";
+
+/** @import { Select, SelectablePart } from "./view" */
+/** @import { PhaseRow } from "./wire" */
+
+/**
+ * One of the most expensive phases.
+ * @param {PhaseRow} row
+ * @param {Select} select
+ */
+const phaseRow = ({ name, kind, what, own, total, count, where, id }, select) =>
+  h(
+    "tr",
+    {},
+    h("td", { cls: "dyn-number", text: own }),
+    h("td", { cls: "dyn-number", text: total }),
+    h("td", { cls: "dyn-number", text: count > 1 ? `${count}×` : "" }),
+    h("td", {}, h("code", { text: name })),
+    h("td", {}, h("i", { cls: `dyn-swatch dyn-k-${kind}`, "aria-hidden": "true" }), what),
+    h("td", {}, id ? button("dyn-link", where, () => select(id)) : where),
+  );
+
+/**
+ * @param {Select} select
+ * @param {() => void} open goes to the detail
+ * @returns {SelectablePart}
+ */
+export function compileTimeView(select, open) {
+  const lanes = lanesView("the compile time", select, open);
+  const shares = h("ul", { cls: "dyn-shares", "aria-label": "where the compile time goes" });
+  const title = h("h2");
+  const table = h("table");
+  const words = h("div", { cls: "dyn-verdict" });
+  const bar = h("div", { cls: "dyn-bar" }, shares, ...lanes.buttons);
+  const heads = ["alone", "with inner", "", "phase", "part of the compiler", "most of it in"];
+  const folded = h("details", { cls: "dyn-compile-time" }, h("summary", {}, title), bar, lanes.pane, words, table);
+  const node = h("section", { cls: "dyn-time dyn-compile", "aria-label": "compile time" }, folded);
+  /** @type {import("./wire").CompileTimeLine | null} */
+  let time = null;
+  let stale = false;
+  const draw = () => {
+    if (!time || !folded.open || !stale) return;
+    stale = false;
+    lanes.draw(time); // as wide as it is now
+  };
+  folded.addEventListener("toggle", draw);
+
+  return {
+    node,
+    draw(content) {
+      time = content.compile_time;
+      node.hidden = !time;
+      if (!time) return;
+      title.textContent = time.title;
+      shares.replaceChildren(...shareItems(time.shares));
+      const lines = [...time.repeats, ...time.caches, ...time.notes];
+      words.replaceChildren(...lines.map((text) => h("p", { text })));
+      const head = h("tr", {}, ...heads.map((text) => h("th", { text, scope: "col" })));
+      table.replaceChildren(head, ...time.rows.map((row) => phaseRow(row, select)));
+      stale = true;
+      draw();
+    },
+    highlight: (_, id) => lanes.highlight(id),
+  };
+}

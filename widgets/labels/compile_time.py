@@ -1,0 +1,79 @@
+"""The words of the compile time: kinds of phases, what the caches gave, notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dynascope.compiler.report import CompileTime, PhaseKind, RepeatedBlock, Report, plural, seconds
+from dynascope.widgets.labels.words import Places
+
+#: name and explanation of each kind
+KINDS: dict[PhaseKind, tuple[str, str]] = {
+    "dynamo": ("Dynamo", "tracing bytecode into graphs"),
+    "guards": ("guards", "building the guards of compiled code"),
+    "backend": ("backend", "the backend, without the phases that it names"),
+    "aot": ("AOTAutograd", "tracing forward and backward, functionalization, partitioning"),
+    "passes": ("graph passes", "Inductor's passes over the graphs"),
+    "lowering": ("lowering", "Inductor: from a graph to its own operations"),
+    "codegen": ("code generation", "Inductor: scheduling, fusing, writing kernels and their wrapper"),
+    "compiler": ("C++ and Triton", "compilers of the generated code, and loading it"),
+    "autotuning": ("autotuning", "trying variants of kernels"),
+    "cache": ("caches", "computing keys, looking up, loading and saving"),
+    "other": ("other", "phases that dynascope does not know"),
+}
+
+
+def cache_words(time: CompileTime) -> list[str]:
+    """What each cache gave: `FX graph cache: 2 hits (saved 4.1 s), 1 bypass (reason)`."""
+    sentences = []
+    for cache in dict.fromkeys(lookup.cache for lookup in time.caches):
+        lookups = [lookup for lookup in time.caches if lookup.cache == cache]
+        parts = []
+        for outcome, count in Counter(lookup.outcome for lookup in lookups).items():
+            same = [lookup for lookup in lookups if lookup.outcome == outcome]
+            saved = sum(lookup.saved_seconds or 0.0 for lookup in same)
+            reasons = [*dict.fromkeys(lookup.reason for lookup in same if lookup.reason)]
+            more = f"saved {seconds(saved)}" if saved else "; ".join(reasons[:3])
+            parts.append(f"{count} {outcome}" + (f" ({more})" if more else ""))
+        sentences.append(f"{cache} cache: {', '.join(parts)}")
+    return sentences
+
+
+def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
+    """What repeats, where, and what compiling it once would save, if that was measured."""
+    numbers = {g.id: n for n, g in enumerate(report.graphs)}
+    graphs = [numbers[g] for g in block.graphs if g in numbers]
+    about = [f"{block.modules[0]} … {block.modules[-1]}"] if block.modules else []
+    about += [", ".join(block.functions[:3])] if block.functions else []
+    about += [places.at(block.file, block.line, block.cell)] if block.file is not None and block.line is not None else []
+    where = f" ({'; '.join(about)})" if about else ""
+    if len(graphs) > 1:
+        frames = {g.frame for g in report.graphs if g.id in block.graphs[1:]}
+        later = [f.compile_seconds for f in report.frames if f.id in frames]
+        took = f": the compiles after the first took {seconds(sum(s or 0.0 for s in later))}" if None not in later else ""
+        listed = ", ".join(map(str, graphs[:8])) + (", …" if len(graphs) > 8 else "")
+        return f"Graphs {listed} are equal: {plural(block.ops, 'operation')}{where} compiled {block.count} times{took}."
+    number = graphs[0] if graphs else "?"
+    sentence = (
+        f"The same block of {plural(block.ops, 'operation')}{where} was compiled {block.count} times in graph {number}: "
+        f"{100 * block.share:.0f} % of the graph. "
+    )
+    if block.trial is not None:
+        t = block.trial
+        return sentence + (
+            f"As one region (torch.compiler.nested_compile_region), {t.backend} compiled this graph in "
+            f"{seconds(t.region_seconds)} instead of {seconds(t.seconds)}, without gradients and without caches."
+        )
+    how = "" if report.from_file else f'; report.try_region("{block.graphs[0]}") measures it'
+    return f"{sentence}What one region for it (torch.compiler.nested_compile_region) would save is unknown{how}."
+
+
+def missing_words(time: CompileTime) -> list[str]:
+    """What of the compile time is unknown or not drawn."""
+    notes = []
+    if time.unfinished:
+        names = ", ".join(dict.fromkeys(time.unfinished))
+        notes.append(f"{plural(len(time.unfinished), 'phase')} without a recorded end, whose time is not counted: {names}")
+    if time.left_out:
+        notes.append(f"{plural(time.left_out, 'short phase')} not drawn; the table has them")
+    return notes
