@@ -53,12 +53,12 @@ def _version(frame: Frame, recompile: Recompile | None, places: Places) -> list[
 def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:
     """Each symbol, and below it the conditions on it with their lines."""
     for symbol in frame.symbols:
-        name, about, hint, range_, why = symbol_words(symbol)
+        title, range_, why = symbol_words(symbol)
         first = line_words(symbol.at, places)
         yield [
-            printable(f"{name} = {about}, {hint} in this call", 200),
-            printable(f"{range_}; {why}", 200),
-            printable(f"first used at {first}" if first else "", 300),
+            printable(title, 200),
+            printable(range_, 200),
+            printable(why + (f"; first used at {first}" if first else ""), 500),
             "",
         ]
         for constraint in symbol.constraints[:50]:

@@ -25,7 +25,14 @@ from dynascope.widgets.labels.advice import (
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
-from dynascope.widgets.labels.recompiles import compiled_again, failures, limit_words, recompile_title, refused_recompiles
+from dynascope.widgets.labels.recompiles import (
+    compiled_again,
+    failures,
+    limit_words,
+    recompile_title,
+    refused_recompiles,
+    undecided_words,
+)
 from dynascope.widgets.labels.sentences import (
     cost_words,
     graphs_alone,
@@ -196,6 +203,8 @@ class _Terminal(Terminal):
         out += self.source(b, colour)
         why = [said(t, 2000).strip() for t in reasons(b)]
         out += self.wrap(" ".join(t if t.endswith((".", ":", "!")) else f"{t}." for t in why), "    ")
+        for words in undecided_words(b, self.report, self.places):
+            out += self.wrap(printable(words.replace("`", ""), 2000), "    ")
         steps = advice(b)
         if steps:
             first = self.wrap(steps[0], "      ", 3)

@@ -82,12 +82,17 @@ def test_the_tabs_of_a_frame() -> None:
     ]
     again = {part["key"]: part["body"] for part in details["f1"]["parts"]}
     assert [row[3] for row in again["versions"]] == ["f0", "f1"]
-    assert again["symbols"][0][:2] == [
-        "s0 = n, 3 in this call",
-        "only 3; its value changed between calls (automatic dynamic shapes)",
-    ]
+    why = "its value changed between calls (automatic dynamic shapes); first used at In[3]:2 return x * n"
+    assert again["symbols"][0] == ["s0 = n, 3 in this call", "only 3", why, ""]
     pin = "n == 3 (Eq(s0, 3)) → In[3]:2 return x * n (the rule of an operation on shapes (infer_size))"
     assert again["symbols"][1] == [f"    {pin}", "", "gives it one value", ""]
+
+
+def test_a_graph_knows_the_symbols_in_its_shapes() -> None:
+    report = known()
+    assert "symbols" not in view_model(report)["details"]["g1"]
+    report.graph("g1").code = 'l_x_: "f32[s0, s1]"'
+    assert view_model(report)["details"]["g1"]["symbols"] == {"frame": "f1", "about": {"s0": "s0 = n, 3 in this call"}}
 
 
 def test_a_report_is_the_same_after_saving() -> None:
