@@ -107,7 +107,7 @@ function listBody(rows, ctx) {
       {},
       h("td", {}, id && ctx.has(id) ? selectLink(name, id, ctx) : h("span", { cls: "dyn-monot", text: name })),
       h("td", { cls: "dyn-monot", text: value }),
-      h("td", { text: words }),
+      h("td", { cls: words.startsWith("Unsafe") && "dyn-unsafe", text: words }),
     ),
   );
   return h("table", { cls: "dyn-table" }, h("tbody", {}, ...lines));

@@ -11,7 +11,7 @@ import shutil
 from functools import partial
 from typing import TextIO
 
-from dynascope.compiler.report import Break, Report, plural
+from dynascope.compiler.report import Break, Report, plural, time_text
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
@@ -25,6 +25,14 @@ from dynascope.widgets.labels.advice import (
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
+from dynascope.widgets.labels.guard_costs import (
+    best_switches,
+    frame_words,
+    gains,
+    guard_time_words,
+    guards_summary,
+    switch_words,
+)
 from dynascope.widgets.labels.recompiles import (
     compiled_again,
     failures,
@@ -162,7 +170,25 @@ class _Terminal(Terminal):
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
         for cost in profile.breaks[:MOST]:
             out += self.wrap(f"{at[cost.break_]} {cost_words(cost)}", "    ")
-        return out + (self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else [])
+        out += self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else []
+        return out + self.guard_costs()
+
+    def guard_costs(self) -> list[str]:
+        """What guards cost, if that is enough to matter, and what switches would gain."""
+        costs = self.report.profile.guards if self.report.profile is not None else None
+        if costs is None or not costs.switches:
+            return []
+        out = self.wrap(guards_summary(self.report), "    ", 3)
+        out += [line for one in costs.frames[:2] for line in self.wrap(frame_words(one, self.report, self.places), "      ", 3)]
+        for part in costs.guards[:2]:
+            out += self.wrap(f"{part.source}: {time_text(part.seconds)}, {guard_time_words(part)}", "        ", 3)
+        for switch in [s for s in best_switches(costs) if gains(s)][:2]:
+            how, gain, words = switch_words(switch)
+            out += self.wrap(f"{how}: {gain}", "      ", 3)
+            out += self.paint_all(
+                self.wrap(words.replace("`", ""), "        "), "red" if words.startswith("Unsafe") else "soft"
+            )
+        return out
 
     def inputs(self) -> list[str]:
         """Each input of a list: what it made the compiler do, and what a call with it takes."""

@@ -368,27 +368,27 @@ open),pre.append(box,i+1<lines.length?`
 "dyn-link",place,()=>ctx.point(file,line));return h("li",{},link,` in ${name}`,source?h("code",{text:source}):null)});return h(
 "ol",{cls:"dyn-stack"},...entries)}function listBody(rows,ctx){let lines=rows.map(([name,value,words,id])=>h("tr",{},h("\
 td",{},id&&ctx.has(id)?selectLink(name,id,ctx):h("span",{cls:"dyn-monot",text:name})),h("td",{cls:"dyn-monot",text:value}),
-h("td",{text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}function issueBody(text){let pre=h("pr\
-e",{cls:"dyn-code dyn-wrap",tabindex:"0",text});return h("div",{},h("div",{cls:"dyn-row"},copyButton(text,"Copy text for\
- an issue")),pre)}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.
-map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",
-{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({kind:"run_graph",graph,device:choice.
-value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-btn dyn-primary",label2,request);return h(
-"div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&
-code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("\
-div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,value,part}){let bar2=h("i",{style:`--\
-h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",{text:value}))}function partBody(part,ctx,{
-title,code,symbols},open){let content=ctx.content;switch(part.kind){case"prose":return proseBody(part.body);case"code":{
-let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"source":{let text=sourceText(content.lens,part.body);
-return codeBody({text,lang:"python",start:part.body.start})}case"stack":return stackBody(part.body,ctx);case"graph":return fxView(
-part.body,ctx.point,`${title} ${code}`,open,content.drawing,symbols);case"issue":return issueBody(part.body);case"run":return runBody(
-part.body,ctx);case"fix":return fixBody(part.body);default:return listBody(part.body,ctx)}}function copyButton(text,label2){
-let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{
-node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(
-id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,
-cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?
-selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function detailView(ctx){let node=h("sect\
-ion",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;function tabs(detail,id,open){
+h("td",{cls:words.startsWith("Unsafe")&&"dyn-unsafe",text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}
+function issueBody(text){let pre=h("pre",{cls:"dyn-code dyn-wrap",tabindex:"0",text});return h("div",{},h("div",{cls:"dy\
+n-row"},copyButton(text,"Copy text for an issue")),pre)}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.
+get("devices")||[],options=devices.map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"\
+as recorded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({
+kind:"run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-\
+btn dyn-primary",label2,request);return h("div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn\
+-row"},ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(
+code,"Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,
+value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",
+{text:value}))}function partBody(part,ctx,{title,code,symbols},open){let content=ctx.content;switch(part.kind){case"pros\
+e":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"sourc\
+e":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stack":
+return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,symbols);case"\
+issue":return issueBody(part.body);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.body);default:return listBody(
+part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(
+text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){
+return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{
+let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.
+trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function detailView(ctx){
+let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;function tabs(detail,id,open){
 if(!detail.parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"\
 dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{
 for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute(
