@@ -213,6 +213,13 @@ class Part(TypedDict):
     body: Any
 
 
+class SymbolLinks(TypedDict):
+    """The symbols in a graph's shapes: what each stands for, and the frame whose detail has their rows."""
+
+    frame: str
+    about: dict[str, str]
+
+
 class Detail(TypedDict):
     """The detail of one selected break, frame, graph or fold."""
 
@@ -224,6 +231,7 @@ class Detail(TypedDict):
     facts: list[list[str]]
     parts: list[Part]
     links: NotRequired[list[list[str]]]
+    symbols: NotRequired[SymbolLinks]
     target: NotRequired[str]
     file: NotRequired[str]
     line: NotRequired[int]

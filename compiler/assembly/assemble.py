@@ -17,6 +17,7 @@ from dynascope.compiler.assembly.compile_time.phases import compile_time
 from dynascope.compiler.assembly.compile_time.repeats import repeated_blocks
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.frame_links import Links
+from dynascope.compiler.assembly.guards import undecided
 from dynascope.compiler.assembly.guards.recompiles import Recompiles
 from dynascope.compiler.assembly.guards.version import read_version
 from dynascope.compiler.assembly.notes import annotate
@@ -287,6 +288,9 @@ class _Assembly:
                 self.breaks.before(record, frame)
                 cause = self.breaks.stopped(record, frame, "skipped")
                 frame.break_ = frame.break_ or cause
+        if record.undecided:
+            for broken in self.breaks.of_frame(frame.id):
+                broken.undecided = broken.undecided or undecided.recorded(broken, record.undecided)
         for entry in self.breaks.stack_of(frame.id):
             self.note_lines(entry.file, entry.line)
 

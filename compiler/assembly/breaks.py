@@ -11,6 +11,7 @@ from dataclasses import replace
 from dynascope.compiler.assembly import break_text, skip_reasons
 from dynascope.compiler.assembly.break_text import BreakText
 from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.assembly.guards import undecided
 from dynascope.compiler.assembly.region_flags import Flags, RegionFlags
 from dynascope.compiler.assembly.skip_reasons import same_line
 from dynascope.compiler.events.schema import GraphEnd, Location
@@ -38,6 +39,9 @@ class BreakTable:
 
     def get(self, id: str | None) -> Break | None:
         return next((b for b in self.breaks if b.id == id), None) if id else None
+
+    def of_frame(self, frame: str) -> list[Break]:
+        return [b for b in self.breaks if any(h.frame == frame for h in b.hits)]
 
     def stack_of(self, frame: str) -> list[StackEntry]:
         latest = self._by_frame.get(frame)
@@ -206,6 +210,7 @@ class BreakTable:
             hints=list(dict.fromkeys(h for p in text.parts for h in p.hints)),
             stack=entries,
             text=text.text,
+            undecided=undecided.printed(text.text),
         )
         self.breaks.append(broken)
         self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(broken)

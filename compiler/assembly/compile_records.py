@@ -54,6 +54,8 @@ class CompileRecord:
     sizes: dict[str, int | float] = field(default_factory=dict)
     #: records about symbols in shapes, of the last attempt: (name, fields)
     shapes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: records of conditions and numbers that depend on data, which tracing needed and could not know, of all attempts
+    undecided: list[dict[str, Any]] = field(default_factory=list)
     #: what a guard is about -> the stacks at which such guards were made, as lists of `traceback.FrameSummary`
     guard_stacks: dict[str, list[list[Any]]] = field(default_factory=dict)
     #: the Python stack around the compile, outermost first, and which call of the compiled function it is
@@ -265,6 +267,8 @@ class CompileRecords:
             record.stack = [Location(self._string(s["filename"]), s["line"], s["name"]) for s in fields.get("stack") or ()]
             record.callers = record.callers or record.stack[:-1]
             record.shapes.clear()  # of an attempt before this one
+        elif name == "guard_on_data_dependent_error":
+            record.undecided.append(fields)
         elif name in SHAPES:
             record.shapes.append((name, fields))
             value = str(fields.get("val"))

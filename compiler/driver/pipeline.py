@@ -12,6 +12,7 @@ run and what they show.  All of them run it inside a `Run`:
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -191,7 +192,8 @@ class Run:
                 self.notes += [] if call is None else [*call.recorded.side_effects, *call.recorded.notes]
             if self.settings.profile is None:
                 return
-            self._measured = self._user_code(measure.measure_last, call, self.settings.profile)
+            anew = functools.partial(compiling.compiled_anew, self.settings)
+            self._measured = self._user_code(measure.measure_last, call, self.settings.profile, anew)
             if given is not None and call is not None and call.namespace is None:
                 self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)
             elif given is not None:

@@ -14,6 +14,7 @@ USED = frozenset({
     "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
     "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child",
     "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
+    "guard_on_data_dependent_error",
 })  # fmt: skip
 #: about symbols in shapes; a live recording makes them itself, without the compiler's own stack, which is most of their cost
 SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
@@ -21,7 +22,7 @@ SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast
 QUIET = frozenset({
     "str", "describe_tensor", "describe_storage", "describe_source", "guard_added",
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
-    "dynamo_side_effects", "guard_on_data_dependent_error", "propagate_real_tensors",
+    "dynamo_side_effects", "propagate_real_tensors",
 })  # fmt: skip
 #: known, and not shown in the report; `str` in a file is read before this is checked
 KNOWN = QUIET | {

@@ -16,6 +16,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from dynascope.compiler.profile.profiler_trace import (
@@ -131,6 +132,8 @@ class _Cutter:
         self.slices: list[Slice] = []
         self.entries = 0
         self.has_graph = False
+        #: what follows, at the same depth, what is being looked at
+        self.following: Event | None = None
 
     def cut(self, call: Event) -> list[Slice]:
         self._outside(call)
@@ -164,7 +167,7 @@ class _Cutter:
     def _fill(self, span: Event, between: Callable[[int, int], None], inner: Callable[[Event], None]) -> None:
         """Call `inner` for each span inside this one, and `between` for the stretches around them."""
         at = span.start
-        for child in span.inside:
+        for child, self.following in zip_longest(span.inside, span.inside[1:]):
             between(at, child.start)
             inner(child)
             at = child.end
@@ -184,7 +187,11 @@ class _Cutter:
         """One thing that happens in eager code: an op, waiting, or compiled code that it calls."""
         cause = gap.get("break_")
         if span.name == GUARD_CHECK:
-            self._add("lookup", span.start, span.end, break_=cause, entry=gap.get("entry", 0))
+            found = self.following.region if self.following is not None else None  # it is entered at once
+            frame = self._frame(found) if found is not None else None
+            self._add(
+                "lookup", span.start, span.end, break_=cause, entry=gap.get("entry", 0), frame=frame.id if frame else None
+            )
         elif span.region is not None:
             self._region(span, cause)
         elif span.is_wait:

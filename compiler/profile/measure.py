@@ -14,10 +14,12 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynascope.compiler.profile import timing
+from dynascope.compiler.profile.attribution import read_calls
+from dynascope.compiler.profile.guard_costs import WORTH, Compiled, guard_costs, time_guards, try_switches
 from dynascope.compiler.profile.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.profile.timing import (
@@ -32,7 +34,7 @@ from dynascope.compiler.profile.timing import (
 )
 from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.replay.replay import Prepare, RecordedCall
-from dynascope.compiler.report import Profile, Report, Verdict, plural, time_text
+from dynascope.compiler.report import GuardSwitch, GuardTime, Profile, Report, Verdict, plural, time_text
 from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
@@ -64,6 +66,9 @@ class Measured:
     devices: list[str] = field(default_factory=list)
     #: whether the captured graphs could be located and marked
     marked: bool = True
+    #: by compile id: the guards that cost most
+    guards: list[tuple[str, GuardTime]] = field(default_factory=list)
+    switches: list[GuardSwitch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     #: nothing was measured, and why
     failed: str | None = None
@@ -74,13 +79,18 @@ class Measured:
         return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
 
 
-def measure_last(call: WatchedCall | None, calls: int) -> Measured:
-    """Run a watched call again, if it can be."""
+def measure_last(call: WatchedCall | None, calls: int, compiled: Callable[[WatchedCall], Compiled] | None = None) -> Measured:
+    """Run a watched call again, if it can be; `compiled` compiles it anew, to try switches that leave out guards."""
     if call is None:
         return Measured(failed="nothing was profiled: nothing that this run compiles was called")
     if not call.returned:
         return Measured(failed="the call was not profiled: it raised")
-    return measure(call.entry, call.recorded, calls)
+    result = measure(call.entry, call.recorded, calls)
+    if compiled is not None and result.failed is None and not result.notes:
+        costs = guard_costs(read_calls(result.events, Report()))
+        if costs is not None and costs.lookups > WORTH:
+            result.switches = try_switches(call.recorded, compiled(call))
+    return result
 
 
 def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
@@ -121,6 +131,7 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
         _profiled(entry, prepare, wait, count, result)
         with torch.compiler.set_stance("force_eager"):
             result.eager += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
+    result.guards = time_guards(_prepared(entry, prepare)())
     compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
@@ -206,6 +217,10 @@ def annotate_profile(report: Report, measured: Measured) -> None:
         return
     profile = report.profile = profile_of(measured.events, report, measured.overhead())
     profile.devices = measured.devices
+    ids = {f.compile_id: f.id for f in report.frames}
+    if profile.guards is not None:
+        profile.guards.guards = [replace(g, frame=ids[id]) for id, g in measured.guards if id in ids]
+        profile.guards.switches = measured.switches
     profile.verdict = verdict(measured, profile, report)
     profile.notes = [*measured.notes, *profile.notes]
     if not measured.marked and any(g.ops for g in report.graphs):

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from dynascope.compiler.profile.attribution import Call, Slice, read_calls
 from dynascope.compiler.profile.break_costs import break_costs
+from dynascope.compiler.profile.guard_costs import guard_costs
 from dynascope.compiler.profile.profiler_trace import Event
 from dynascope.compiler.profile.timing import quartiles
 from dynascope.compiler.report import EagerOp, Profile, Report, Segment
@@ -42,6 +43,7 @@ def profile_of(events: Iterable[Event], report: Report, overhead: float = 0.0) -
     result.lanes = list(dict.fromkeys(s.lane for s in result.segments))
     result.shares = _shares(chosen)
     result.breaks = break_costs(chosen, report, overhead)
+    result.guards = guard_costs(chosen)
     if same < len(calls):
         result.notes.append(f"{same} of {len(calls)} calls went the same way through the compiled code; the figures are theirs")
     unknown = sorted(set().union(*(c.unknown for c in chosen)))

@@ -21,6 +21,11 @@ Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
 PhaseKind = Literal[
     "dynamo", "guards", "backend", "aot", "passes", "lowering", "codegen", "compiler", "autotuning", "cache", "other"
 ]
+#: functions of torch.compiler for `guard_filter_fn`, settings of torch._dynamo.config, an argument of torch.compiler.set_stance
+SwitchName = Literal[
+    "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
+    "use_recursive_dict_tags_for_guards", "install_free_tensors", "skip_guard_eval_unsafe",
+]  # fmt: skip
 InputOutcome = Literal["reused", "recompiled", "compiled", "eager", "failed"]
 
 
@@ -158,6 +163,63 @@ class BreakCost:
 
 
 @dataclass(kw_only=True)
+class FrameGuards:
+    """What guards and the code around the graph of one compiled frame take: seconds a call; frames add up."""
+
+    #: None: compiled code that the report lacks, or a search that found none
+    frame: str | None
+    #: evaluating guards, until compiled code is found
+    lookups: float = 0.0
+    prologue: float = 0.0
+    #: of the call's time, both together
+    share: float = 0.0
+    #: lookups a call
+    times: float = 0.0
+
+
+@dataclass(kw_only=True)
+class GuardTime:
+    """Some of a frame's guards: on one object and all that is in it, or on several alike (`self.layers.*`)."""
+
+    frame: str
+    source: str
+    guards: int
+    #: of one evaluation, without the profiler
+    seconds: float
+    #: of the evaluation of all guards of the frame
+    share: float
+
+
+@dataclass(kw_only=True)
+class GuardSwitch:
+    """A documented switch that leaves out guards, tried on the recorded call."""
+
+    name: SwitchName
+    #: guards and prologue of a call, in a trace of the call with the backend "eager": without it, and with it
+    before: float | None = None
+    seconds: float | None = None
+    #: why it could not be tried
+    failed: str | None = None
+
+
+@dataclass(kw_only=True)
+class GuardCosts:
+    """What guards cost a call."""
+
+    #: seconds a call: all guard evaluation (the profiler's "TorchDynamo Cache Lookup"), and the code around graphs; medians
+    lookups: float
+    prologue: float
+    #: of the call's time, both together
+    share: float
+    #: the most expensive first
+    frames: list[FrameGuards] = field(default_factory=list)
+    #: the most expensive first; [] if they could not be timed
+    guards: list[GuardTime] = field(default_factory=list)
+    #: [] if guards take too little to matter
+    switches: list[GuardSwitch] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
 class Verdict:
     """Eager against compiled, timed without the profiler; None: unknown."""
 
@@ -186,6 +248,8 @@ class Profile:
     #: the most expensive first; unknown ones last
     breaks: list[BreakCost] = field(default_factory=list)
     verdict: Verdict = field(default_factory=Verdict)
+    #: None: unknown, as this torch does not mark the evaluation of guards
+    guards: GuardCosts | None = None
     #: names of the devices it ran on
     devices: list[str] = field(default_factory=list)
     #: what repeating the call could not undo, and how far the figures can be trusted

@@ -206,6 +206,18 @@ class Hit:
 
 
 @dataclass(kw_only=True)
+class Undecided:
+    """A condition or a number that depends on data, which tracing needed and could not know."""
+
+    #: in the compiler's symbols ("u0 > 3"); the frame's symbols say what u0 is
+    expression: str
+    #: "condition": whether it holds; "integer": its value
+    needed: Literal["condition", "integer"] = "condition"
+    #: the calls of `torch._check` that the compiler suggests, in the program's names; [] if it suggests none
+    checks: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
 class Break:
     """One place in the user's code where a graph had to stop."""
 
@@ -240,6 +252,8 @@ class Break:
     hits: list[Hit] = field(default_factory=list)
     #: the compiler's own text, whole
     text: str = ""
+    #: what depends on data, of a break because of that; None: another reason, or unknown
+    undecided: Undecided | None = None
 
 
 @dataclass(kw_only=True)

@@ -25,7 +25,8 @@ _SPARSE = (GuardSite, Symbol, CompilePhase, PhaseTotal, CacheLookup, RepeatedBlo
 def to_dict(report: ReportData) -> dict[str, Any]:
     """The report as JSON-ready data."""
     data: dict[str, Any] = _plain(report)
-    for owner, part in [*((data, name) for name in _OPTIONAL), *((graph, "run") for graph in data["graphs"])]:
+    of_graphs, of_breaks = ((graph, "run") for graph in data["graphs"]), ((broken, "undecided") for broken in data["breaks"])
+    for owner, part in [*((data, name) for name in _OPTIONAL), *of_graphs, *of_breaks]:
         if owner[part] is None:
             del owner[part]
     return data

@@ -282,6 +282,18 @@ def _guards(hooks: Hooks) -> Undo:
     return watch(guards.CheckFunctionManager.build_guards, observer, before="observer.built(sorted_guards)")
 
 
+def _undecided(hooks: Hooks) -> Undo:
+    """Observe which condition or number depends on data: where that is a branch, Dynamo drops the error that says it."""
+    from torch.fx.experimental import symbolic_shapes
+
+    def made(expression: Any) -> None:
+        fields = {"expr": str(expression), "user_stack": translators.user_stack()}
+        hooks.emit(schema.Trace({"guard_on_data_dependent_error": fields}, None, compile_id=translators.current_compile_id()))
+
+    make = symbolic_shapes.ShapeEnv._make_data_dependent_error
+    return watch(make, _observer(hooks, made=made), before="observer.made(expr)")
+
+
 def _entries(hooks: Hooks) -> Undo:
     """Observe which compiled functions are called; nothing else shows a cache hit."""
     from torch._dynamo import eval_frame
@@ -313,5 +325,6 @@ POINTS: dict[str, Callable[[Hooks], Undo]] = {
     "resume functions": _resumes,
     "node modules": _node_modules,
     "guards": _guards,
+    "data-dependent errors": _undecided,
     "entries": _entries,
 }

@@ -1,12 +1,18 @@
-"""Names for calls and captured graphs in the profiler."""
+"""Names for calls and captured graphs in the profiler; the evaluation of guards, and the switches that leave out some."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from dynascope.compiler.patching import patched
+from dynascope.compiler.report.measurements import SwitchName
+from dynascope.compiler.torch_private import caches
 from dynascope.compiler.torch_private.availability import guarded
 
 
@@ -54,3 +60,121 @@ def profiler_is_on() -> bool:
 
         return bool(_profiler_enabled() or profiler._is_profiler_enabled)
     return False
+
+
+# -- guards ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Evaluation:
+    """The guards of a compiled frame, at the moment when the frame is entered: torch can evaluate parts of them."""
+
+    compile_id: str
+    #: (what it is about, what that is part of, how many), outermost first
+    guards: list[tuple[str, str | None, int]]
+    #: seconds of one evaluation of the guards about these things, each with all that it is part of; None: of all guards
+    seconds: Callable[[set[str] | None], float | None]
+
+
+@contextlib.contextmanager
+def evaluations(use: Callable[[Evaluation], None]) -> Iterator[None]:
+    """During the block, call `use` when a compiled frame is entered, for each once.
+
+    Guards hold only there, with the frame's locals and torch's state (grad mode, autocast) as they are then.  A program that
+    has a profile function of its own is left alone.
+    """
+    import torch._dynamo.eval_frame as eval_frame
+
+    entries: dict[int, Any] = {}
+    with guarded("timing guards"):
+        set_callback, skip = eval_frame.set_eval_frame, eval_frame.skip_code
+        found = [e for code in caches.known_codes() for e in eval_frame._debug_get_cache_entry_list(code)]
+        entries = {id(entry.code): entry for entry in found if hasattr(entry.guard_manager, "clone_with_chosen_sources")}
+
+    def entered(frame: FrameType, event: str, arg: Any) -> None:
+        entry = entries.pop(id(frame.f_code), None) if event == "call" else None
+        if entry is not None:
+            callback = set_callback(None)  # else Dynamo would compile what is called here: the program is in compiled code
+            try:
+                with guarded("timing guards"):
+                    _evaluate(entry, dict(frame.f_locals), use)
+            finally:
+                set_callback(callback)
+
+    if sys.getprofile() is not None or not entries:
+        yield
+        return
+    skip(entered.__code__)
+    sys.setprofile(entered)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+def _evaluate(entry: Any, values: dict[str, Any], use: Callable[[Evaluation], None]) -> None:
+    wrapper = entry.guard_manager
+    root = wrapper.root
+    if not root.check(values):
+        return
+
+    def seconds(sources: set[str] | None) -> float | None:
+        # a copy without its root has none: evaluating that would crash
+        part = root if sources is None else wrapper.clone_with_chosen_sources({*sources, root.get_source()})
+        return _least(part.check, values) if part is not None and part.check(values) else None
+
+    try:
+        use(Evaluation(str(entry.compile_id), list(_managers(root, None)), seconds))
+    finally:
+        root.check(values)  # guards on aliasing keep what they have seen until the next evaluation of all guards ends
+
+
+def _least(check: Callable[[Any], bool], values: dict[str, Any]) -> float:
+    """Seconds of one evaluation, the least of a few rounds."""
+    rounds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(20):
+            check(values)
+        rounds.append((time.perf_counter() - start) / 20)
+    return min(rounds)
+
+
+def _managers(manager: Any, parent: str | None) -> Iterator[tuple[str, str | None, int]]:
+    source = manager.get_source()
+    yield source, parent, len(manager.get_leaf_guards())
+    if hasattr(manager, "get_key_value_managers"):
+        children = [m for pair in manager.get_key_value_managers().values() for m in pair if m is not None]
+    else:
+        children = manager.get_child_managers()
+    for child in children:
+        yield from _managers(child, source)
+
+
+#: switches that are functions for `guard_filter_fn`, and settings of torch._dynamo.config
+_FILTERS: tuple[SwitchName, ...] = (
+    "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
+)  # fmt: skip
+_SETTINGS: tuple[SwitchName, ...] = ("use_recursive_dict_tags_for_guards", "install_free_tensors")
+
+
+def guard_switches() -> list[SwitchName]:
+    """The documented switches that leave out guards, as far as this torch has them and they are off."""
+    import inspect
+
+    import torch
+    import torch._dynamo.config as config
+
+    names: list[SwitchName] = [n for n in _FILTERS if hasattr(torch.compiler, n)]
+    names += [n for n in _SETTINGS if getattr(config, n, None) is False]
+    if "skip_guard_eval_unsafe" in inspect.signature(torch.compiler.set_stance).parameters:
+        names.append("skip_guard_eval_unsafe")
+    return names
+
+
+def guard_switch(name: SwitchName) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What sets a switch: options of torch.compile, and values of torch._dynamo.config."""
+    import torch
+
+    options = {"guard_filter_fn": getattr(torch.compiler, name)} if name in _FILTERS else {}
+    return options, {name: True} if name in _SETTINGS else {}

@@ -122,13 +122,8 @@ def shape_record(name: str, make: Any) -> Any:
     try:
         cells = [cell.cell_contents for cell in make.__closure__ or ()]
         fields = _SHAPE_FIELDS[name](dict(zip(make.__code__.co_freevars, cells, strict=True)))
-        context = sys.modules["torch._guards"].TracingContext
         uninteresting = sys.modules["torch.fx.experimental.symbolic_shapes"].uninteresting_files()
-        fields["user_stack"] = [
-            {"line": s.lineno, "name": s.name, "filename": s.filename,
-             "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None)}
-            for s in context.extract_stack()
-        ]  # fmt: skip
+        fields["user_stack"] = user_stack()
     except (AttributeError, KeyError, TypeError, ValueError):
         return make()
     frame: FrameType | None = sys._getframe(2)  # this function and torch's own, which makes the record, are nearer
@@ -140,6 +135,15 @@ def shape_record(name: str, make: Any) -> Any:
         stack.insert(0, {"line": frame.f_lineno, "name": code.co_name, "filename": code.co_filename})
         frame = frame.f_back
     return fields
+
+
+def user_stack() -> list[dict[str, Any]]:
+    """The program's stack at what is being traced, as the structured trace has it."""
+    return [
+        {"line": s.lineno, "name": s.name, "filename": s.filename,
+         "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None)}
+        for s in sys.modules["torch._guards"].TracingContext.extract_stack()
+    ]  # fmt: skip
 
 
 def module_path(stack: Any) -> str | None:

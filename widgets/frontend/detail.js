@@ -1,9 +1,10 @@
 // The detail of what is selected: facts, and parts as tabs, each with a link of its own.
 
-import { button, copyText, h, roving, withCode } from "./dom.js";
+import { button, closest, copyText, h, idOf, roving, withCode } from "./dom.js";
 import { fxView } from "./fx.js";
 import { paintCode } from "./lens.js";
 import { linkTo, sourceText } from "./logic.js";
+import { linkSymbols } from "./symbols.js";
 
 /** @import { Context } from "./view" */
 /** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackEntry, ViewModel } from "./wire" */
@@ -106,7 +107,7 @@ function listBody(rows, ctx) {
       {},
       h("td", {}, id && ctx.has(id) ? selectLink(name, id, ctx) : h("span", { cls: "dyn-monot", text: name })),
       h("td", { cls: "dyn-monot", text: value }),
-      h("td", { text: words }),
+      h("td", { cls: words.startsWith("Unsafe") && "dyn-unsafe", text: words }),
     ),
   );
   return h("table", { cls: "dyn-table" }, h("tbody", {}, ...lines));
@@ -157,16 +158,19 @@ function figure({ label, value, part }) {
 /**
  * @param {AnyPart} part
  * @param {Context} ctx
- * @param {string} name of what the detail is about
+ * @param {Detail} detail
  * @param {Set<string>} open the folds of its FX graph that are open
  */
-function partBody(part, ctx, name, open) {
+function partBody(part, ctx, { title, code, symbols }, open) {
   const content = /** @type {ViewModel} */ (ctx.content);
   switch (part.kind) {
     case "prose":
       return proseBody(part.body);
-    case "code":
-      return codeBody(part.body);
+    case "code": {
+      const text = codeBody(part.body);
+      linkSymbols(text, symbols);
+      return text;
+    }
     case "source": {
       const text = sourceText(content.lens, part.body);
       return codeBody({ text, lang: "python", start: part.body.start });
@@ -174,7 +178,7 @@ function partBody(part, ctx, name, open) {
     case "stack":
       return stackBody(part.body, ctx);
     case "graph":
-      return fxView(part.body, ctx.point, name, open, content.drawing);
+      return fxView(part.body, ctx.point, `${title} ${code}`, open, content.drawing, symbols);
     case "issue":
       return issueBody(part.body);
     case "run":
@@ -253,7 +257,7 @@ export function detailView(ctx) {
         if (key === part.key) mark(tab);
       }
       panel.setAttribute("aria-label", part.name);
-      panel.replaceChildren(partBody(part, ctx, `${detail.title} ${detail.code}`, open));
+      panel.replaceChildren(partBody(part, ctx, detail, open));
     };
     for (const part of detail.parts) {
       const { key, name } = part;
@@ -273,6 +277,26 @@ export function detailView(ctx) {
     show(detail.parts.find((part) => part.key === wanted) || detail.parts[0]);
     return [list, panel];
   }
+
+  /** A symbol in a graph's shapes was chosen: show its row. @param {Event} event */
+  function openSymbol(event) {
+    const name = closest(event, ".dyn-sym")?.dataset.symbol;
+    const { content } = ctx;
+    const shown = content?.details[idOf(node)];
+    if (!name || !content || !shown?.symbols) return;
+    const { frame } = shown.symbols;
+    chosen.set(content.details[frame].kind, "symbols");
+    ctx.select(frame);
+    ctx.link(frame, "symbols");
+    const row = [...node.querySelectorAll("tr")].find((tr) => tr.textContent?.startsWith(`${name} = `));
+    row?.classList.add("dyn-target");
+    row?.setAttribute("tabindex", "-1");
+    row?.focus();
+  }
+  node.addEventListener("click", openSymbol);
+  node.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") openSymbol(event);
+  });
 
   /** The buttons that allow graph breaks here, or make them errors, at the next run. @param {Detail} detail */
   function switches({ kind, target }) {
@@ -328,6 +352,7 @@ export function detailView(ctx) {
   /** @type {(content: ViewModel, id: string) => void} */
   function show(content, id) {
     const detail = content.details[id];
+    node.dataset.id = id;
     node.hidden = false;
     if (!detail) {
       node.replaceChildren(h("p", { cls: "dyn-hint", text: hint(content) }));

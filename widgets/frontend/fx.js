@@ -3,10 +3,11 @@
 import { button, closest, h, handled, idOf, label, reveal, s } from "./dom.js";
 import { rounded } from "./logic.js";
 import { openShape, triangle } from "./split.js";
+import { linkSymbols } from "./symbols.js";
 import { unfolded } from "./unfold.js";
 
 /** @import { FxBox, FxDrawing } from "./view" */
-/** @import { Drawing, FxBody, FxNode, FxPicture } from "./wire" */
+/** @import { Drawing, FxBody, FxNode, FxPicture, SymbolLinks } from "./wire" */
 /** @typedef {(file: string | undefined, line: number) => void} PointAt */
 
 // Pixels: the height of a row of the list, and of the list.
@@ -66,8 +67,9 @@ function listRow(node, i, pressed, onclick) {
  * @param {FxNode[]} nodes
  * @param {(i: number) => void} point shows a node
  * @param {number} start the node to begin at, or -1
+ * @param {SymbolLinks} [symbols]
  */
-function listView(nodes, point, start) {
+function listView(nodes, point, start, symbols) {
   const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
   const box = h(
     "div",
@@ -108,6 +110,7 @@ function listView(nodes, point, start) {
     for (let i = first; i < end; i++) {
       if (rows.has(i)) continue;
       const row = listRow(nodes[i], i, i === now, () => choose(i));
+      linkSymbols(row, symbols);
       rows.set(i, row);
       added.push(row);
     }
@@ -226,7 +229,7 @@ function boxNode(box, open, sizes) {
  * @param {string} name
  * @param {Set<string>} open the folds that are open
  * @param {Drawing} sizes
- * @param {() => void} changed is called when folds were opened or closed
+ * @param {(drawn: Element) => void} changed is called with what is drawn when folds were opened or closed
  */
 function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
   const whole = drawingOf(picture, nodes);
@@ -256,7 +259,7 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
     pane.replaceChildren(svg);
     tabStop(parts.has(now) ? now : boxes[0].id);
     highlight();
-    changed();
+    changed(pane);
   }
   function highlight() {
     for (const [id, part] of parts) part.setAttribute("aria-pressed", String(id === now));
@@ -348,8 +351,9 @@ function legend(nodes) {
  * @param {string} name
  * @param {Set<string>} open the folds that are open; they stay so when the detail is drawn again
  * @param {Drawing} sizes
+ * @param {SymbolLinks} [symbols]
  */
-export function fxView(body, pointAt, name, open, sizes) {
+export function fxView(body, pointAt, name, open, sizes, symbols) {
   const { nodes, picture } = body;
   const status = h("div", { cls: "dyn-fxstatus", role: "status" });
   const pane = h("div");
@@ -358,6 +362,7 @@ export function fxView(body, pointAt, name, open, sizes) {
   const point = (/** @type {number} */ i, /** @type {Pick<FxNode, "full"> & Partial<FxNode>} */ node) => {
     at = i;
     status.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
+    linkSymbols(status, symbols, true);
     if (node.line) pointAt(node.file, node.line);
   };
   const flip = () => {
@@ -370,9 +375,19 @@ export function fxView(body, pointAt, name, open, sizes) {
     kindButton.textContent = listed ? "As a graph" : "As a list";
     foldButton.hidden = listed || !open.size;
   };
-  const drawn = pictureView(body, (box) => point(box.at, box), name, open, sizes, updateButtons);
+  const drawn = pictureView(
+    body,
+    (box) => point(box.at, box),
+    name,
+    open,
+    sizes,
+    (picture) => {
+      linkSymbols(picture, symbols);
+      updateButtons();
+    },
+  );
   function show() {
-    pane.replaceChildren(listed ? listView(nodes, (i) => point(i, nodes[i]), at) : drawn.pane);
+    pane.replaceChildren(listed ? listView(nodes, (i) => point(i, nodes[i]), at, symbols) : drawn.pane);
     updateButtons();
   }
   if (picture.folds) {

@@ -165,6 +165,11 @@ export type ProseBody = { text: string[]; todo: string[]; code: string[] };
 export type CodeBody = { text: string; lang: string; start?: number };
 export type SourceBody = { file: string; start: number; end: number };
 export type StackEntry = { place: string; file: string; line: number; function: string; source: string };
+export interface SymbolLinks {
+  frame: string;
+  about: Record<string, string>;
+}
+
 export interface Detail {
   kind: string;
   title: string;
@@ -174,6 +179,7 @@ export interface Detail {
   facts: string[][];
   parts: AnyPart[];
   links?: string[][];
+  symbols?: SymbolLinks;
   target?: string;
   file?: string;
   line?: number;

@@ -5,7 +5,10 @@ Promises: what is unknown is left out or called unknown; plain text, not yet mad
 
 from __future__ import annotations
 
+import re
+
 from dynascope.compiler.report import (
+    Break,
     Constraint,
     FailedGuard,
     Frame,
@@ -20,6 +23,8 @@ from dynascope.compiler.report import (
 from dynascope.widgets.labels.sentences import guard_words
 from dynascope.widgets.labels.words import Places
 
+#: the name of a symbol
+SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 #: what "code" says of a line needs no words
 _ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
 _DYNAMIC = {
@@ -119,15 +124,20 @@ def versions(report: Report, frame: Frame) -> list[Frame]:
     return row
 
 
-def symbol_words(symbol: Symbol) -> list[str]:
-    """A row of the table of symbols: its name, what it stands for, its value, its range, why it is dynamic."""
+def symbol_title(symbol: Symbol) -> str:
+    """`s77 = x, dimension 0, 8 in this call`."""
     about = symbol.source or "data"
     what = about if symbol.dimension is None else f"{about}, dimension {symbol.dimension}"
+    return f"{symbol.name} = {what}, {symbol.hint or 'unknown'} in this call"
+
+
+def symbol_words(symbol: Symbol) -> list[str]:
+    """A row of the table of symbols: what it is, its range, why it is dynamic."""
     pinned = symbol.value
     low, high = ("" if bound is None or "oo" in bound else bound for bound in (symbol.low, symbol.high))
     ends = f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less" if high else "any"
     range_ = f"only {pinned}" if pinned is not None else ends
-    return [symbol.name, what, symbol.hint or "unknown", range_, _DYNAMIC[symbol.dynamic]]
+    return [symbol_title(symbol), range_, _DYNAMIC[symbol.dynamic]]
 
 
 def constraint_words(constraint: Constraint, places: Places) -> str:
@@ -136,3 +146,26 @@ def constraint_words(constraint: Constraint, places: Places) -> str:
     because = f"{line} ({who})" if line and who else line or who
     words = f"{constraint.text} ({constraint.expression})" if constraint.text != constraint.expression else constraint.text
     return words + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")
+
+
+def undecided_words(b: Break, report: Report, places: Places) -> list[str]:
+    """What a break needed that depends on data, where that comes from, and the `torch._check` that would say it."""
+    if b.undecided is None:
+        return []
+    expression, checks = b.undecided.expression, b.undecided.checks
+    condition = b.undecided.needed == "condition"
+    needed = f"whether `{expression}` holds" if condition else f"the value of `{expression}`"
+    words = [f"Tracing needed to know {needed}; it depends on data, and no `torch._check` before this line decides it."]
+    known = {s.name: s for f in report.frames for h in b.hits if h.frame == f.id for s in f.symbols}
+    for name in dict.fromkeys(SYMBOL.findall(expression)):
+        symbol = known.get(name)
+        if symbol is not None and symbol.at is not None:
+            words.append(f"`{name}` is made at {line_words(symbol.at, places)}.")
+    if checks:
+        words.append("The compiler suggests, before this line: " + " or ".join(f"`{c}`" for c in checks) + ".")
+    elif condition:
+        words.append(
+            f"If you know it, say so before this line: `torch._check({expression})`, or its opposite, with the name that your "
+            "code has for " + " and ".join(f"`{n}`" for n in dict.fromkeys(SYMBOL.findall(expression))) + "."
+        )
+    return words

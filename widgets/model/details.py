@@ -27,7 +27,14 @@ from dynascope.widgets.labels.advice import (
     said,
 )
 from dynascope.widgets.labels.bands import region_name
-from dynascope.widgets.labels.recompiles import failures, limit_words, recompile_title
+from dynascope.widgets.labels.recompiles import (
+    SYMBOL,
+    failures,
+    limit_words,
+    recompile_title,
+    symbol_title,
+    undecided_words,
+)
 from dynascope.widgets.labels.sentences import cost_method, split_title
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.compile_time import times_part
@@ -93,6 +100,7 @@ class _Details:
         function = self.places.function(b.function, b.file, b.line)
         facts = self._break_facts(b)
         why = [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
+        why += [printable(t, 2000) for t in undecided_words(b, self.report, self.places)]
         parts: list[Part] = [_prose("reason", "Reason", why, advice(b))]
         parts += fix_parts(self.report, b.id, b.file)
         if b.id in self.costs:
@@ -354,6 +362,10 @@ class _Details:
             "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(self.places.name(frame), 120)}" if frame else "",
             "place": place, "copy": place, "facts": facts, "parts": parts,
         }  # fmt: skip
+        used = set(SYMBOL.findall(g.code))
+        about = {s.name: printable(symbol_title(s), 200) for s in frame.symbols if s.name in used} if frame else {}
+        if frame and about:
+            detail["symbols"] = {"frame": frame.id, "about": about}
         if first and first.file and first.line:
             detail["file"], detail["line"] = printable(first.file, 1000), first.line
         return detail

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dynascope.compiler.report import Frame, Guard, Recompile, Report, seconds, site_place
+from dynascope.compiler.report import Frame, Guard, Recompile, Report, seconds, site_place, time_text
+from dynascope.widgets.labels.guard_costs import best_switches, guard_time_words, switch_words
 from dynascope.widgets.labels.recompiles import (
     constraint_words,
     failures,
@@ -35,12 +36,33 @@ def guard_parts(report: Report, frame: Frame, recompiles: list[Recompile], place
     if frame.symbols:
         rows = list(_symbols(frame, places))
         parts.append({"key": "symbols", "name": f"Symbols ({len(frame.symbols)})", "kind": "list", "body": rows[:ROWS]})
+    rows = list(_costs(report, frame))
+    if rows:
+        parts.append({"key": "guard_costs", "name": "Cost of guards", "kind": "list", "body": rows[:ROWS]})
     rows = [_guard(guard, place) for place, guard in _sorted(frame, places)]
     if rows or frame.guards:
         rows = rows or [[printable(g, 1000), "", "", ""] for g in frame.guards]
         count = frame.guard_count if frame.guard_count is not None else len(rows)
         parts.append({"key": "guards", "name": f"Guards ({count})", "kind": "list", "body": rows[:ROWS]})
     return parts
+
+
+def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
+    """What its guards take in a call, the parts that take most, and at the most expensive frame what switches would gain."""
+    costs = report.profile.guards if report.profile is not None else None
+    one = next((f for f in costs.frames if f.frame == frame.id), None) if costs is not None else None
+    if costs is None or one is None:
+        return
+    times = f", in {one.times:.3g} evaluations" if one.times > 1.01 else ""
+    yield ["guards", time_text(one.lookups), f"a call{times}; with the next, {100 * one.share:.0f} % of it", ""]
+    yield ["code around the graph", time_text(one.prologue), "a call", ""]
+    parts = [g for g in costs.guards if g.frame == frame.id]
+    if parts:
+        yield ["one evaluation, timed by itself with warm caches:", "", "", ""]
+    for part in parts:
+        yield [f"    {printable(part.source, 200)}", time_text(part.seconds), guard_time_words(part), ""]
+    if one is costs.frames[0]:
+        yield from ([how, gain, printable(words, 300), ""] for how, gain, words in map(switch_words, best_switches(costs)))
 
 
 def _version(frame: Frame, recompile: Recompile | None, places: Places) -> list[str]:
@@ -53,12 +75,12 @@ def _version(frame: Frame, recompile: Recompile | None, places: Places) -> list[
 def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:
     """Each symbol, and below it the conditions on it with their lines."""
     for symbol in frame.symbols:
-        name, about, hint, range_, why = symbol_words(symbol)
+        title, range_, why = symbol_words(symbol)
         first = line_words(symbol.at, places)
         yield [
-            printable(f"{name} = {about}, {hint} in this call", 200),
-            printable(f"{range_}; {why}", 200),
-            printable(f"first used at {first}" if first else "", 300),
+            printable(title, 200),
+            printable(range_, 200),
+            printable(why + (f"; first used at {first}" if first else ""), 500),
             "",
         ]
         for constraint in symbol.constraints[:50]:

@@ -11,7 +11,7 @@ import shutil
 from functools import partial
 from typing import TextIO
 
-from dynascope.compiler.report import Break, Report, plural
+from dynascope.compiler.report import Break, Report, plural, time_text
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
@@ -25,7 +25,22 @@ from dynascope.widgets.labels.advice import (
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
-from dynascope.widgets.labels.recompiles import compiled_again, failures, limit_words, recompile_title, refused_recompiles
+from dynascope.widgets.labels.guard_costs import (
+    best_switches,
+    frame_words,
+    gains,
+    guard_time_words,
+    guards_summary,
+    switch_words,
+)
+from dynascope.widgets.labels.recompiles import (
+    compiled_again,
+    failures,
+    limit_words,
+    recompile_title,
+    refused_recompiles,
+    undecided_words,
+)
 from dynascope.widgets.labels.sentences import (
     cost_words,
     graphs_alone,
@@ -160,7 +175,25 @@ class _Terminal(Terminal):
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
         for cost in profile.breaks[:MOST]:
             out += self.wrap(f"{at[cost.break_]} {cost_words(cost)}", "    ")
-        return out + (self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else [])
+        out += self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else []
+        return out + self.guard_costs()
+
+    def guard_costs(self) -> list[str]:
+        """What guards cost, if that is enough to matter, and what switches would gain."""
+        costs = self.report.profile.guards if self.report.profile is not None else None
+        if costs is None or not costs.switches:
+            return []
+        out = self.wrap(guards_summary(self.report), "    ", 3)
+        out += [line for one in costs.frames[:2] for line in self.wrap(frame_words(one, self.report, self.places), "      ", 3)]
+        for part in costs.guards[:2]:
+            out += self.wrap(f"{part.source}: {time_text(part.seconds)}, {guard_time_words(part)}", "        ", 3)
+        for switch in [s for s in best_switches(costs) if gains(s)][:2]:
+            how, gain, words = switch_words(switch)
+            out += self.wrap(f"{how}: {gain}", "      ", 3)
+            out += self.paint_all(
+                self.wrap(words.replace("`", ""), "        "), "red" if words.startswith("Unsafe") else "soft"
+            )
+        return out
 
     def compile_time(self) -> list[str]:
         """Where the time of the compiles went, the most expensive phases, and the caches."""
@@ -217,6 +250,8 @@ class _Terminal(Terminal):
         out += self.source(b, colour)
         why = [said(t, 2000).strip() for t in reasons(b)]
         out += self.wrap(" ".join(t if t.endswith((".", ":", "!")) else f"{t}." for t in why), "    ")
+        for words in undecided_words(b, self.report, self.places):
+            out += self.wrap(printable(words.replace("`", ""), 2000), "    ")
         steps = advice(b)
         if steps:
             first = self.wrap(steps[0], "      ", 3)

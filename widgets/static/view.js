@@ -253,44 +253,50 @@ next.querySelector(".dyn-main")))}function widen(id){let box=picture.boxes.find(
 [of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.owner.get(selected)?.id===of?draw(content):select(of),
 highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){widen(id)||(select(id),further&&
 (folds().includes(id)?toggle(id):enter()))}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});
-return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
+return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var NAME=/\b(?:s|u|zf|zuf)\d+\b/g;function linkSymbols(root,symbols,stops=!1){if(!symbols)return;let walker=document.createTreeWalker(
+root,NodeFilter.SHOW_TEXT),texts=[];for(;walker.nextNode();)texts.push(walker.currentNode);for(let text of texts){let parent=text.
+parentNode;if(parent.localName!=="title")for(let{0:name,index}of[...text.data.matchAll(NAME)].reverse()){let about=symbols.
+about[name];if(!about)continue;let link=document.createElementNS(parent.namespaceURI,parent.localName==="text"?"tspan":"\
+span"),props={class:"dyn-sym","data-symbol":name,title:about,role:"link",...stops&&{tabindex:0}};for(let[key,value]of Object.
+entries(props))link.setAttribute(key,String(value));text.splitText(index+name.length),link.append(text.splitText(index)),
+text.after(link)}}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
 reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
 -h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
 fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
 dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",
 style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||
-""}))}function listView(nodes,point,start){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h(
-"div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.length}\
- nodes; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,
-from=0,press=(i,on)=>{let row=rows.get(i);row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=
-i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/
-ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||(row.remove(),
-rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,i===now,()=>choose(
-i));rows.set(i,row),added.push(row)}inner[first<from?"prepend":"append"](...added),from=first}return box.addEventListener(
-"keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*
-ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(
-to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}
-function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.map(([x,y,w,h2],i)=>boxOf(picture,nodes,
-i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.joined[i];return{points,source:boxes[source].
-id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){
-let fold=picture.folds?.[i],at=fold?fold.first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.
-notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
-count} nodes`,heat:fold.heat,inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){
-if(box.kind==="unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note:note2,time,kind}=box,rectangle=s("rect",{
-x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",
-x+26,y+17,title),label("dyn-fxval",x+26,y+31,note2)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[
-rectangle,label("",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-f\
-xval",middle2,y+h2+11,note2,"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`\
-dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"\
--1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?
-`
+""}))}function listView(nodes,point,start,symbols){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relat\
+ive`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.
+length} nodes; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,
+now=start,from=0,press=(i,on)=>{let row=rows.get(i);row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,
+!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.
+scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||
+(row.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,
+i===now,()=>choose(i));linkSymbols(row,symbols),rows.set(i,row),added.push(row)}inner[first<from?"prepend":"append"](...added),
+from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.
+key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<
+now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
+()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.
+map(([x,y,w,h2],i)=>boxOf(picture,nodes,i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.
+joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.
+filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){let fold=picture.folds?.[i],at=fold?fold.
+first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.notes[i]};return fold?{...shape,id:`${at}\
++${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,inside:drawingOf(
+fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){if(box.kind==="unfolded")return openShape(
+box,sizes);let{x,y,w,h:h2,title,note:note2,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind===
+"output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note2)];
+return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/2+4),title,
+"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note2,"middle")]}function boxNode(box,open,sizes){
+let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolde\
+d":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.
+id)):null},title=s("title",{text:box.full+(box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape2(box,sizes))}function pictureView({picture,nodes},point,name,open,sizes,changed){
 let whole=drawingOf(picture,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
 get(id);function draw(){let drawing=unfolded(whole,open,sizes.fold_head);boxes=[...drawing.groups,...drawing.boxes].sort(
 (a,b)=>a.at-b.at),parts=new Map(boxes.map(box=>[box.id,boxNode(box,open,sizes)])),arrows=drawing.arrows.map(arrow=>[arrow,
 s("path",{cls:"dyn-arrow",d:rounded(arrow.points,5)})]);let{width,height,groups}=drawing,svg=s("svg",{width,height,role:"\
 group","aria-label":name},groups.map(box=>partOf(box.id)),arrows.map(([,path])=>path),drawing.boxes.map(box=>partOf(box.
-id)));pane.replaceChildren(svg),tabStop(parts.has(now)?now:boxes[0].id),highlight(),changed()}function highlight(){for(let[
+id)));pane.replaceChildren(svg),tabStop(parts.has(now)?now:boxes[0].id),highlight(),changed(pane)}function highlight(){for(let[
 id,part]of parts)part.setAttribute("aria-pressed",String(id===now));for(let[arrow,path]of arrows)path.classList.toggle("\
 dyn-on",arrow.source===now||arrow.target===now)}function tabStop(id){let before=pane.querySelector("[tabindex='0']");return before&&
 before.setAttribute("tabindex","-1"),partOf(id).setAttribute("tabindex","0"),partOf(id)}function act(id){let box=boxes.find(
@@ -305,15 +311,16 @@ to.id);part.focus({preventScroll:!0}),reveal(pane,part.querySelector(to.kind==="
 event)}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,foldAll:()=>{
 open.clear(),draw()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},
 h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-\
-heatkey"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes){
+heatkey"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
 let{nodes,picture}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
-at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),node.line&&pointAt(node.file,node.line)},kindButton=button(
-"dyn-btn","",()=>{listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",()=>drawn.foldAll()),updateButtons=()=>{
-kindButton.textContent=listed?"As a graph":"As a list",foldButton.hidden=listed||!open.size},drawn=pictureView(body,box=>point(
-box.at,box),name,open,sizes,updateButtons);function show(){pane.replaceChildren(listed?listView(nodes,i=>point(i,nodes[i]),
-at):drawn.pane),updateButtons()}picture.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture.folds.length}\
-: click one to open it`),show();let tools=h("div",{cls:"dyn-fxtools"},foldButton,kindButton);return h("div",{cls:"dyn-fx"},
-h("div",{cls:"dyn-fxbar"},legend(nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
+at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),linkSymbols(status,symbols,!0),node.line&&pointAt(
+node.file,node.line)},kindButton=button("dyn-btn","",()=>{listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",
+()=>drawn.foldAll()),updateButtons=()=>{kindButton.textContent=listed?"As a graph":"As a list",foldButton.hidden=listed||
+!open.size},drawn=pictureView(body,box=>point(box.at,box),name,open,sizes,picture2=>{linkSymbols(picture2,symbols),updateButtons()});
+function show(){pane.replaceChildren(listed?listView(nodes,i=>point(i,nodes[i]),at,symbols):drawn.pane),updateButtons()}
+picture.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`),show();
+let tools=h("div",{cls:"dyn-fxtools"},foldButton,kindButton);return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxbar"},legend(
+nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
 r from global if import in is lambda match nonlocal not or pass raise return try while with yield".split(" ")),TOKEN=new RegExp(
 [/(#.*)/,/([rbfuRBFU]{0,2}(?:"""|'''))/,/([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))/,/(\b\d[\w.]*)/,/(@[\w.]+)/,
 /([^\W\d]\w*)/].map(part=>part.source).join("|"),"uy");function tokenize(line,open=""){let tokens=[],at=0,plain="",push=(text,kind)=>{
@@ -398,20 +405,21 @@ open),pre.append(box,i+1<lines.length?`
 "dyn-link",place,()=>ctx.point(file,line));return h("li",{},link,` in ${name}`,source?h("code",{text:source}):null)});return h(
 "ol",{cls:"dyn-stack"},...entries)}function listBody(rows,ctx){let lines=rows.map(([name,value,words,id])=>h("tr",{},h("\
 td",{},id&&ctx.has(id)?selectLink(name,id,ctx):h("span",{cls:"dyn-monot",text:name})),h("td",{cls:"dyn-monot",text:value}),
-h("td",{text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}function issueBody(text){let pre=h("pr\
-e",{cls:"dyn-code dyn-wrap",tabindex:"0",text});return h("div",{},h("div",{cls:"dyn-row"},copyButton(text,"Copy text for\
- an issue")),pre)}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.
-map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",
-{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({kind:"run_graph",graph,device:choice.
-value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-btn dyn-primary",label2,request);return h(
-"div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&
-code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("\
-div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,value,part}){let bar2=h("i",{style:`--\
-h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",{text:value}))}function partBody(part,ctx,name,open){
-let content=ctx.content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return codeBody(part.body);case"\
-source":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"st\
-ack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,name,open,content.drawing);case"issue":
-return issueBody(part.body);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.body);default:return listBody(
+h("td",{cls:words.startsWith("Unsafe")&&"dyn-unsafe",text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}
+function issueBody(text){let pre=h("pre",{cls:"dyn-code dyn-wrap",tabindex:"0",text});return h("div",{},h("div",{cls:"dy\
+n-row"},copyButton(text,"Copy text for an issue")),pre)}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.
+get("devices")||[],options=devices.map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"\
+as recorded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({
+kind:"run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-\
+btn dyn-primary",label2,request);return h("div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn\
+-row"},ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(
+code,"Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,
+value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",
+{text:value}))}function partBody(part,ctx,{title,code,symbols},open){let content=ctx.content;switch(part.kind){case"pros\
+e":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"sourc\
+e":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stack":
+return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,symbols);case"\
+issue":return issueBody(part.body);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.body);default:return listBody(
 part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(
 text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){
 return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{
@@ -421,26 +429,30 @@ let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),cho
 if(!detail.parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"\
 dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{
 for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute(
-"aria-label",part.name),panel.replaceChildren(partBody(part,ctx,`${detail.title} ${detail.code}`,open))};for(let part of detail.
-parts){let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),
-tab.focus()},href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});
-byKey.set(key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(detail.parts.find(part=>part.key===wanted)||
-detail.parts[0]),[list,panel]}function switches({kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;
-let where=kind==="break"?"here":"in this function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_g\
-raph_break ${where}`});for(let[set,word,effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a gra\
-ph break"]]){let choose=()=>{ctx.pending.region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}\
-]`).focus()},props={"aria-pressed":String(ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}\
-, in the next run`};box.append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.
-keys(content.details).length?"Select a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing h\
-as been compiled yet.":"Nothing was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,
-name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};
-return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("\
-div",{cls:"dyn-where"},h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,
-href])=>h("a",{cls:"dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];
-if(node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(
-id)||new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(
-detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,
-part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
+"aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of detail.parts){let{key,name}=part,
+onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},href=linkTo(
+id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(key,tab),list.
+append(tab)}let wanted=chosen.get(detail.kind);return show2(detail.parts.find(part=>part.key===wanted)||detail.parts[0]),
+[list,panel]}function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.
+details[idOf(node)];if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].
+kind,"symbols"),ctx.select(frame),ctx.link(frame,"symbols");let row=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.
+startsWith(`${name} = `));row?.classList.add("dyn-target"),row?.setAttribute("tabindex","-1"),row?.focus()}node.addEventListener(
+"click",openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({
+kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this\
+ function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,
+effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.
+region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(
+ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dy\
+n-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).length?"S\
+elect a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing\
+ was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",
+text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhea\
+d dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("spa\
+n",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-ou\
+t",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(node.dataset.id=id,
+node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(id)||
+new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),
+h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
 "default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
 "…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
 name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?

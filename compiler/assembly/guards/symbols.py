@@ -86,11 +86,7 @@ class Symbols:
 
     def _text(self, expression: str) -> str:
         """`Eq(s77, 5)` as `x.size()[0] == 5`."""
-        relation = _RELATION.match(expression)
-        if relation is not None:
-            left, right = _operands(relation["operands"])
-            expression = f"{left} {'==' if relation['name'] == 'Eq' else '!='} {right}"
-        return _SYMBOL.sub(lambda m: _written(self.symbols[m[0]]) if m[0] in self.symbols else m[0], expression)
+        return _SYMBOL.sub(lambda m: _written(self.symbols[m[0]]) if m[0] in self.symbols else m[0], in_python(expression))
 
     def describe(self, sites: Iterable[GuardSite], marked: set[tuple[str, int]], config: str) -> list[Symbol]:
         """The symbols with the ranges that the guards check, and why they are dynamic."""
@@ -103,6 +99,15 @@ class Symbols:
         for symbol in self.symbols.values():
             symbol.dynamic = _cause(symbol, marked, config)
         return list(self.symbols.values())
+
+
+def in_python(expression: str) -> str:
+    """`Eq(s77, 5)` as `s77 == 5`."""
+    relation = _RELATION.match(expression)
+    if relation is None:
+        return expression
+    left, right = _operands(relation["operands"])
+    return f"{left} {'==' if relation['name'] == 'Eq' else '!='} {right}"
 
 
 def _written(symbol: Symbol) -> str:

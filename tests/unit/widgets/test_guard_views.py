@@ -7,7 +7,20 @@ import json
 
 from samples import CELL, recompiled
 
-from dynascope.compiler.report import Constraint, Guard, GuardSite, Recompile, Report, StackEntry, Symbol
+from dynascope.compiler.report import (
+    Constraint,
+    FrameGuards,
+    Guard,
+    GuardCosts,
+    GuardSite,
+    GuardSwitch,
+    GuardTime,
+    Profile,
+    Recompile,
+    Report,
+    StackEntry,
+    Symbol,
+)
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -82,12 +95,17 @@ def test_the_tabs_of_a_frame() -> None:
     ]
     again = {part["key"]: part["body"] for part in details["f1"]["parts"]}
     assert [row[3] for row in again["versions"]] == ["f0", "f1"]
-    assert again["symbols"][0][:2] == [
-        "s0 = n, 3 in this call",
-        "only 3; its value changed between calls (automatic dynamic shapes)",
-    ]
+    why = "its value changed between calls (automatic dynamic shapes); first used at In[3]:2 return x * n"
+    assert again["symbols"][0] == ["s0 = n, 3 in this call", "only 3", why, ""]
     pin = "n == 3 (Eq(s0, 3)) → In[3]:2 return x * n (the rule of an operation on shapes (infer_size))"
     assert again["symbols"][1] == [f"    {pin}", "", "gives it one value", ""]
+
+
+def test_a_graph_knows_the_symbols_in_its_shapes() -> None:
+    report = known()
+    assert "symbols" not in view_model(report)["details"]["g1"]
+    report.graph("g1").code = 'l_x_: "f32[s0, s1]"'
+    assert view_model(report)["details"]["g1"]["symbols"] == {"frame": "f1", "about": {"s0": "s0 = n, 3 in this call"}}
 
 
 def test_a_report_is_the_same_after_saving() -> None:
@@ -103,3 +121,42 @@ def test_hostile_names_are_harmless() -> None:
     report.recompiles[0].failed_guards[0].source = "\x1b]0;x\x07"
     assert "\x1b" not in to_text(report)
     assert "\x1b" not in json.dumps(view_model(report), ensure_ascii=False)
+
+
+def costly() -> Report:
+    """The same with measured guards."""
+    report = known()
+    report.profile = Profile(calls=3, median_seconds=100e-6)
+    report.profile.guards = GuardCosts(
+        lookups=40e-6, prologue=10e-6, share=0.5,
+        frames=[FrameGuards(frame="f1", lookups=38e-6, prologue=9e-6, share=0.47, times=1.0)],
+        guards=[GuardTime(frame="f1", source="self.layers.*.weight", guards=24, seconds=9e-6, share=0.36)],
+        switches=[
+            GuardSwitch(name="install_free_tensors", before=50e-6, seconds=49e-6),
+            GuardSwitch(name="skip_guard_eval_unsafe", before=50e-6, seconds=20e-6),
+            GuardSwitch(name="skip_guard_on_globals_unsafe", before=50e-6, failed="TypeError: x"),
+        ],
+    )  # fmt: skip
+    return report
+
+
+def test_what_guards_cost_and_what_switches_would_gain() -> None:
+    details = view_model(costly())["details"]
+    assert "guard_costs" not in [part["key"] for part in details["f0"]["parts"]]
+    (rows,) = [part["body"] for part in details["f1"]["parts"] if part["key"] == "guard_costs"]
+    assert rows[0] == ["guards", "38 µs", "a call; with the next, 47 % of it", ""]
+    assert rows[3] == ["    self.layers.*.weight", "9 µs", "36 % of the frame's guards (24 guards)", ""]
+    first, *others = rows[4:]
+    assert first[:2] == ["torch.compiler.set_stance(skip_guard_eval_unsafe=True)", "30 µs a call less, of 50 µs"]
+    assert first[2].startswith("Unsafe: silently wrong results unless ")
+    assert [row[1] for row in others] == ["gains next to nothing", "not tried: TypeError: x"]
+    assert others[0][2].startswith("Takes for granted: ")
+
+
+def test_the_text_has_the_guards_and_the_unsafe_switch_in_red() -> None:
+    text = to_text(costly(), colour=True)
+    assert "guards take 40 µs a call, the code around graphs 10 µs (together 50 %)" in text
+    assert "f (0/1): guards 38 µs" in text
+    line = next(line for line in text.splitlines() if "Unsafe: silently wrong" in line)
+    assert line.startswith("\x1b[31m")
+    assert "install_free_tensors" not in text

@@ -1,0 +1,197 @@
+"""What guards cost a call: by compiled frame, by what they are about, and without them.
+
+`guard_costs()` reads the profiler's calls.  `heaviest()` finds the guards of a frame that cost most, with torch's own
+evaluation of parts of them.  `try_switches()` traces the recorded call again with each documented switch that leaves out
+guards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynascope.compiler.assembly import guard_text
+from dynascope.compiler.profile.attribution import Call, read_calls
+from dynascope.compiler.profile.profiler_trace import CALL, plain_events
+from dynascope.compiler.profile.timing import profiled
+from dynascope.compiler.replay.replay import Prepare, RecordedCall
+from dynascope.compiler.report import FrameGuards, GuardCosts, GuardSwitch, GuardTime, Report
+from dynascope.compiler.torch_private import hooks, profiling
+from dynascope.compiler.torch_private.profiling import Evaluation
+
+#: guards of one frame are split further as long as there are fewer rows, and a part takes more than this share of them
+MOST, _LARGE = 12, 0.1
+#: seconds for the parts of one frame, and for all switches
+_BUDGET, _SWITCH_BUDGET = 0.5, 60.0
+#: seconds a call: switches are tried where guards and prologue take more
+WORTH = 20e-6
+#: profiled calls with each switch, the first of which do not count
+_CALLS, _WARM_UP = 15, 5
+_INDEX = re.compile(r"(?<=[\[.])\d+(?=[\].]|$)")
+_INNER = re.compile(r"(?:\.__dict__|\._modules|\._parameters|\._buffers)+$")
+
+#: compiles the recorded call anew with these options of torch.compile and values of torch._dynamo.config
+Compiled = Callable[[Mapping[str, Any], Mapping[str, Any]], AbstractContextManager[Callable[..., Any]]]
+
+
+def guard_costs(calls: list[Call]) -> GuardCosts | None:
+    """The costs by frame; None if the calls evaluate no guards, which this torch then does not mark.
+
+    The sums are medians over the calls, like the shares of a profile; they are divided among the frames as all calls together.
+    """
+    frames: dict[str | None, FrameGuards] = {}
+    lookups, lookup_sum = _median(calls, "lookup")
+    prologue, prologue_sum = _median(calls, "prologue")
+    if not lookups:
+        return None
+    for piece in (s for call in calls for s in call.slices if s.kind in ("lookup", "prologue")):
+        one = frames.setdefault(piece.frame, FrameGuards(frame=piece.frame))
+        if piece.kind == "lookup":
+            one.lookups += lookups * piece.duration / lookup_sum
+            one.times += 1 / len(calls)
+        else:
+            one.prologue += prologue * piece.duration / prologue_sum
+    whole = statistics.median(call.duration for call in calls) * 1e-9
+    for one in frames.values():
+        one.share = (one.lookups + one.prologue) / whole
+    ranked = sorted(frames.values(), key=lambda one: -one.lookups - one.prologue)
+    return GuardCosts(lookups=lookups, prologue=prologue, share=(lookups + prologue) / whole, frames=ranked)
+
+
+def _median(calls: list[Call], kind: str) -> tuple[float, float]:
+    """Seconds a call of the slices of a kind, median, and nanoseconds of all of them."""
+    taken = [sum(s.duration for s in call.slices if s.kind == kind) for call in calls]
+    return statistics.median(taken) * 1e-9, sum(taken)
+
+
+# -- the guards that cost most ----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Part:
+    """What guards are about, as the user writes it, indices left open; what is inside it is part of it."""
+
+    inside: dict[str, _Part] = field(default_factory=dict)
+    sources: set[str] = field(default_factory=set)
+    #: torch's names of what leads to it
+    path: set[str] = field(default_factory=set)
+    guards: int = 0
+
+
+def time_guards(call: Callable[[], Any]) -> list[tuple[str, GuardTime]]:
+    """For each compiled frame that a call enters, by compile id: the guards that cost most."""
+    found: list[tuple[str, GuardTime]] = []
+    with profiling.evaluations(lambda one: found.extend((one.compile_id, row) for row in heaviest(one))):
+        call()
+    return found
+
+
+def heaviest(evaluation: Evaluation) -> list[GuardTime]:
+    """The parts of a frame's guards that cost most: the largest is split as long as that says more."""
+    until = time.perf_counter() + _BUDGET
+    whole = evaluation.seconds(None)
+    if not whole:
+        return []
+
+    def row(name: str, part: _Part) -> tuple[float, str, _Part]:
+        sources = set[str]().union(*(p.sources for p in _all(part)))
+        alone, path = evaluation.seconds(part.path | sources), evaluation.seconds(part.path)
+        return (0.0 if alone is None or path is None else max(0.0, alone - path), name, part)
+
+    rows = [row(name, part) for name, part in _parts(evaluation).inside.items()]
+    while time.perf_counter() < until:
+        split = [r for r in rows if r[2].inside and r[0] > _LARGE * whole and len(rows) + len(r[2].inside) <= 3 * MOST]
+        if not split:
+            break
+        largest = max(split, key=lambda r: r[0])
+        rows.remove(largest)
+        rows += [row(name, part) for name, part in largest[2].inside.items()]
+    rows.sort(key=lambda r: -r[0])
+    return [
+        GuardTime(
+            frame="", source=name, guards=sum(p.guards for p in _all(part)), seconds=seconds, share=min(1.0, seconds / whole)
+        )
+        for seconds, name, part in rows[:MOST]
+        if seconds > 0
+    ]  # fmt: skip
+
+
+def _all(part: _Part) -> list[_Part]:
+    return [part, *(inner for child in part.inside.values() for inner in _all(child))]
+
+
+def _parts(evaluation: Evaluation) -> _Part:
+    """The guards as a tree of what they are about; the root has those on the call as a whole."""
+    root = _Part()
+    parents = {source: parent for source, parent, _ in evaluation.guards}
+    of_name: dict[str, _Part] = {"": root}
+    for source, parent, guards in evaluation.guards:
+        name, outer = _name(source), _name(parent)
+        part = of_name.get(name)
+        if part is None:
+            part = of_name[name] = of_name[outer].inside.setdefault(name, _Part())
+        part.sources.add(source)
+        part.guards += guards
+        while parent is not None:
+            if _name(parent) != name:
+                part.path.add(parent)
+            parent = parents[parent]
+    return root
+
+
+def _name(source: str | None) -> str:
+    """`self.layers.*.weight`; of the roots, the frame's locals and globals, ""."""
+    if source is None or source in ("L", "G"):
+        return ""
+    return _INDEX.sub("*", _INNER.sub("", guard_text.source(source)))
+
+
+# -- without them -----------------------------------------------------------------------------------------------
+
+
+def try_switches(recorded: RecordedCall, compiled: Compiled) -> list[GuardSwitch]:
+    """Guards and prologue of the call with each switch; nothing of it stays."""
+    until = time.perf_counter() + _SWITCH_BUDGET
+    tried: list[GuardSwitch] = []
+    with hooks.HOOKS.paused(), recorded.replaying() as prepare, contextlib.suppress(KeyboardInterrupt):
+        before = _taken(compiled, prepare, {}, {})
+        for name in profiling.guard_switches():
+            one = GuardSwitch(name=name, before=before)
+            try:
+                options, values = profiling.guard_switch(name)
+                if time.perf_counter() < until:
+                    one.seconds = _taken(compiled, prepare, options, values, stance=name == "skip_guard_eval_unsafe")
+                else:
+                    one.failed = "tracing the call again takes too long"
+            except Exception as error:
+                one.failed = f"{type(error).__name__}: {str(error)[:200]}"
+            tried.append(one)
+        again = _taken(compiled, prepare, {}, {})
+        for one in tried:
+            one.before = min(before, again)
+    return tried
+
+
+def _taken(
+    compiled: Compiled, prepare: Prepare, options: Mapping[str, Any], values: Mapping[str, Any], *, stance: bool = False
+) -> float:
+    """Seconds of guards and prologue in a call: the least, which other load disturbs least."""
+    import torch
+
+    with compiled(options, values) as entry:
+        for _ in range(2):
+            args, kwargs = prepare()
+            entry(*args, **kwargs)
+        with torch.compiler.set_stance(skip_guard_eval_unsafe=stance), profiled() as trace:
+            for _ in range(_CALLS):
+                args, kwargs = prepare()
+                with profiling.profiler_mark(CALL):
+                    entry(*args, **kwargs)
+    calls = read_calls(plain_events(trace), Report())[_WARM_UP:]
+    return min(sum(s.duration for s in call.slices if s.kind in ("lookup", "prologue")) for call in calls) * 1e-9
