@@ -732,6 +732,34 @@ def test_a_gradient_of_zero_instead_of_none(module: MakeModule, monkeypatch: pyt
     assert "gradients differ" in tried.reason
 
 
+def test_layerdrop_is_no_choice(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.where` draws the numbers of a layer that is left out; `torch.cond` draws others for the backward."""
+    made = module("""
+        import torch
+
+        layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+
+        def f(x):
+            if torch.rand([]) < 0.5:
+                y = x * 1
+            else:
+                y = layer(x)
+            return y
+        """)
+    before = "    if torch.rand([]) < 0.5:\n        y = x * 1\n    else:\n        y = layer(x)\n"
+    for choice, why in (("where(torch.rand([]) < 0.5, x * 1, layer(x))", ""), (
+        "cond(torch.rand([]) < 0.5, lambda x: x * 1, lambda x: layer(x), (x,))", "differ",
+    )):  # fmt: skip
+        only(monkeypatch, replacing(before, f"    y = torch.{choice}\n"))
+        for seed in range(2):  # one of them runs the layer
+            torch.manual_seed(seed)
+            [tried] = fix(made.f, torch.ones(2, 4)).fixes or ()
+            if tried.verdict == "refused":
+                break
+        assert tried.verdict == "refused", choice
+        assert why in tried.reason
+
+
 def test_a_warning_about_numbers_that_are_taken_out(module: MakeModule) -> None:
     f = module("""
         import torch
@@ -798,6 +826,7 @@ def test_a_break_without_a_candidate_says_why(module: MakeModule) -> None:
     assert "make a new tensor instead" in tried.reason
 
 
+@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="the table has the types of torch 2.13")
 def test_every_reason_is_for_a_type_of_the_compiler() -> None:
     import json
 
