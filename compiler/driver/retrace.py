@@ -17,6 +17,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from dynascope.compiler.source.code import is_resume, nested_code
+from dynascope.compiler.source.functions import functions_of
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import caches, marks
 
@@ -55,11 +56,9 @@ class _Swaps:
         if not known:
             return
         files = {code.co_filename for code in known.values()}
-        for candidate in gc.get_objects():
-            if type(candidate) is FunctionType:
-                code = candidate.__code__
-                if code.co_filename in files and _holds(code, known):
-                    self.swap(candidate)
+        for function in functions_of(files):
+            if _holds(function.__code__, known):
+                self.swap(function)
 
     def trace_anew(self, target: Any) -> None:
         """Swap the code of one function or method, or of all methods of an object's class."""

@@ -11,7 +11,6 @@ import __future__
 
 import ast
 import contextlib
-import gc
 import linecache
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.patching import own, put
 from dynascope.compiler.source.code import STATEMENTS, nested_code
+from dynascope.compiler.source.functions import functions_of
 from dynascope.compiler.torch_private import caches, custom_operators
 
 #: (qualified name, which of several with that name)
@@ -206,9 +206,7 @@ class _FileChange:
 
 def _live_functions(file: str) -> list[FunctionType]:
     """Functions whose code is from this file, in the order of their lines."""
-    # the type is asked first: attributes of other objects may run code
-    found = [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename == file]
-    return sorted(found, key=lambda f: f.__code__.co_firstlineno)
+    return sorted(functions_of([file]), key=lambda f: f.__code__.co_firstlineno)
 
 
 def _functions_in(module: CodeType) -> Iterator[tuple[Place, CodeType]]:

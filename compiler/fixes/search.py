@@ -8,6 +8,7 @@ break is kept as long as the end is better than the beginning.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,14 +23,18 @@ from dynascope.compiler.fixes.proving.improvement import (
     break_key,
     captures_more,
     eager_frames,
+    gain,
     recompile_key,
     still_recompiles,
     worse,
 )
-from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, NoGradients, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
+from dynascope.compiler.fixes.rewrites import unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report
+from dynascope.compiler.source.functions import found_once
 from dynascope.compiler.torch_private import marks
 
 Cure = Callable[[Problem], list[Candidate]]
@@ -67,11 +72,13 @@ class _Step:
     #: what was added to the step before it
     candidate: Candidate | None = None
     fix: Fix | None = None
+    #: of one that leaves its break: what is better with it
+    gain: str = ""
 
     @property
-    def badness(self) -> tuple[int, int, int]:
-        report = self.ran.report
-        return len(report.breaks) + eager_frames(report), report.summary.recompiles, -report.summary.ops
+    def badness(self) -> tuple[int, int, int, int]:
+        report, counts = self.ran.report, self.ran.report.summary
+        return len(report.breaks) + eager_frames(report), counts.recompiles, -counts.ops, counts.graphs
 
 
 class Search:
@@ -91,6 +98,7 @@ class Search:
         self._of_called, self._entries = of_called, set(map(_entry_name, trials.calls))
         self._seconds, self._on_progress = seconds, on_progress
         self._started = time.perf_counter()
+        trials.deadline = self._started + seconds
         self._prover = Prover(trials, self._tick)
         self._given_up: set[Key] = set()
         self._steps: list[_Step] = []
@@ -107,32 +115,51 @@ class Search:
 
     def run(self) -> Found:
         """Search until nothing more can be fixed, or the time is over; an interrupt ends it, too."""
-        try:
-            try:
-                self._run()
-            except OutOfTime:
-                self._stopped(TIME_LIMIT)
-                self._seconds *= 1.5  # what was found so far is worth a proof
-                while not self._settle():
-                    pass
-            self._finish()
-        except OutOfTime:
-            pass
-        except KeyboardInterrupt:
-            self._stopped(INTERRUPTED)
+        with found_once():
+            self._search()
+        self._trials.deadline = math.inf
         self._name_unproved()
         self.found.seconds = time.perf_counter() - self._started
         return self.found
+
+    def _search(self) -> None:
+        try:
+            try:
+                self._run()
+            except (OutOfTime, TookTooLong):
+                self._stopped(TIME_LIMIT)
+                self._seconds *= 1.5  # what was found so far is worth a proof
+                self._trials.deadline = self._started + self._seconds
+                while not self._settle():
+                    pass
+            self._finish()
+        except (OutOfTime, TookTooLong):
+            pass
+        except KeyboardInterrupt:
+            self._stopped(INTERRUPTED)
 
     def _finish(self) -> None:
         """Keep what is proved."""
         if self._steps:
             self._confirm()
             self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
+        if self.found.is_complete:
+            self._name_unfixable()
         if len(self._steps) > 1 and self._report.profile is not None:
             times = self._report.profile.calls
             self.found.seconds_before = self._trials.seconds(Plan(), times)
             self.found.seconds_after = self._trials.seconds(self.found.plan, times)
+
+    def _name_unfixable(self) -> None:
+        """Say of breaks for which nothing was tried what stands in the way."""
+        tried = {fix.break_ for fix in self.found.fixes}
+        remain = {break_key(b, self.found.plan)[:2] for b in self.found.after.breaks} if self.found.after else set()
+        for b in self._report.breaks:
+            if b.id not in tried and break_key(b, Plan())[:2] in remain:
+                why = unfixable.reason(b.type)
+                self.found.fixes.append(
+                    Fix(id=f"x{next(self._ids)}", break_=b.id, title="No change is known", verdict="refused", reason=why)
+                )
 
     def _name_unproved(self) -> None:
         """Say of changes that seemed to hold why they are not proved."""
@@ -166,6 +193,8 @@ class Search:
             return
         self.found.before = self.found.after = start.ran.report
         self._steps = [start]
+        if self._report.breaks and not start.ran.report.breaks:
+            self.found.notes.append("The graph breaks do not come back when each call is repeated: the first call did more")
         if self._report.recompiles and not start.ran.report.recompiles:
             self.found.notes.append("The recompiles do not come back when each call is repeated from the same state")
         self._work()
@@ -222,8 +251,11 @@ class Search:
     def _proved(self, proof: Proof) -> None:
         for step in self._steps[1:]:
             assert step.fix is not None
-            step.fix.verdict, step.fix.chosen, step.fix.reason = "proved", True, proof.words()
-            step.fix.assumption = step.fix.assumption or ". ".join(proof.remarks)
+            step.fix.verdict, step.fix.chosen = "proved", True
+            step.fix.reason = ". ".join(filter(None, [proof.words(), step.gain]))
+            known = step.fix.assumption
+            remarks = [r for r in proof.remarks if (step.fix.kind == "rewrite" if r == ZERO_GRADIENT else not known)]
+            step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
             if step.candidate in self._lost_to_gradients:
                 step.fix.assumption = f"{step.fix.assumption.rstrip('.')}. {_NO_GRADIENTS}".removeprefix(". ")
 
@@ -318,9 +350,9 @@ class Search:
             try:
                 self._tick()
                 better = self._try(candidate, fix, step, why_worse)
-            except (OutOfTime, KeyboardInterrupt) as stop:
+            except (OutOfTime, TookTooLong, KeyboardInterrupt) as stop:
                 for rest in fixes[number:]:
-                    rest.reason = TIME_LIMIT if isinstance(stop, OutOfTime) else INTERRUPTED
+                    rest.reason = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TIME_LIMIT
                 raise
             if better is not None:
                 for rest in fixes[number + 1 :]:
@@ -360,7 +392,7 @@ class Search:
             self._refused.append((candidate, step.plan))
             return None
         fix.reason = "proved on the inputs of the recorded sizes only"
-        return _Step(plan, ran, candidate, fix)
+        return _Step(plan, ran, candidate, fix, "" if reason is None else gain(ran.report, step.ran.report))
 
     def _fix_of(self, candidate: Candidate, step: _Step) -> Fix:
         edits = [

@@ -13,6 +13,11 @@ _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|s
 _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|nonzero", re.I)
 _REORDERABLE = re.compile(r"reorderable_logging_functions")
 _LOGGER = re.compile(r"ignore_logging_functions|logging\.Logger")
+#: what a break names, with the title of switching it on
+_SWITCHES = {
+    "allow_rnn": "Capture recurrent layers",
+    "trace_autograd_ops": "Capture torch.autograd.grad and backward()",
+}
 _AFTER = "The lines are printed after the graph has run, not between its operations"
 
 
@@ -29,6 +34,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     if _SCALARS.search(text) or _SHAPES.search(text):
         both = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
         found.append(_dynamo("Capture numbers, and sizes that depend on values", **both))
+    found += [_dynamo(title, **{name: True}) for name, title in _SWITCHES.items() if name in text]
     if "Data-dependent branching" not in text and _LOGGER.search(text):
         found += _ignored(problem)
     return found

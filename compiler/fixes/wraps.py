@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 
-_NONSTRICT = "torch._dynamo.nonstrict_trace"
+_NONSTRICT = "_dynamo.nonstrict_trace"
 
 
 def decorated(problem: Problem) -> list[Candidate]:
@@ -27,21 +27,21 @@ def _wrapped(problem: Problem, make: Callable[[Problem, ast.Module, str], list[C
     except (SyntaxError, ValueError):
         return []
     torch = name_of_torch(tree)
-    return [] if torch is None else make(problem, tree, _NONSTRICT.replace("torch", torch, 1))
+    return [] if torch is None else make(problem, tree, torch)
 
 
-def _decorated(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]:
+def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
     """The function of the module that holds the break, decorated."""
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == problem.function]
     if len(found) != 1 or found[0].decorator_list:
         return []
     node = found[0]
     line = problem.source.splitlines()[node.lineno - 1]
-    edit = Edit(problem.file, node.lineno, node.lineno, line, f"@{wrapper}\n{line}")
+    edit = Edit(problem.file, node.lineno, node.lineno, line, f"@{torch}.{_NONSTRICT}\n{line}")
     return [Candidate("wrap", f"Trace {node.name} without looking into it", (edit,), assumption=_assumption(node.name))]
 
 
-def _called(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]:
+def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
     """The library function that is called at the break, wrapped once for the module."""
     calls = [
         node
@@ -58,6 +58,8 @@ def _called(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]
     top = next((node for node in tree.body if node.lineno <= problem.line <= (node.end_lineno or 0)), None)
     if name.partition(".")[0] in sys.stdlib_module_names:  # what they give changes, or is no tensor
         return []
+    if name.startswith((f"{torch}._dynamo.", f"{torch}.compiler.")):  # a break that is asked for
+        return []
     if top is None or not _is_global(name.partition(".")[0], tree) or call.func.end_lineno != call.func.lineno:
         return []
     helper = "_traced_" + name.replace(".", "_")
@@ -68,7 +70,7 @@ def _called(problem: Problem, tree: ast.Module, wrapper: str) -> list[Candidate]
     if first > call.lineno:
         return []
     replaced = f"{line[:start]}{helper}{line[end:]}"
-    added = f"{helper} = {wrapper}({name})\n\n\n"
+    added = f"{helper} = {torch}.{_NONSTRICT}({name})\n\n\n"
     edits = (
         Edit(problem.file, first, first - 1, "", added),
         Edit(problem.file, call.lineno, call.lineno, line, replaced),

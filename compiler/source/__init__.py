@@ -1,1 +1,3 @@
-"""Source files: whose a file is (`origin`), what its lines say (`lines`), and its code objects (`code`)."""
+"""Source files: whose a file is (`origin`), what its lines say (`lines`), its code objects (`code`), its
+functions that live (`functions`).
+"""

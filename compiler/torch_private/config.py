@@ -10,6 +10,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
+from dynascope.compiler.patching import patched
 from dynascope.compiler.torch_private.availability import guarded, note_missing
 
 
@@ -160,3 +161,14 @@ def quiet_compiler() -> Iterator[None]:
     finally:
         for handler in streams:
             handler.removeFilter(drop)
+
+
+@contextlib.contextmanager
+def unmeasured_guards() -> Iterator[None]:
+    """Do not time the guards of what is compiled, for the duration: torch empties the processor's caches for it."""
+    guards = importlib.import_module("torch._dynamo.guards")
+    if not hasattr(guards, "profile_guard_manager"):
+        yield
+        return
+    with patched(guards, {"profile_guard_manager": lambda *_: 0.0}):
+        yield

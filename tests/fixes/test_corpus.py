@@ -22,6 +22,7 @@ def source(program: FixProgram) -> str:
 def test_the_corpus() -> None:
     names = [p.name for p in PROGRAMS]
     assert len(names) == len(set(names)) >= 60
+    assert len({p.kind for p in PROGRAMS}) >= 40
     assert all(p.why for p in PROGRAMS if p.verdict == "none")
 
 

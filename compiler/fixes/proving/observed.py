@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import math
 import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import difference, parts_of
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.fixes.proving.side_state import SideState, changed
+from dynascope.compiler.fixes.proving.time_limit import time_limit
 from dynascope.compiler.replay.replay import Prepare
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -56,8 +58,12 @@ def observe_call(
     vary: Vary,
     namespace: dict[str, Any] | None = None,
     state: SideState | None = None,
+    seconds: float = math.inf,
 ) -> Observed:
-    """Run `entry`, made of `target`, once, on arguments that `vary` has changed; an error of the user's code is data."""
+    """Run `entry`, made of `target`, once, on arguments that `vary` has changed; an error of the user's code is data.
+
+    Raises TookTooLong after so many seconds.
+    """
     import torch
 
     observed = Observed()
@@ -68,7 +74,8 @@ def observe_call(
     values: list[Any] = []
 
     def kept(*args: Any, **kwargs: Any) -> Any:
-        result = entry(*args, **kwargs)
+        with time_limit(seconds):
+            result = entry(*args, **kwargs)
         values.append(result)
         return result
 
@@ -83,6 +90,8 @@ def observe_call(
             observed.state = state.read()
         observed.random = (torch.get_rng_state().numpy().tobytes(), random.getstate())
     observed.printed = _HISTORY.sub("", out.getvalue())
+    observed.logged = [_HISTORY.sub("", text) for text in observed.logged]
+    observed.warned = [_HISTORY.sub("", text) for text in observed.warned]
     return observed
 
 
@@ -123,7 +132,7 @@ def _messages(observed: Observed) -> Iterator[None]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_compilers(w)]
+        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torchs_own(w)]
     finally:
         for logger, handlers in kept:
             logger.handlers = handlers
@@ -133,10 +142,14 @@ def _is_torchs(logger: logging.Logger) -> bool:
     return logger.name.partition(".")[0] == "torch"
 
 
-def _is_compilers(warning: warnings.WarningMessage) -> bool:
-    """Whether torch warned about compiling, rather than the program."""
-    return any(part in warning.filename for part in ("_dynamo", "_inductor", "_functorch", "_subclasses")) or (
-        "torch.compile" in str(warning.message)
+#: what torch says of compiling, and of numbers that are taken out of tensors, which a change may do without
+_TORCHS_OWN = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
+
+
+def _is_torchs_own(warning: warnings.WarningMessage) -> bool:
+    """Whether torch warned about how the program runs, rather than the program about what it does."""
+    return any(part in warning.filename for part in ("_dynamo", "_inductor", "_functorch", "_subclasses")) or any(
+        words in str(warning.message) for words in _TORCHS_OWN
     )
 
 
@@ -154,6 +167,24 @@ def differences(actual: Observed, expected: Observed, assumption: str = "") -> s
         or changed(actual.state, expected.state)
         or _other_output(actual, expected)
     )
+
+
+def without_zero_gradients(actual: Observed, expected: Observed) -> Observed:
+    """The run without gradients of zero for arguments that get none in eager.
+
+    Not for parameters: an optimizer skips what has no gradient, and decays what has one of zero.
+    """
+    if actual.outcome is None or expected.outcome is None:
+        return actual
+    parts, names = actual.outcome.parts, {name for name, _ in expected.outcome.parts["gradients"]}
+    kept = [
+        (name, value)
+        for name, value in parts["gradients"]
+        if name in names or not name.startswith("gradient of argument") or bool(value.any())
+    ]
+    if len(kept) == len(parts["gradients"]):
+        return actual
+    return replace(actual, outcome=replace(actual.outcome, parts={**parts, "gradients": kept}))
 
 
 def order_changed(actual: Observed, expected: Observed) -> bool:

@@ -6,6 +6,7 @@ which shows also what becomes of gradients, of changes in place, and of code tha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,13 +14,18 @@ from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving import forcing
 from dynascope.compiler.fixes.proving.fake_check import checking_backend
-from dynascope.compiler.fixes.proving.observed import Observed, differences, order_changed
+from dynascope.compiler.fixes.proving.observed import Observed, differences, order_changed, without_zero_gradients
+from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import Variation, recorded, variations
 from dynascope.compiler.fixes.text_edits import edits_between
 
 #: the backend that looks for breaks, and the one that the proof runs
 QUICK, THOROUGH = "eager", "aot_eager"
+_OTHER_ORDER = "What it prints comes in another order"
+ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
+#: a condition, and what it is forced to
+_Side = tuple[str, bool]
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
 
@@ -47,6 +53,19 @@ class Proof:
         return text + (f", {self.forced} of them with a condition forced" if self.forced else "")
 
 
+@dataclass
+class _Agreed:
+    """What has agreed with eager under a plan: calls, names of variations, and what was forced."""
+
+    plan: Plan
+    cases: set[tuple[int, str, str]] = field(default_factory=set)
+    remarks: list[str] = field(default_factory=list)
+
+    def remark(self, sentence: str) -> None:
+        if sentence not in self.remarks:
+            self.remarks.append(sentence)
+
+
 class Prover:
     """The eager program's results, and what compares with them."""
 
@@ -54,19 +73,28 @@ class Prover:
         self._trials, self._tick = trials, tick
         self._variations: dict[int, list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observed] = {}
+        self._agreed: dict[int, _Agreed] = {}  # by the id of the plan
 
     def expected(self, call: KeptCall, variation: Variation) -> Observed:
         """What the eager program does with this variation of a call."""
         key = (id(call), variation.name)
         if key not in self._expected:
             self._tick()
-            self._expected[key] = self._trials.eager(call, variation)
+            self._expected[key] = self._eager(call, variation)
         return self._expected[key]
+
+    def _eager(self, call: KeptCall, variation: Variation, forced: Plan | None = None) -> Observed:
+        """A run in eager mode; one that takes too long is an error of the program."""
+        try:
+            return self._trials.eager(call, variation, forced, None if forced is None else forcing.HELPERS)
+        except TookTooLong as error:
+            self._tick()
+            return Observed(error=error)
 
     def compare(self, plan: Plan, observed: list[Observed]) -> None:
         """Compare runs of all calls with their recorded inputs; raises Refused."""
         for call, actual in zip(self._trials.calls, observed, strict=True):
-            _compare(actual, self.expected(call, recorded()), plan, recorded())
+            _compare(actual, self.expected(call, recorded()), _Agreed(plan), recorded())
 
     def asks_for_gradients(self) -> bool:
         """Whether any of the recorded calls computes something that has a gradient."""
@@ -85,21 +113,27 @@ class Prover:
         def is_wanted(variation: Variation) -> bool:
             return levels[variation.gradients][variation.recompiles]
 
+        agreed = self._agreed.setdefault(id(plan), _Agreed(plan))
+        proof.remarks = agreed.remarks
         cases = [(call, v) for call in self._trials.calls for v in self._of(call) if is_wanted(v)]
         wanted = [(call, v, self.expected(call, v)) for call, v in cases]
-        wanted = [(call, v, seen) for call, v, seen in wanted if not (v.may_fail and seen.error is not None)]
+        wanted = [(call, v, seen) for call, v, seen in wanted if not _says_nothing(v, seen)]
         with self._trials.compiled(plan, THOROUGH) as run:
             for call, variation, expected in wanted:
+                case = (id(call), variation.name, "")
+                if case in agreed.cases and variation.name != recorded().name:  # other sizes come after the recorded ones
+                    continue
                 self._tick()
                 actual = run(call, variation)
-                _compare(actual, expected, plan, variation)
+                _compare(actual, expected, agreed, variation)
+                agreed.cases.add(case)
                 if order_changed(actual, expected):
-                    _remark(proof, "What it prints comes in another order")
+                    agreed.remark(_OTHER_ORDER)
         if any("custom_op" in text for text in plan.texts.values()):
-            self._check_fakes(plan, wanted)
+            self._check_fakes(agreed, wanted)
         proof.variations = len(wanted) - len(self._trials.calls)
-        for test in dict.fromkeys(plan.tests):
-            self._force(plan, test, proof, is_wanted)
+        for sides in _forcings(plan):
+            self._force(sides, proof, is_wanted, agreed)
         return proof
 
     def _of(self, call: KeptCall) -> list[Variation]:
@@ -109,67 +143,96 @@ class Prover:
                 self._variations[id(call)] = [recorded(), *variations(call.target, args, kwargs)]
         return self._variations[id(call)]
 
-    def _check_fakes(self, plan: Plan, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
+    def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
         """Compare what custom operators return with what they say that they return, for every size."""
+        plan = agreed.plan
         static = Plan(plan.texts, {**plan.settings, "dynamic": False}, plan.originals, plan.assumptions, plan.tests)
         with self._trials.compiled(static, checking_backend) as run:
             for call, variation, expected in wanted:
                 if variation.recompiles or variation.name == recorded().name:
                     self._tick()
-                    _compare(run(call, variation), expected, plan, variation)
+                    _compare(run(call, variation), expected, agreed, variation)
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
-    def _force(self, plan: Plan, test: str, proof: Proof, is_wanted: Callable[[Variation], bool]) -> None:
-        for side in (True, False):
-            pair = _forced_pair(plan, test, side)
-            if pair is None:
-                if _is_loop(plan, test):
-                    return  # every run that ends has seen both sides
-                raise Refused(f"the other side of `{test}` cannot be tried")
-            original, changed = pair
-            for call in self._trials.calls:
-                cases = [v for v in self._of(call) if is_wanted(v) and (v.gradients or not v.recompiles)]
-                expected = []
-                for variation in cases:
+    def _force(self, sides: tuple[_Side, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed) -> None:
+        pair = _forced_pair(agreed.plan, sides)
+        if pair is None:  # one condition is part of the other
+            return
+        what = f"where {' and '.join(f'`{test}` is {side}' for test, side in sides)}, "
+        for call in self._trials.calls:
+            cases = [v for v in self._of(call) if is_wanted(v) and (v.gradients or not v.recompiles)]
+            self._compare_forced(call, [v for v in cases if (id(call), v.name, what) not in agreed.cases], pair, what, agreed)
+            held = sum((id(call), v.name, what) in agreed.cases for v in cases)
+            proof.variations += held
+            proof.forced += held
+
+    def _compare_forced(
+        self, call: KeptCall, cases: list[Variation], pair: tuple[Plan, Plan], what: str, agreed: _Agreed
+    ) -> None:
+        original, changed = pair
+        expected = []
+        for variation in cases:
+            self._tick()
+            expected.append(self._eager(call, variation, original))
+        with self._trials.compiled(changed, THOROUGH, forcing.HELPERS) as run:
+            for variation, seen in zip(cases, expected, strict=True):
+                if not _says_nothing(variation, seen):
                     self._tick()
-                    expected.append(self._trials.eager(call, variation, original, forcing.HELPERS))
-                with self._trials.compiled(changed, THOROUGH, forcing.HELPERS) as run:
-                    for variation, seen in zip(cases, expected, strict=True):
-                        if variation.may_fail and seen.error is not None:
-                            continue
-                        self._tick()
-                        actual = run(call, variation)
-                        _compare(actual, seen, plan, variation, f"where `{test}` is {side}, ")
-                        proof.variations += 1
-                        proof.forced += 1
+                    _compare(run(call, variation), seen, agreed, variation, what)
+                    agreed.cases.add((id(call), variation.name, what))
 
 
-def _compare(actual: Observed, expected: Observed, plan: Plan, variation: Variation, where: str = "") -> None:
-    text = differences(actual, expected, " ".join(plan.assumptions))
+def _says_nothing(variation: Variation, expected: Observed) -> bool:
+    """Whether there is nothing to compare with: the inputs do not fit the program, or it does not end with them."""
+    return isinstance(expected.error, TookTooLong) or (variation.may_fail and expected.error is not None)
+
+
+def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: Variation, where: str = "") -> None:
+    if variation.gradients:
+        kept = without_zero_gradients(actual, expected)
+        if kept is not actual:
+            agreed.remark(ZERO_GRADIENT)
+        actual = kept
+    text = differences(actual, expected, " ".join(agreed.plan.assumptions))
     if text is not None:
         refused = NoGradients if variation.gradients and (actual.error or actual.backward_fails) else Refused
         raise refused(f"{where}with {variation.name}: {text}")
 
 
-def _remark(proof: Proof, sentence: str) -> None:
-    if sentence not in proof.remarks:
-        proof.remarks.append(sentence)
+def _forcings(plan: Plan) -> list[tuple[_Side, ...]]:
+    """Which conditions are forced together: each to both sides, with the next one to both of its sides."""
+    tests = []
+    for test in dict.fromkeys(plan.tests):
+        if _forced_pair(plan, ((test, True),)) is not None:
+            tests.append(test)
+        elif not _is_loop(plan, test):  # of a loop, every run that ends has seen both sides
+            raise Refused(f"the other side of `{test}` cannot be tried")
+    if len(tests) < 2:
+        return [((test, side),) for test in tests for side in (True, False)]
+    pairs = itertools.pairwise(tests)
+    return [((one, a), (other, b)) for one, other in pairs for a in (True, False) for b in (True, False)]
 
 
-def _forced_pair(plan: Plan, test: str, side: bool) -> tuple[Plan, Plan] | None:
-    """The original and the plan with a condition forced; None if it is not in both."""
+def _forced_pair(plan: Plan, sides: tuple[_Side, ...]) -> tuple[Plan, Plan] | None:
+    """The original and the plan with conditions forced; None if they are not in both."""
     for file, text in plan.texts.items():
         before, after = [], []
         for edit in edits_between(file, plan.originals[file], text):
             before.append((edit.first_line, edit.last_line))
         for edit in edits_between(file, text, plan.originals[file]):
             after.append((edit.first_line, edit.last_line))
-        original = forcing.forced(plan.originals[file], test, before, to=side)
-        changed = forcing.forced(text, test, after, to=side)
+        original, changed = _forced(plan.originals[file], sides, before), _forced(text, sides, after)
         if original is not None and changed is not None:
             return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: changed})
     return None
+
+
+def _forced(text: str, sides: tuple[_Side, ...], lines: list[tuple[int, int]]) -> str | None:
+    forced: str | None = text
+    for test, side in sides:
+        forced = None if forced is None else forcing.forced(forced, test, lines, to=side)
+    return forced
 
 
 def _is_loop(plan: Plan, test: str) -> bool:

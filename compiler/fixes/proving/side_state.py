@@ -77,7 +77,8 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(owner, state.CONTAINERS):
         yield from ((f"[{i}]", value) for i, value in enumerate(state.contents_of(owner)))
     else:
-        yield from ((f".{name}", value) for name, value in (state.attributes_of(owner) or {}).items())
+        attributes = state.attributes_of(owner) or {}
+        yield from ((f".{name}", value) for name, value in attributes.items() if not name.startswith("_dynamo_"))
 
 
 def _kept(value: Any) -> Any:

@@ -6,6 +6,7 @@ Nothing of a trial stays: the calls run on copies, the edits are taken out, and 
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,10 +20,14 @@ from dynascope.compiler.fixes.proving.observed import Observed, observe_call
 from dynascope.compiler.fixes.proving.side_state import SideState
 from dynascope.compiler.fixes.proving.variations import Variation, recorded
 from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.replay.replay import Prepare
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.torch_private import caches, config
+
+#: seconds of a call in eager mode: other inputs may make a loop endless
+LONGEST_CALL = 10.0
 
 
 class Compiling(Protocol):
@@ -51,6 +56,9 @@ class Trials:
 
     def __init__(self, calls: list[KeptCall], settings: Settings, compiling: Compiling, cells: CellResolver | None) -> None:
         self.calls = calls
+        #: when a call is ended, as time.perf_counter() has it
+        self.deadline = math.inf
+        self._recorded_seconds = 0.0
         self._states = {id(call): SideState(call.target) for call in calls}
         #: as the run, but nothing else is measured, and a break is never an error
         self.settings = settings.replace(
@@ -71,7 +79,7 @@ class Trials:
             def run(call: KeptCall, variation: Variation) -> Observed:
                 entry = entry_of(call)
                 with call.recorded.replaying() as prepare:
-                    return observe_call(call.target, entry, prepare, variation.vary, call.namespace, self._states[id(call)])
+                    return self._observe(call, entry, prepare, variation, self.deadline)
 
             yield run
 
@@ -85,6 +93,7 @@ class Trials:
         with (
             caches.only_known_codes(),
             config.quiet_compiler(),
+            config.unmeasured_guards(),
             plan.in_force(helpers),
             self._compiling.environment(settings),
             config.dynamo_config(suppress_errors=False) if strict else contextlib.nullcontext(),
@@ -128,4 +137,15 @@ class Trials:
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
         eager = torch.compiler.set_stance("force_eager")
         with caches.only_known_codes(), edits, call.recorded.replaying() as prepare, eager:
-            return observe_call(call.target, call.target, prepare, variation.vary, call.namespace, self._states[id(call)])
+            started, is_recorded = time.perf_counter(), plan is None and variation.name == recorded().name
+            longest = math.inf if is_recorded else LONGEST_CALL + 10 * self._recorded_seconds
+            observed = self._observe(call, call.target, prepare, variation, min(self.deadline, started + longest))
+            if is_recorded:
+                self._recorded_seconds = max(self._recorded_seconds, time.perf_counter() - started)
+            return observed
+
+    def _observe(
+        self, call: KeptCall, entry: Callable[..., Any], prepare: Prepare, variation: Variation, deadline: float
+    ) -> Observed:
+        seconds = max(deadline - time.perf_counter(), 0.0)
+        return observe_call(call.target, entry, prepare, variation.vary, call.namespace, self._states[id(call)], seconds)

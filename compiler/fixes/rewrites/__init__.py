@@ -2,7 +2,8 @@
 
 A rewrite reads source text and returns edits; it runs nothing and imports no torch. It offers nothing where the change would
 not keep the meaning; what a test cannot see is said in the candidate's assumption. `source_text` finds nodes and edits lines,
-`names` knows what code reads, binds and does, `conditions` writes conditions on values as tensors.
+`names` knows what code reads, binds and does, `conditions` writes conditions on values as tensors.  `unfixable` says
+why there is no candidate.
 """
 
 from __future__ import annotations

@@ -64,38 +64,58 @@ def _writes(source: Source, call: cst.Call) -> bool:
 
 
 def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Candidate]:
-    """`print(x.item())` as `print(f"{x}")`, which the compiler moves behind the graph, together with the setting for it."""
+    """`print(x.item())` as `print(f"{x}")`, which the compiler moves behind the graph, together with the setting for it.
+
+    What is changed in place afterwards is copied, because it is printed after that.
+    """
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return []
     expression = statement.body[0]
     call = expression.value if isinstance(expression, cst.Expr) else None
     if not isinstance(call, cst.Call) or dotted(call.func) != "print":
         return []
+    copies = _copies(source, statement, call)
+    changes = [*_as_text(source, call), *copies]
+    if not changes:
+        return []
+    title = "Print copies of values, behind the graph" if copies else "Print values and sizes as text, behind the graph"
+    settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
+    return candidate(problem, source, title, changes, "Messages are written after the graph that they stand in.", (), settings)
+
+
+def _copies(source: Source, statement: cst.CSTNode, call: cst.Call) -> list[Change]:
+    """Copies in place of the names that are changed in place after the message, perhaps under another name."""
+    scope = source.scope_of(statement)
+    after = _after(source, scope, statement, [])
+    if isinstance(scope, cst.FunctionDef) and (loop := _loop_of(source, scope, statement)) is not None:
+        after = [*after, loop]
+    names = [v for a in call.args if a.keyword is None for v in _leaves(a.value) if isinstance(v, cst.Name)]
+    changed = [name for name in names if changed_in_place({name.value}, *after)]
+    if not changed and changed_in_place(uses(*after).reads, *after):
+        changed = names
+    return [(source.end(name), source.end(name), ".clone()") for name in changed]
+
+
+def _as_text(source: Source, call: cst.Call) -> list[Change]:
+    """The numbers, sizes and types that a message prints, as fields of f-strings."""
     changes: list[Change] = []
     for argument in call.args:
-        if number_of(argument.value) is not None:
-            inner, kind = number_of(argument.value) or (argument.value, "")
-            if (
-                kind == "item"
-                and argument.keyword is None
-                and '"' not in source.text_of(inner)
-                and "\n" not in source.text_of(inner)
-            ):
-                changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + source.text_of(inner) + '}"'))
+        number = number_of(argument.value)
+        if number is not None:
+            text = source.text_of(number[0])
+            if number[1] == "item" and argument.keyword is None and '"' not in text and "\n" not in text:
+                changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + text + '}"'))
         elif is_python(argument.value) and isinstance(argument.value, cst.Attribute) and argument.keyword is None:
             text = source.text_of(argument.value)  # a size or a type is no constant to the compiler, but its text is
             changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + text + '}"'))
         elif isinstance(argument.value, cst.FormattedString):
             for part in argument.value.parts:
-                if isinstance(part, cst.FormattedStringExpression) and number_of(part.expression) is not None:
-                    inner, kind = number_of(part.expression) or (part.expression, "")
-                    if kind == "item" and part.conversion is None:
-                        changes.append((source.start(part.expression), source.end(part.expression), source.text_of(inner)))
-    if not changes:
-        return []
-    title = "Print values and sizes as text, behind the graph"
-    settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
-    return candidate(problem, source, title, changes, "Messages are written after the graph that they stand in.", (), settings)
+                field = number_of(part.expression) if isinstance(part, cst.FormattedStringExpression) else None
+                if field is None or not isinstance(part, cst.FormattedStringExpression):
+                    continue
+                if field[1] == "item" and part.conversion is None:
+                    changes.append((source.start(part.expression), source.end(part.expression), source.text_of(field[0])))
+    return changes
 
 
 # moved by hand
@@ -267,7 +287,7 @@ def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode])
     return moved
 
 
-def _after(source: Source, scope: cst.FunctionDef, top: cst.CSTNode, tops: list[cst.CSTNode]) -> list[cst.CSTNode]:
+def _after(source: Source, scope: cst.CSTNode, top: cst.CSTNode, tops: list[cst.CSTNode]) -> list[cst.CSTNode]:
     """The statements of the function that run after one, without the other messages."""
     end = source.end(top)
     return [

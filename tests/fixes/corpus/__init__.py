@@ -36,9 +36,9 @@ class FixProgram:
 
 def all_programs() -> list[FixProgram]:
     """The whole corpus, in order."""
-    from corpus import branches, guards, messages, parts, refusals, scalars
+    from corpus import branches, guards, kinds, messages, parts, refusals, scalars
 
-    return [p for one in (branches, guards, scalars, messages, parts, refusals) for p in one.PROGRAMS]
+    return [p for one in (branches, guards, scalars, messages, parts, refusals, kinds) for p in one.PROGRAMS]
 
 
 def some_programs(every: int) -> list[FixProgram]:

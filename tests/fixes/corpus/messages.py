@@ -143,7 +143,17 @@ def f(x):
     print(y)
     y += 1
     return y.sin()
-""", "none", BUILTIN, instead="setting", why="what is printed changes in place afterwards"),
+""", "fixed", BUILTIN, title="Print copies of values, behind the graph"),
+    FixProgram("print_view_then_change", """
+import torch
+
+def f(x):
+    y = x * 2
+    rows = y.view(2, 2)
+    print(rows)
+    y += 1
+    return y.sin()
+""", "fixed", BUILTIN, title="Print copies of values, behind the graph"),
     FixProgram("print_before_return", """
 import torch
 

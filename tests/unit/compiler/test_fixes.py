@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.report import Report
+from dynascope.compiler.source import functions
 
 MakeModule = Callable[[str], ModuleType]
 
@@ -397,6 +398,20 @@ def test_an_interrupt_at_any_moment_leaves_nothing(module: MakeModule, monkeypat
     assert torch._dynamo.config.suppress_errors is False
 
 
+def test_a_search_looks_at_all_objects_once(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than a trial, and each trial needs the functions of a file, and those that Dynamo knows."""
+    made = module(BRANCH)
+    torch.compile(made.f, backend="eager")(torch.ones(3))
+    looks: list[int] = []
+    monkeypatch.setattr(functions, "gc", SimpleNamespace(get_objects=lambda: looks.append(1) or gc.get_objects()))
+    only(monkeypatch, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",)))
+    for _ in range(2):  # the first one makes torch import modules, after each of which there is another look
+        looks.clear()
+        report = fix(made.f, torch.ones(3))
+    assert [x.verdict for x in report.fixes or ()] == ["proved"]
+    assert len(looks) <= 3  # one of the run itself
+
+
 def test_the_time_limit(module: MakeModule) -> None:
     report = fix(module(PRINTS).f, torch.ones(3), fix_seconds=0)
     assert report.fix_set is not None
@@ -670,3 +685,153 @@ def test_a_cure_that_fails_is_left_out(module: MakeModule, monkeypatch: pytest.M
     assert report.fix_set is not None
     assert report.fix_set.breaks_after == 0
     assert any("RecursionError" in note for note in report.fix_set.notes)
+
+
+def test_a_change_that_is_wrong_where_two_conditions_hold(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No input reaches both sides at once, so the two conditions are forced together."""
+    f = module("""
+        import torch
+
+        def f(x):
+            y = x * 1
+            if x[0] > 5:
+                y = x * 2
+            if x[1] < -5:
+                y = y + 1
+            return y
+        """).f
+    before = "    if x[0] > 5:\n        y = x * 2\n    if x[1] < -5:\n        y = y + 1\n"
+    right = "    y = torch.where(x[0] > 5, x * 2, y)\n    y = torch.where(x[1] < -5, y + 1, y)\n"
+    wrong = "    y = torch.where(x[0] > 5, x * 2, torch.where(x[1] < -5, y + 1, y))\n"
+    for after, verdict in ((right, "proved"), (wrong, "refused")):
+        only(monkeypatch, replacing(before, after, tests=("x[0] > 5", "x[1] < -5")))
+        [tried] = fix(f, torch.ones(3)).fixes or ()
+        assert tried.verdict == verdict, tried.reason
+    assert "where `x[0] > 5` is True and `x[1] < -5` is True, " in tried.reason
+
+
+def test_a_gradient_of_zero_instead_of_none(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An optimizer treats them differently: only where the program asks for no gradients is it said and accepted."""
+    f = module("""
+        import torch
+
+        def f(x, w):
+            if x.sum() > 0:
+                y = x * w
+            else:
+                y = x * 2
+            return y
+        """).f
+    before = "    if x.sum() > 0:\n        y = x * w\n    else:\n        y = x * 2\n"
+    only(monkeypatch, replacing(before, "    y = torch.where(x.sum() > 0, x * w, x * 2)\n", tests=("x.sum() > 0",)))
+    [tried] = fix(f, -torch.ones(3), torch.ones(3)).fixes or ()
+    assert tried.verdict == "proved", tried.reason
+    assert "gradient of zero where eager has none" in tried.assumption
+    [tried] = fix(f, -torch.ones(3), torch.ones(3, requires_grad=True)).fixes or ()
+    assert tried.verdict == "refused"
+    assert "gradients differ" in tried.reason
+
+
+def test_layerdrop_is_no_choice(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.where` draws the numbers of a layer that is left out; `torch.cond` draws others for the backward."""
+    made = module("""
+        import torch
+
+        layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+
+        def f(x):
+            if torch.rand([]) < 0.5:
+                y = x * 1
+            else:
+                y = layer(x)
+            return y
+        """)
+    before = "    if torch.rand([]) < 0.5:\n        y = x * 1\n    else:\n        y = layer(x)\n"
+    for choice, why in (("where(torch.rand([]) < 0.5, x * 1, layer(x))", ""), (
+        "cond(torch.rand([]) < 0.5, lambda x: x * 1, lambda x: layer(x), (x,))", "differ",
+    )):  # fmt: skip
+        only(monkeypatch, replacing(before, f"    y = torch.{choice}\n"))
+        for seed in range(2):  # one of them runs the layer
+            torch.manual_seed(seed)
+            [tried] = fix(made.f, torch.ones(2, 4)).fixes or ()
+            if tried.verdict == "refused":
+                break
+        assert tried.verdict == "refused", choice
+        assert why in tried.reason
+
+
+def test_a_warning_about_numbers_that_are_taken_out(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            return x / float(x.abs().max())
+        """).f
+    torch.set_warn_always(True)  # otherwise eager warns once in a process
+    try:
+        with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True"):
+            report = fix(f, torch.arange(3.0, requires_grad=True))
+    finally:
+        torch.set_warn_always(False)
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0, [(x.title, x.reason) for x in report.fixes or ()]
+
+
+def test_a_loop_that_other_inputs_make_endless(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynascope.compiler.fixes.proving import trial
+
+    f = module("""
+        import torch
+
+        def f(x):
+            while x.abs().sum() < 100:
+                x = x * 2
+            return x
+        """).f
+    monkeypatch.setattr(trial, "LONGEST_CALL", 0.2)
+    with torch.no_grad():
+        report = fix(f, torch.ones(3), fix_seconds=600)
+    assert report.fix_set is not None
+    assert report.fix_set.is_complete
+    assert report.fix_set.breaks_after == 0, [(x.title, x.reason) for x in report.fixes or ()]
+
+
+def test_a_break_that_stays_may_still_lose_less(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            for _ in range(2):
+                x = x * 2
+                torch._dynamo.graph_break()
+            return x.sin()
+        """).f
+    report = fix(f, torch.ones(3))
+    first, *_ = [x for x in report.fixes or () if x.chosen]
+    assert (first.verdict, first.breaks_before, first.breaks_after) == ("proved", 1, 1)
+    assert "The graph break stays; operations in graphs: 0 → " in first.reason
+
+
+def test_a_break_without_a_candidate_says_why(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            y = x * 2
+            y.resize_(2)
+            return y + 1
+        """).f
+    [tried] = fix(f, torch.ones(3)).fixes or ()
+    assert (tried.title, tried.verdict, tried.break_) == ("No change is known", "refused", "b0")
+    assert "make a new tensor instead" in tried.reason
+
+
+@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="the table has the types of torch 2.13")
+def test_every_reason_is_for_a_type_of_the_compiler() -> None:
+    import json
+
+    from dynascope.compiler.fixes.rewrites.unfixable import REASONS
+
+    registry = json.loads((Path(torch._dynamo.__file__).parent / "graph_break_registry.json").read_text())
+    known = {entry["Gb_type"] for entries in registry.values() for entry in entries}
+    assert not sorted(set(REASONS) - known)

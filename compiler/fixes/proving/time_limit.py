@@ -1,0 +1,52 @@
+"""Ends a call that takes too long: other inputs may make a loop of the user's program endless."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import threading
+from collections.abc import Iterator
+
+
+class TookTooLong(BaseException):
+    """Raised in the call; no Exception, so that the program does not catch it."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TookTooLong in this thread, between two steps of Python, after so many seconds."""
+    if seconds == math.inf:
+        yield
+        return
+    limit = _Limit(threading.get_ident())
+    timer = threading.Timer(seconds, limit.reached)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        limit.end()
+
+
+class _Limit:
+    def __init__(self, thread: int) -> None:
+        self._thread, self._lock, self._ended = thread, threading.Lock(), False
+        self._is_reached = False
+
+    def reached(self) -> None:
+        with self._lock:
+            if not self._ended:
+                self._is_reached = True
+                self._raise(TookTooLong)
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
+            if self._is_reached:
+                self._raise(None)  # what was not raised yet is taken back
+
+    def _raise(self, error: type[BaseException] | None) -> None:
+        error_or_null = None if error is None else ctypes.py_object(error)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), error_or_null)

@@ -1,0 +1,73 @@
+"""Why no change is offered for a graph break, by its type: what stands in the way, and what would have to change by hand."""
+
+from __future__ import annotations
+
+_SIZES = "sizes that depend on values, and the capture of them fails here"
+_MEMORY = "the memory of a tensor changes: make a new tensor instead"
+_PYTHON = "a Python value is made from a tensor's values, which the compiler does not have"
+_STATE = "it changes or reads the state of the process or the interpreter: do it outside of the compiled function"
+_OBJECT = "an object that the compiler does not follow: make it outside of the compiled function"
+_MODE = "the mode is not known to the compiler: pass it as an argument"
+_GRADIENTS = "gradients are computed or asked for inside: do it outside of the compiled function"
+_OUTSIDE = "the values leave torch: put what needs them into a custom operator"
+_ASKED = "the program asks for it"
+
+REASONS = {
+    "Data-dependent branching": "the sides do more than give the same names tensors: effects, other names, or no tensors",
+    "Unsupported Tensor.item() call with capture_scalar_outputs=False": _PYTHON,
+    "Tensor.tolist() with non-integer tensor": _PYTHON,
+    "Failed to trace builtin operator": "a function of Python that the compiler does not follow, on values that it lacks",
+    "Observed exception": _PYTHON,
+    "repr() on tensor": _PYTHON,
+    "sort with non-constant keys": _PYTHON,
+    "list_richcompare_nonconst": _PYTHON,
+    "Data pointer comparison": "addresses of memory are not known to the compiler",
+    "Reconstruction of FakeIdVariable": "addresses of objects are not known to the compiler",
+    "Dynamic shape operator": _SIZES,
+    "Data dependent operator": _SIZES,
+    "Attempted to use `torch.nn.functional.one_hot` with data-dependent output shape": "pass num_classes",
+    "Attempted to call function marked as skipped": _STATE,
+    "Unsupported method call": _OBJECT,
+    "Unsupported function call": _OBJECT,
+    "Unsupported context manager": _OBJECT,
+    "Unhandled args for method": _OBJECT,
+    "missing tp_iter": _OBJECT,
+    "Missing tp_iternext": _OBJECT,
+    "setattr() on unsupported type": _STATE,
+    "Import failure": _STATE,
+    "torch.* op returned non-Tensor": _STATE,
+    "An opaque object was created in the middle of the program.": _OBJECT,
+    "__class__ assignment on user-defined object": _OBJECT,
+    "Invalid call to __build_class__": "a class is made in each call: define it outside of the function",
+    "Attempted to copy.deepcopy a tensor": "use clone(): a copy by Python is not captured",
+    "Attempted to use `torch.nn.Parameter()` constructor with Dynamo": "make the parameter outside of the compiled function",
+    "Attempted to wrap sparse Tensor with VariableTracker": "sparse tensors cannot be in a graph",
+    "Operator does not support running with fake tensors": "the compiler cannot tell what the operator returns",
+    "Argument of `as_subclass` must be a non-dispatcher-style tensor subclass": _OBJECT,
+    "requires_grad_() intermediate leaked as output": _GRADIENTS,
+    "Unsupported Tensor.backward() call": _GRADIENTS,
+    "Unsupported Tensor.requires_grad_() call": _GRADIENTS,
+    "setattr() on Tensor.requires_grad": _GRADIENTS,
+    "Unsupported autograd.Function context `mark_dirty`": "the function changes its input: let it return a new tensor",
+    "Unsupported Tensor.resize_() call": _MEMORY,
+    "Failed to mutate tensor data attribute": _MEMORY,
+    "Attempted to call op with non-contiguous `out=` tensor": _MEMORY,
+    "Shape mismatch with out= tensor variant": _MEMORY,
+    "Tensor.random_ op": "use torch.randint: random whole numbers in place are not captured",
+    "Encountered tensor.is_inference() during tracing": _MODE,
+    "Encountered torch.is_inference_mode_enabled during tracing": _MODE,
+    "attempted to trace numpy function unsupported by PyTorch": _OUTSIDE,
+    "Unsupported ndarray method call": _OUTSIDE,
+    "ndarray.astype(object)": _OUTSIDE,
+    "logging.Logger method not supported for non-export cases": "the record is written between two graphs: log after the call",
+    "Call to `torch._dynamo.graph_break()`": _ASKED,
+    "Call to `torch._dynamo.skip_frame()`": _ASKED,
+    "torch._dynamo.step_unsupported() with empty checkpoint": _ASKED,
+    "Skip calling `torch.compiler.disable()`d function": _ASKED,
+}
+UNKNOWN = "no change is known for this type of graph break"
+
+
+def reason(kind: str) -> str:
+    """The reason, as the end of a sentence."""
+    return REASONS.get(kind, UNKNOWN)

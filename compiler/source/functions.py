@@ -1,0 +1,54 @@
+"""The Python functions that live in this process, by the file of their code."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+import weakref
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from contextvars import ContextVar
+from types import FunctionType
+
+_References = dict[str, list["weakref.ref[FunctionType]"]]
+
+
+def functions_of(files: Collection[str]) -> list[FunctionType]:
+    """Every living function whose code is from one of these files; looks at every object, unless `found_once` is in force."""
+    index = _index.get()
+    if index is None:
+        # the type is asked first: attributes of other objects may run code
+        return [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename in files]
+    alive = (reference() for file in files for reference in index.references().get(file, ()))
+    return [function for function in alive if function is not None]
+
+
+@contextlib.contextmanager
+def found_once() -> Iterator[None]:
+    """Look for functions once for the duration, and again only after an import; what calls create meanwhile is not found."""
+    token = _index.set(_Index())
+    try:
+        yield
+    finally:
+        _index.reset(token)
+
+
+class _Index:
+    """Weak references to all functions, made when they are first asked for."""
+
+    def __init__(self) -> None:
+        self._references: _References = {}
+        self._modules = 0
+
+    def references(self) -> _References:
+        if self._modules != len(sys.modules):
+            found: _References = defaultdict(list)
+            for function in gc.get_objects():
+                if type(function) is FunctionType:
+                    found[function.__code__.co_filename].append(weakref.ref(function))
+            self._references, self._modules = found, len(sys.modules)
+        return self._references
+
+
+_index: ContextVar[_Index | None] = ContextVar("functions found once", default=None)
