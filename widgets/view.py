@@ -85,9 +85,12 @@ class View(anywidget.AnyWidget):
                 self.now = {}
 
     def progress(self, state: Mapping[str, Any]) -> None:
-        """What is being compiled now: `frames`, `graphs`, `breaks` so far, `now` (a name), `seconds`; {} ends it."""
+        """What is being compiled now: `frames`, `graphs`, `breaks` so far, `now` (a name), `seconds`; {} ends it.
+
+        `stage`, where given, says in words what is done instead of compiling.
+        """
         known = {k: state[k] for k in ("frames", "graphs", "breaks", "seconds") if k in state}
-        self.now = known | ({"now": shorten(str(state["now"]), 80)} if state.get("now") else {})
+        self.now = known | {k: shorten(str(state[k]), 80) for k in ("now", "stage") if state.get(k)}
 
     def message(self, text: str, kind: str = "note") -> None:
         """Show one status line; `kind`: "note", "success", "warning" or "error"; an empty text takes it away."""

@@ -444,3 +444,4 @@ class ViewModel(TypedDict):
     notes: list[str]
     settings: dict[str, Any]
     origin: str
+    fixable: bool  # there are breaks or recompiles, and not every fix was tried

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -43,14 +44,15 @@ def find_fixes(
 ) -> Report | None:
     """Add the fixes of its breaks to a finished Report; returns the report of the calls repeated without any fix.
 
-    `on_progress` gets the counts of the run with what is tried as "now"; `user_code` calls what runs the user's code.
+    `on_progress` gets the counts of the run, and what is tried as "stage"; `user_code` calls what runs the user's code.
     """
     counts = report.summary
     progress = {"frames": counts.frames, "graphs": counts.graphs, "breaks": counts.breaks}
+    started = time.perf_counter() - counts.compile_seconds
 
     def tell(sentence: str) -> None:
         if on_progress is not None:
-            on_progress({**progress, "now": sentence, "seconds": counts.compile_seconds})
+            on_progress({**progress, "stage": sentence, "seconds": time.perf_counter() - started})
 
     found = Found()
     if kept.calls and (report.breaks or report.recompiles):

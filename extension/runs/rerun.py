@@ -29,7 +29,7 @@ from dynascope.runs.view_target import region_target
 from dynascope.shell import cell_id, event_loop, receive_clicks_immediately
 
 #: settings that a view may change
-CHANGEABLE = ("fullgraph", "error_on_graph_break", "backend", "dynamic", "device", "mode", "nested_graph_breaks")
+CHANGEABLE = ("fullgraph", "error_on_graph_break", "backend", "dynamic", "device", "mode", "nested_graph_breaks", "fix")
 
 #: every view with buttons that work
 _views: weakref.WeakSet[Any] = weakref.WeakSet()

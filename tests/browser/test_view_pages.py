@@ -339,6 +339,14 @@ def test_other_hosts_give_ground_ink_and_theme(chromium: Browser, host: str) -> 
     page.close()
 
 
+def test_without_a_kernel_no_fixes_can_be_tried(open_page: OpenPage) -> None:
+    shown = open_page("one")
+    shown.select("b0")
+    expect(shown.root.get_by_role("tab", name="Reason")).to_be_visible()
+    expect(shown.root.get_by_role("tab", name="Fix")).to_have_count(0)
+    expect(shown.root.get_by_text("Try all fixes")).to_have_count(0)
+
+
 def test_the_fix_of_a_break_is_a_diff_and_its_cell_can_be_copied(open_page: OpenPage) -> None:
     shown = open_page("fixed")
     expect(shown.root).to_contain_text("1 of 1 graph break can be fixed: 2 graphs → 1")

@@ -53,14 +53,23 @@ function fixRow({ words, verdict, gain, assumption, diff }) {
   );
 }
 
-/** @param {FixBody} body */
-function fixBody({ chosen, others, cell }) {
+/**
+ * The changes for a break or recompile, and the button that looks for them where not every one was tried.
+ * @param {FixBody} body
+ * @param {Context} ctx
+ */
+function fixBody({ chosen, others, cell }, ctx) {
   const tried = others.map(fixRow);
   const summary = h("summary", { text: `${others.length} other change${others.length === 1 ? "" : "s"} considered` });
   return h(
     "div",
     { cls: "dyn-prose" },
-    cell && h("div", { cls: "dyn-row" }, copyButton(cell, "Copy fixed cell")),
+    !chosen.length &&
+      !others.length &&
+      h("p", {
+        text: "No changes have been tried. The button runs the cell again, and tries them on copies of its calls.",
+      }),
+    h("div", { cls: "dyn-row" }, cell && copyButton(cell, "Copy fixed cell"), ctx.fixButton()),
     chosen.map(fixRow),
     tried.length > 0 && h("details", { open: !chosen.length }, summary, ...tried),
   );
@@ -184,7 +193,7 @@ function partBody(part, ctx, { title, code, symbols }, open) {
     case "run":
       return runBody(part.body, ctx);
     case "fix":
-      return fixBody(part.body);
+      return fixBody(part.body, ctx);
     default:
       return listBody(part.body, ctx);
   }
@@ -233,6 +242,19 @@ function factList(facts, ctx) {
 }
 
 /**
+ * The parts of a detail; a break or recompile for which nothing was tried has a part with the button that does.
+ * @param {Detail} detail
+ * @param {Context} ctx
+ * @returns {AnyPart[]}
+ */
+function partsOf({ kind, parts }, ctx) {
+  const [first, ...others] = parts;
+  const has = (/** @type {string} */ key) => parts.some((part) => part.key === key);
+  if (has("fix") || !(kind === "break" || has("recompile")) || !ctx.fixButton()) return parts;
+  return [first, { key: "fix", name: "Fix", kind: "fix", body: { chosen: [], others: [], cell: "" } }, ...others];
+}
+
+/**
  * The detail; `show` draws it, `choose` says which part is shown of the details of a kind.
  * @param {Context} ctx
  */
@@ -245,7 +267,8 @@ export function detailView(ctx) {
 
   /** @type {(detail: Detail, id: string, open: Set<string>) => HTMLElement[]} */
   function tabs(detail, id, open) {
-    if (!detail.parts.length) return [];
+    const parts = partsOf(detail, ctx);
+    if (!parts.length) return [];
     const list = h("div", { cls: "dyn-tabs", role: "tablist", "aria-label": "parts" });
     const panel = h("div", { cls: "dyn-panel", role: "tabpanel" });
     const mark = roving(list, ".dyn-tab", { vertical: false, enter: (tab) => tab.click() });
@@ -259,7 +282,7 @@ export function detailView(ctx) {
       panel.setAttribute("aria-label", part.name);
       panel.replaceChildren(partBody(part, ctx, detail, open));
     };
-    for (const part of detail.parts) {
+    for (const part of parts) {
       const { key, name } = part;
       const onclick = (/** @type {MouseEvent} */ event) => {
         event.preventDefault();
@@ -274,7 +297,7 @@ export function detailView(ctx) {
       list.append(tab);
     }
     const wanted = chosen.get(detail.kind);
-    show(detail.parts.find((part) => part.key === wanted) || detail.parts[0]);
+    show(parts.find((part) => part.key === wanted) || parts[0]);
     return [list, panel];
   }
 

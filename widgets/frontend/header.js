@@ -137,7 +137,10 @@ export function headerView(ctx) {
     const text = count ? `Run again (${count} change${count > 1 ? "s" : ""})` : "Run again";
     const run = button("dyn-btn dyn-primary", text, () => ctx.request(pending.request()));
     run.disabled = busy;
-    return busy ? [run, button("dyn-btn", "Stop", () => ctx.request({ kind: "stop" }))] : [run];
+    const fix = ctx.fixButton();
+    if (fix) fix.disabled = busy;
+    const all = fix ? [fix, run] : [run];
+    return busy ? [...all, button("dyn-btn", "Stop", () => ctx.request({ kind: "stop" }))] : all;
   }
 
   function saveControls() {
@@ -209,7 +212,7 @@ export function headerView(ctx) {
       `${count || 0} ${word}${count === 1 ? "" : "s"}`;
     const update = () => {
       const words = [
-        `compiling ${now.now || "…"}`,
+        now.stage || `compiling ${now.now || "…"}`,
         counted(now.frames, "frame"),
         counted(now.graphs, "graph"),
         counted(now.breaks, "break"),

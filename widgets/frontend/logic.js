@@ -149,10 +149,10 @@ export function pending() {
     get count() {
       return Object.keys(settings).length + regions.size;
     },
-    request() {
+    request(more = {}) {
       return {
         kind: "run_again",
-        settings: { ...settings },
+        settings: { ...settings, ...more },
         regions: [...regions].map(([target, set]) => ({ target, set })),
       };
     },

@@ -3,7 +3,7 @@
 import { breaksView } from "./breaks.js";
 import { compileTimeView } from "./compile_time.js";
 import { detailView } from "./detail.js";
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 import { headerView } from "./header.js";
 import { lensView } from "./lens.js";
 import { linkTo, parseLink, pending, unzipped } from "./logic.js";
@@ -42,6 +42,11 @@ export function mount(root, host) {
     point: (file, line) => lens.point(file, line),
     has: (id) => Boolean(ctx.content?.details[id]),
     canRun: () => Boolean(host.get("can_run_again")) && !ctx.gone,
+    fixButton() {
+      if (!ctx.canRun() || !ctx.content?.fixable) return null;
+      const title = "runs the cell again, then tries changes for each break and recompile";
+      return button("dyn-btn", "Try all fixes", () => request(ctx.pending.request({ fix: true })), { title });
+    },
     changed() {
       header.drawControls();
       redrawDetail();

@@ -43,7 +43,8 @@ export interface Pending {
   set(name: string, value: unknown, now: unknown): void;
   /** Set a region to "allow" or "error"; the same again takes the change back. */
   region(target: string, set: string): void;
-  request(): Message;
+  /** The message that asks for the next run; `more`: settings beside the pending ones. */
+  request(more?: Record<string, unknown>): Message;
   clear(): void;
 }
 
@@ -61,6 +62,8 @@ export interface Context {
   point(file: string | undefined, line: number | undefined): void;
   has(id: string): boolean;
   canRun(): boolean;
+  /** The button that looks for fixes in another run; null where there is nothing to fix, or no kernel. */
+  fixButton(): HTMLButtonElement | null;
   /** Draw the controls again, after a change that is pending. */
   changed(): void;
   link(id: string, part: string): void;

@@ -359,4 +359,5 @@ export interface ViewModel {
   notes: string[];
   settings: Record<string, unknown>;
   origin: string;
+  fixable: boolean;
 }

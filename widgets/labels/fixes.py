@@ -29,6 +29,12 @@ def fixes_summary(report: Report) -> str:
     return f"{words}, {seconds(fixes.seconds_before)} → {seconds(fixes.seconds_after)} a call"
 
 
+def is_fixable(report: Report) -> bool:
+    """Whether there is something to fix for which not every change was tried."""
+    is_tried = report.fix_set is not None and report.fix_set.is_complete
+    return bool(report.breaks or report.recompiles) and not is_tried
+
+
 def fix_words(fix: Fix) -> str:
     """`Choose with torch.where: proved, agrees with eager on ...`"""
     words = f"{fix.title}: {fix.verdict}"

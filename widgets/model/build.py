@@ -15,7 +15,7 @@ from dynascope.widgets.drawing.shapes import SIZES, break_code
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import outcome_words
-from dynascope.widgets.labels.fixes import fixes_summary
+from dynascope.widgets.labels.fixes import fixes_summary, is_fixable
 from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.compile_time import compile_time_line
@@ -70,7 +70,7 @@ def _model(report: Report) -> ViewModel:
         "compile_time": part("The compile time", lambda: compile_time_line(report, places), None),
         "notes": [printable(n, 2000) for n in [*_fix_notes(report), *report.notes, *record_notes(report)]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
-        "origin": report.origin,
+        "origin": report.origin, "fixable": is_fixable(report),
     }  # fmt: skip
     if model["overview"] is not None and report.error is None and model["overview"]["first_id"]:
         model["first"] = model["overview"]["first_id"]
@@ -79,10 +79,12 @@ def _model(report: Report) -> ViewModel:
 
 
 def _fix_notes(report: Report) -> list[str]:
-    """What can be fixed, before the other notes."""
+    """What can be fixed, and what the search says of itself, before the other notes."""
     summary = fixes_summary(report)
     proved = report.fix_set is not None and report.fix_set.fixes
-    return [f"{summary}: see the Fix tabs, or report.patch()" if proved else summary] if summary else []
+    if not summary or report.fix_set is None:
+        return []
+    return [f"{summary}: see the Fix tabs, or report.patch()" if proved else summary, *report.fix_set.notes]
 
 
 def _undrawn(why: str) -> ViewModel:
@@ -91,7 +93,7 @@ def _undrawn(why: str) -> ViewModel:
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
         "overview": None, "split": _no_picture(), "drawing": SIZES.copy(),
         "lens": [], "details": _only(why), "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
-        "settings": {}, "origin": "live",
+        "settings": {}, "origin": "live", "fixable": False,
     }  # fmt: skip
 
 

@@ -86,16 +86,16 @@ flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
 `)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
 ""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
-set?regions.delete(target):regions.set(target,set)},get count(){return Object.keys(settings).length+regions.size},request(){
-return{kind:"run_again",settings:{...settings},regions:[...regions].map(([target,set])=>({target,set}))}},clear(){for(let name of Object.
-keys(settings))delete settings[name];regions.clear()}}}function rounded(points,radius){let path=`M${points[0][0]} ${points[0][1]}`;
-for(let i=1;i+1<points.length;i++){let[[ax,ay],[x2,y2],[bx,by]]=points.slice(i-1,i+2),before=Math.hypot(ax-x2,ay-y2),after=Math.
-hypot(bx-x2,by-y2),r=Math.min(radius,before/2,after/2);if(r<.5){path+=`L${x2} ${y2}`;continue}let toward=(from,to,length)=>(to+
-(from-to)*r/length).toFixed(1);path+=`L${toward(ax,x2,before)} ${toward(ay,y2,before)}`,path+=`Q${x2} ${y2} ${toward(bx,
-x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+`L${x} ${y}`}function unzipped(data){let bytes=typeof data==
-"string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;return new Response(new Blob([bytes]).stream().pipeThrough(
-new DecompressionStream("gzip"))).json()}function clock(seconds){return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<
-10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
+set?regions.delete(target):regions.set(target,set)},get count(){return Object.keys(settings).length+regions.size},request(more={}){
+return{kind:"run_again",settings:{...settings,...more},regions:[...regions].map(([target,set])=>({target,set}))}},clear(){
+for(let name of Object.keys(settings))delete settings[name];regions.clear()}}}function rounded(points,radius){let path=`\
+M${points[0][0]} ${points[0][1]}`;for(let i=1;i+1<points.length;i++){let[[ax,ay],[x2,y2],[bx,by]]=points.slice(i-1,i+2),
+before=Math.hypot(ax-x2,ay-y2),after=Math.hypot(bx-x2,by-y2),r=Math.min(radius,before/2,after/2);if(r<.5){path+=`L${x2} ${y2}`;
+continue}let toward=(from,to,length)=>(to+(from-to)*r/length).toFixed(1);path+=`L${toward(ax,x2,before)} ${toward(ay,y2,
+before)}`,path+=`Q${x2} ${y2} ${toward(bx,x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+
+`L${x} ${y}`}function unzipped(data){let bytes=typeof data=="string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;
+return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json()}function clock(seconds){
+return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
 MAP={width:150,height:62};function framesOf(picture){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
 out:[]});for(let group of picture.groups)frames.set(group.id,frameOf(group));let owner=new Map(frames);for(let box of picture.
 boxes){let frame=frames.get(box.group||"")||frameOf(box);frame.id===box.id?frames.set(box.id,frame):frame.boxes.push(box);
@@ -393,12 +393,13 @@ proved:"✓",refused:"✗",untried:"–"};function fixRow({words,verdict:verdict
 map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
 `}));return h("div",{cls:`dyn-change dyn-change-${verdict2}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict2]}\
  `}),...withCode(words)),lines.length>0&&h("pre",{cls:"dyn-code dyn-diff",tabindex:"0"},...lines),gain&&h("p",{cls:"dyn-\
-gain",text:gain}),assumption&&h("p",{},"Takes for granted: ",...withCode(assumption)))}function fixBody({chosen,others,cell}){
+gain",text:gain}),assumption&&h("p",{},"Takes for granted: ",...withCode(assumption)))}function fixBody({chosen,others,cell},ctx){
 let tried=others.map(fixRow),summary=h("summary",{text:`${others.length} other change${others.length===1?"":"s"} conside\
-red`});return h("div",{cls:"dyn-prose"},cell&&h("div",{cls:"dyn-row"},copyButton(cell,"Copy fixed cell")),chosen.map(fixRow),
-tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({text,lang,start}){let pre=h("pre",
-{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||text.length>PAINTED)return pre.textContent=
-text,pre;let open="",lines=text.split(`
+red`});return h("div",{cls:"dyn-prose"},!chosen.length&&!others.length&&h("p",{text:"No changes have been tried. The but\
+ton runs the cell again, and tries them on copies of its calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy f\
+ixed cell"),ctx.fixButton()),chosen.map(fixRow),tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({
+text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||
+text.length>PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
 `);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
@@ -419,40 +420,43 @@ value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-fig
 e":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"sourc\
 e":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stack":
 return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,symbols);case"\
-issue":return issueBody(part.body);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.body);default:return listBody(
-part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(
-text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){
+issue":return issueBody(part.body);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.body,ctx);default:
+return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{node.textContent=
+await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){
 return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{
 let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.
-trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function detailView(ctx){
-let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;function tabs(detail,id,open){
-if(!detail.parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"\
-dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{
-for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute(
-"aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of detail.parts){let{key,name}=part,
-onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},href=linkTo(
-id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(key,tab),list.
-append(tab)}let wanted=chosen.get(detail.kind);return show2(detail.parts.find(part=>part.key===wanted)||detail.parts[0]),
-[list,panel]}function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.
-details[idOf(node)];if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].
-kind,"symbols"),ctx.select(frame),ctx.link(frame,"symbols");let row=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.
-startsWith(`${name} = `));row?.classList.add("dyn-target"),row?.setAttribute("tabindex","-1"),row?.focus()}node.addEventListener(
-"click",openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({
-kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this\
- function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,
-effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.
-region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(
-ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dy\
-n-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).length?"S\
-elect a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing\
- was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",
-text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhea\
-d dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("spa\
-n",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-ou\
-t",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(node.dataset.id=id,
-node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(id)||
-new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),
-h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
+trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function partsOf({
+kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===key);return has("fix")||!(kind==="break"||
+has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"fix",body:{chosen:[],others:[],cell:""}},...others]}
+function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;
+function tabs(detail,id,open){let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"\
+tablist","aria-label":"parts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,
+enter:tab=>tab.click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===
+part.key)),key===part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(part,ctx,
+detail,open))};for(let part of parts){let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),
+ctx.link(id,key),show2(part),tab.focus()},href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-ke\
+y":key,href,text:name,onclick});byKey.set(key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.
+find(part=>part.key===wanted)||parts[0]),[list,panel]}function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.
+symbol,{content}=ctx,shown=content?.details[idOf(node)];if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;
+chosen.set(content.details[frame].kind,"symbols"),ctx.select(frame),ctx.link(frame,"symbols");let row=[...node.querySelectorAll(
+"tr")].find(tr=>tr.textContent?.startsWith(`${name} = `));row?.classList.add("dyn-target"),row?.setAttribute("tabindex",
+"-1"),row?.focus()}node.addEventListener("click",openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&
+openSymbol(event)});function switches({kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind===
+"break"?"here":"in this function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});
+for(let[set,word,effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{
+ctx.pending.region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria\
+-pressed":String(ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.
+append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).
+length?"Select a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":
+"Nothing was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn\
+-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`\
+dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},
+h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"\
+dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(node.dataset.
+id=id,node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(
+id)||new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(
+detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,
+part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
 "default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
 "…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
 name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?
@@ -475,39 +479,39 @@ hange",()=>change(name,all[list.selectedIndex][0])),h("label",{cls:"dyn-choice"}
 return Object.keys(host.get("settings")||{}).length?[toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",
 BACKENDS.map(name=>[name,name])),choice("dynamic",DYNAMIC),choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.
 get("busy")&&!ctx.gone),{count}=pending2,text=count?`Run again (${count} change${count>1?"s":""})`:"Run again",run=button(
-"dyn-btn dyn-primary",text,()=>ctx.request(pending2.request()));return run.disabled=busy,busy?[run,button("dyn-btn","Sto\
-p",()=>ctx.request({kind:"stop"}))]:[run]}function saveControls(){let path=h("input",{cls:"dyn-search","aria-label":"pat\
-h of the report",type:"text"});path.value="report.html";let save=()=>{saving=!1,ctx.request({kind:"save",path:path.value}),
-drawControls()};path.addEventListener("keydown",event=>{event.key==="Enter"&&save(),event.stopPropagation()});let ask=()=>{
-saving=!0,drawControls();let field=controls.querySelector("input");field&&field.focus()},submit=button("dyn-btn","Save",
-()=>saving?save():ask(),{title:"save as .html, .json, .svg, .dot or .txt"});return saving?[path,submit]:[submit]}function regionChips(){
-return[...pending2.regions].map(([target,set])=>{let text=`${/^\d/.test(target)?"line ":""}${target}: ${set} ×`;return button(
-"dyn-chip dyn-changed",text,()=>{pending2.region(target,set),ctx.changed()},{title:"undo this change"})})}function drawControls(){
-let at=[...controls.querySelectorAll(CONTROLS)].findIndex(control=>control===document.activeElement),can=ctx.canRun(),parts=can?
-[...settingControls(),h("span",{cls:"dyn-spacer"}),...runControls()]:[];host.live&&!ctx.gone&&parts.push(...saveControls());
-let command=host.get("command"),regions=regionChips();command&&can?parts.push(h("div",{cls:"dyn-command"},...regions,h("\
-code",{text:command}),copyButton(command,"Copy"))):parts.push(...regions),controls.replaceChildren(...parts),controls.hidden=
-!parts.length,can&&controls.parentNode!==node?node.insertBefore(controls,notes):!can&&controls.parentNode!==head&&head.append(
-controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||controls.querySelector("button")||controls).focus()}function drawProgress(){
-let now=host.get("now")||{};if(clearInterval(timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.
-now()-1e3*(now.seconds||0),counted=(count,word)=>`${count||0} ${word}${count===1?"":"s"}`,update=()=>{let words=[`compil\
-ing ${now.now||"…"}`,counted(now.frames,"frame"),counted(now.graphs,"graph"),counted(now.breaks,"break"),clock((Date.now()-
-started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spin"}),words.join(" · "))};update(),timer=setInterval(()=>{host.
-get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}function drawNotes(){let status=host.get("status")||{},lines=[];
-ctx.local?lines.push([ctx.local,"warning"]):status.text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.
-push(["the cell has been edited since this run","warning"]);for(let text of ctx.content?ctx.content.notes:[])lines.push(
-[text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.test(kind||
-"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){
-let diff=host.get("diff");if(!diff){changes.replaceChildren();return}let summary=h("summary",{text:`since the previous r\
-un: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h("li",{text}));changes.replaceChildren(h("details",{},
-summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.get("printed")||[]).map(({type,text})=>h("pre",{cls:`\
-dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("summary",{text:"output of the run"});printed.replaceChildren(
-...texts.length?[h("details",{open:!0},summary,...texts)]:[])}function drawChips(content){let shown=[...content.overview?
-content.chips.filter(({kind})=>kind==="error"):content.chips,...host.get("can_run_again")?[]:settingChips(content.settings)];
-chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
-select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){title.replaceChildren(
-...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
-drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,owner,function:name,code,times}=place;return button(
+"dyn-btn dyn-primary",text,()=>ctx.request(pending2.request()));run.disabled=busy;let fix=ctx.fixButton();fix&&(fix.disabled=
+busy);let all=fix?[fix,run]:[run];return busy?[...all,button("dyn-btn","Stop",()=>ctx.request({kind:"stop"}))]:all}function saveControls(){
+let path=h("input",{cls:"dyn-search","aria-label":"path of the report",type:"text"});path.value="report.html";let save=()=>{
+saving=!1,ctx.request({kind:"save",path:path.value}),drawControls()};path.addEventListener("keydown",event=>{event.key===
+"Enter"&&save(),event.stopPropagation()});let ask=()=>{saving=!0,drawControls();let field=controls.querySelector("input");
+field&&field.focus()},submit=button("dyn-btn","Save",()=>saving?save():ask(),{title:"save as .html, .json, .svg, .dot or\
+ .txt"});return saving?[path,submit]:[submit]}function regionChips(){return[...pending2.regions].map(([target,set])=>{let text=`${/^\d/.
+test(target)?"line ":""}${target}: ${set} ×`;return button("dyn-chip dyn-changed",text,()=>{pending2.region(target,set),
+ctx.changed()},{title:"undo this change"})})}function drawControls(){let at=[...controls.querySelectorAll(CONTROLS)].findIndex(
+control=>control===document.activeElement),can=ctx.canRun(),parts=can?[...settingControls(),h("span",{cls:"dyn-spacer"}),
+...runControls()]:[];host.live&&!ctx.gone&&parts.push(...saveControls());let command=host.get("command"),regions=regionChips();
+command&&can?parts.push(h("div",{cls:"dyn-command"},...regions,h("code",{text:command}),copyButton(command,"Copy"))):parts.
+push(...regions),controls.replaceChildren(...parts),controls.hidden=!parts.length,can&&controls.parentNode!==node?node.insertBefore(
+controls,notes):!can&&controls.parentNode!==head&&head.append(controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||
+controls.querySelector("button")||controls).focus()}function drawProgress(){let now=host.get("now")||{};if(clearInterval(
+timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-1e3*(now.seconds||0),counted=(count,word)=>`${count||
+0} ${word}${count===1?"":"s"}`,update=()=>{let words=[now.stage||`compiling ${now.now||"…"}`,counted(now.frames,"frame"),
+counted(now.graphs,"graph"),counted(now.breaks,"break"),clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",
+{cls:"dyn-spin"}),words.join(" · "))};update(),timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(
+timer)},500)}function drawNotes(){let status=host.get("status")||{},lines=[];ctx.local?lines.push([ctx.local,"warning"]):
+status.text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.push(["the cell has been edited since this \
+run","warning"]);for(let text of ctx.content?ctx.content.notes:[])lines.push([text,"note"]);notes.replaceChildren(...lines.
+map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.test(kind||"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.
+length>300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){let diff=host.get("diff");if(!diff){changes.
+replaceChildren();return}let summary=h("summary",{text:`since the previous run: ${diff.summary}`}),items=[...diff.lines,
+diff.times].map(text=>h("li",{text}));changes.replaceChildren(h("details",{},summary,h("ul",{},...items)))}function drawPrinted(){
+let texts=(host.get("printed")||[]).map(({type,text})=>h("pre",{cls:`dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),
+summary=h("summary",{text:"output of the run"});printed.replaceChildren(...texts.length?[h("details",{open:!0},summary,...texts)]:
+[])}function drawChips(content){let shown=[...content.overview?content.chips.filter(({kind})=>kind==="error"):content.chips,
+...host.get("can_run_again")?[]:settingChips(content.settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{
+let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),
+chips.hidden=!shown.length}function draw(content){title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),
+drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,owner,function:name,code,times}=place;return button(
 `dyn-spot dyn-of-${owner}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
 `: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
 yn-hits",text:times>1?`${times}×`:""}))}var note=(name,text,title)=>text?h("span",{cls:"dyn-left",title},h("i",{text:`${name}\
@@ -599,10 +603,12 @@ devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(
 !time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.highlight(
 id)}}var SCHEMA=1,PATIENCE=3e3,GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
 let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
-point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,changed(){header.drawControls(),
-redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(
-ctx),overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(select,open),time=timeView(
-select,open),compileTime=compileTimeView(selectTimes,open),lens=lensView(select),split=splitView(select,open),detail=detailView(
+point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.
+canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fixes",()=>request(ctx.pending.request({fix:!0})),{title:"\
+runs the cell again, then tries changes for each break and recompile"})},changed(){header.drawControls(),redrawDetail()},
+link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(ctx),
+overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(select,open),time=timeView(select,
+open),compileTime=compileTimeView(selectTimes,open),lens=lensView(select),split=splitView(select,open),detail=detailView(
 ctx),parts=[overview,breaks,recompiles,time,compileTime,lens,split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",
 {cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.files,lens.node),middle2=h(
 "div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,recompiles.node,

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clicks import clicks
+
+from dynascope.runs import display
 
 BRANCH = (
     "def f(x):  # the function",
@@ -47,6 +50,23 @@ def test_the_fixed_cell_is_put_below_and_has_no_break(shell: Any, monkeypatch: p
     assert report.summary.breaks == 0
     assert report.fixes == []
     assert shell("%fix").text.strip() == "There is no graph break to fix."
+
+
+def test_a_view_tries_all_fixes_and_says_what_it_tries(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with clicks(shell.ip) as kernel:
+        shell("import torch")
+        shell("%%compile --backend eager", *BRANCH, "", "f(torch.ones(3))")
+        view, stages = kernel.view(), []
+        assert view.content["fixable"]
+        view.observe(lambda change: stages.append(change["new"].get("stage", "")), "now")
+        monkeypatch.setattr(display, "_PROGRESS_EVERY", 0)
+        report = kernel.again({"fix": True})
+        assert (report.fix_set.breaks_before, report.fix_set.breaks_after) == (1, 0)
+        assert "trying change 1: Choose with torch.where" in stages
+        assert view.command == "%%compile --fix"
+        assert not view.content["fixable"]
+        [text] = report.fix_set.cells.values()
+        assert "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n" in text
 
 
 def test_fix_says_what_is_missing(shell: Any) -> None:

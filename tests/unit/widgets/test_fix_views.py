@@ -20,12 +20,23 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     assert (other["verdict"], other["diff"]) == ("refused", [])
     assert part["body"]["cell"] == "x = 1\n"
     assert model["notes"][0] == "1 of 1 graph break can be fixed: 2 graphs → 1: see the Fix tabs, or report.patch()"
+    assert not model["fixable"]
 
 
 def test_without_a_search_there_is_no_tab() -> None:
     report = one_break()
     parts = view_model(report)["details"][report.breaks[0].id]["parts"]
     assert "fix" not in [p["kind"] for p in parts]
+    assert view_model(report)["fixable"]
+
+
+def test_a_search_that_was_cut_short_says_so_and_can_be_repeated() -> None:
+    report = fixed()
+    assert report.fix_set is not None
+    report.fix_set.is_complete, report.fix_set.notes = False, ["The search was interrupted: not every change was tried"]
+    model = view_model(report)
+    assert model["notes"][1] == report.fix_set.notes[0]
+    assert model["fixable"]
 
 
 def test_where_nothing_was_proved_no_fixed_cell_is_offered() -> None:

@@ -1,0 +1,85 @@
+"""Fixes in a real JupyterLab: try them all, open the Fix tab of a break, copy the fixed cell, run it: no break is left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Locator, expect
+
+from browser.lab import LabPage
+
+START = "%load_ext dynascope\n%config DynascopeMagics.backend = 'eager'\nimport torch\nx = torch.ones(3)"
+CELL = """%%compile
+def f(x):
+    if x.sum() > 0:  # a branch on values
+        y = x * 2
+    else:
+        y = x * 3
+    print("half way")
+    return y * y.mean().item()
+
+f(x)"""
+
+
+def view(lab: LabPage, cell: int) -> Locator:
+    found = lab.cells().nth(cell).locator(".dyn-widget")
+    found.locator(".dyn-detail").wait_for(state="attached")
+    return found
+
+
+def open_fix(root: Locator, number: int = 0) -> Locator:
+    """The Fix tab of a break."""
+    root.locator(".dyn-brow").nth(number).click()
+    root.get_by_role("tab", name=re.compile("^Fix")).click()
+    return root.locator(".dyn-panel")
+
+
+def test_try_all_fixes_then_copy_and_run_the_fixed_cell(open_lab: Callable[..., Any]) -> None:
+    lab: LabPage = open_lab([START, CELL, ""])
+    lab.run(0)
+    lab.run(1)
+    root, count = view(lab, 1), lab.execution_count(1)
+    panel = open_fix(root)
+    expect(panel).to_contain_text("No changes have been tried.")
+    lab.shot("fixes_untried", ".dyn-widget")
+    panel.get_by_role("button", name="Try all fixes").click()
+    expect(root.locator(".dyn-progress")).to_contain_text("trying change", timeout=30_000)
+    expect(root.get_by_role("button", name="Run again")).to_be_disabled()
+    expect(root.locator(".dyn-status")).to_contain_text("3 of 3 graph breaks can be fixed: 4 graphs → 1", timeout=60_000)
+    expect(root.locator(".dyn-command")).to_contain_text("%%compile --fix")
+    expect(root.get_by_role("button", name="Try all fixes")).to_have_count(0)
+    assert lab.execution_count(1) == count
+    panel = open_fix(root)
+    proved = panel.locator(".dyn-change-proved")
+    expect(proved.locator(".dyn-removed", has_text="if x.sum() > 0:  # a branch on values")).to_be_visible()
+    expect(proved.locator(".dyn-added", has_text="torch.where(x.sum() > 0, x * 2, x * 3)")).to_be_visible()
+    lab.shot("fixes_tried", ".dyn-widget")
+    lab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    panel.get_by_role("button", name="Copy fixed cell").click()
+    expect(panel.get_by_role("button", name="copied")).to_be_visible()
+    lab.cells().nth(2).locator(".cm-content").click()
+    lab.page.keyboard.press("Control+v")
+    lab.page.keyboard.press("Shift+Enter")
+    fixed = view(lab, 2)
+    expect(fixed.locator(".dyn-counts")).to_contain_text("1 graph · 0 graph breaks", timeout=30_000)
+    lab.wait_idle()
+    assert lab.python("import dynascope; print(dynascope.last().summary.breaks, dynascope.last().summary.graphs)") == "0 1\n"
+    lab.shot("fixes_fixed", ".dyn-widget")
+
+
+def test_stop_ends_the_search_and_keeps_the_report(open_lab: Callable[..., Any]) -> None:
+    lab: LabPage = open_lab([START, CELL])
+    lab.run(0)
+    lab.run(1)
+    root = view(lab, 1)
+    root.get_by_role("button", name="Try all fixes").first.click()
+    expect(root.locator(".dyn-progress")).to_contain_text("trying change", timeout=30_000)
+    root.get_by_role("button", name="Stop", exact=True).click()
+    expect(root.locator(".dyn-status")).to_contain_text("search was interrupted", timeout=30_000)
+    expect(root.get_by_role("button", name="Try all fixes").first).to_be_enabled(timeout=30_000)
+    expect(root.locator(".dyn-brow")).to_have_count(3)
+    lab.wait_idle()
+    assert lab.python("print(f.__code__.co_consts)").strip().startswith("(None, 0, 2, 3,")
+    lab.shot("fixes_stopped", ".dyn-widget")
