@@ -289,8 +289,8 @@ class _Assembly:
                 cause = self.breaks.stopped(record, frame, "skipped")
                 frame.break_ = frame.break_ or cause
         if record.undecided:
-            for broken in self.breaks.of_frame(frame.id):
-                broken.undecided = broken.undecided or undecided.recorded(broken, record.undecided)
+            for found in self.breaks.of_frame(frame.id):
+                found.undecided = found.undecided or undecided.recorded(found, record.undecided)
         for entry in self.breaks.stack_of(frame.id):
             self.note_lines(entry.file, entry.line)
 

@@ -85,10 +85,11 @@ def evaluations(use: Callable[[Evaluation], None]) -> Iterator[None]:
     """
     import torch._dynamo.eval_frame as eval_frame
 
+    private: Any = eval_frame
     entries: dict[int, Any] = {}
     with guarded("timing guards"):
-        set_callback, skip = eval_frame.set_eval_frame, eval_frame.skip_code
-        found = [e for code in caches.known_codes() for e in eval_frame._debug_get_cache_entry_list(code)]
+        set_callback, skip = private.set_eval_frame, private.skip_code
+        found = [e for code in caches.known_codes() for e in private._debug_get_cache_entry_list(code)]
         entries = {id(entry.code): entry for entry in found if hasattr(entry.guard_manager, "clone_with_chosen_sources")}
 
     def entered(frame: FrameType, event: str, arg: Any) -> None:
