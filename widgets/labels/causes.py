@@ -7,6 +7,7 @@ frames that run eagerly.
 from __future__ import annotations
 
 from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, time_text
+from dynascope.compiler.report.call_tree import package
 from dynascope.compiler.report.causes import Cause
 from dynascope.widgets.labels.advice import advice, cause_of, said
 from dynascope.widgets.labels.sentences import recompile_words
@@ -154,8 +155,8 @@ def first_words(words: CauseWords) -> str:
         return f"{fix}: the compiler advises it for {of}."
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
-    more = f" (and {plural(len(words.breaks) - 1, 'more place')})" if len(words.breaks) > 1 else ""
-    return f"at {at}{more}, {words.title()}: {fix}."
+    more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
+    return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}."
 
 
 def left_words(others: list[CauseWords]) -> str:
