@@ -49,6 +49,8 @@ def _refusal(report: Report, kept: KeptCalls) -> str | None:
     """Why what the calls do when they are repeated says nothing about the run; None: it does."""
     if report.error is not None:
         return "the run ended with an error"
+    if any(call.namespace is not None for call in kept.calls):
+        return "a cell's statements are repeated with the names that they began with"
     if kept.is_full:
         return "too many calls compiled something"
     return next(iter(kept.refusals), None if kept.calls else "nothing that this run compiles was called")

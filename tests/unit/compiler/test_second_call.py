@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 
 import dynascope
+from dynascope.compiler.driver.second_call import annotate_second_call
+from dynascope.compiler.fixes.calls import KeptCall, KeptCalls
+from dynascope.compiler.replay.replay import RecordedCall
 
 
 class Cached(torch.nn.Module):
@@ -80,3 +83,14 @@ def test_a_call_that_raises_when_it_is_repeated_says_nothing() -> None:
     report = dynascope.explain(once, backend="eager", second_call=True)(torch.ones(3))
     assert first_only(report) == [None]
     assert any("raised RuntimeError: twice" in note for note in report.notes)
+
+
+def test_a_cells_statements_begin_with_their_names_again_so_nothing_is_known() -> None:
+    def statements() -> None:
+        torch._dynamo.graph_break()
+
+    kept = KeptCalls()
+    kept.calls.append(KeptCall(statements, RecordedCall(statements, (), {}, {}), namespace={}))
+    report = dynascope.explain(statements, backend="eager")()
+    annotate_second_call(report, dynascope.explain(lambda: None, backend="eager")(), kept)
+    assert first_only(report) == [None]
