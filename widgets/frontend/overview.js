@@ -57,7 +57,7 @@ function causeNode(cause, number, open, select) {
   const more = button("dyn-link", `${places.length - PLACES} more places`, () => {
     more.replaceWith(...places.slice(PLACES).map((place) => placeButton(place, select)));
   });
-  const verb = kind === "break" ? "runs eagerly: " : "runs eagerly, as it was compiled too often: ";
+  const verb = kind === "break" ? "runs eagerly: " : "runs eagerly, compiled too often: ";
   return h(
     "details",
     { cls: `dyn-shared dyn-shared-${kind}`, open, "data-id": cause.id },

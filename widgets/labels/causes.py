@@ -32,26 +32,26 @@ _TYPES = {
     ),
     "Uninitialized nn.Module": (
         "a module is made in the compiled code",
-        "make the module before, outside of the compiled code",
+        "make the module outside of the compiled code, before it runs",
     ),
 }
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
     "size": (
         "another size",
-        "one version per size; where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
+        "each size gets a version of its own; where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
     ),
     "value": (
         "another number or flag",
-        "one version per value; pass it as a tensor, or keep it the same between calls",
+        "each value gets a version of its own; pass it as a tensor, or keep it the same between calls",
     ),
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
     "type": ("another type or module", "each class that takes this place compiles a version"),
     "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
-    "expression": ("another relation between sizes", "the sizes of one call had a relation that another call breaks"),
-    "range": ("a size out of the range compiled for", "`torch._dynamo.mark_dynamic` takes a `min` and a `max`"),
+    "expression": ("sizes are related in another way", "the sizes of one call had a relation that another call breaks"),
+    "range": ("a size outside the range that was compiled for", "`torch._dynamo.mark_dynamic` takes a `min` and a `max`"),
 }
 _HINT = "the compiler's hint"
 _TRACED_AGAIN = "tried: gone after a first call"
@@ -99,11 +99,11 @@ class CauseWords:
             return f"set `torch._dynamo.config.{self.cause.setting} = True` ({self.tried() or _HINT})"
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
-            return known[1] if known else "keep what the guard checks the same from call to call"
+            return known[1] if known else "keep it the same from call to call"
         if self.cause.first_call:
             return f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
         if self.cause.consequence:
-            return "fix the others first: the compiler says that these may have been caused by them"
+            return "fix the others first: the compiler says that they may be the cause"
         if self.cause.type in _TYPES:
             return _TYPES[self.cause.type][1]
         step = next((step for step in advice(self.breaks[0]) if not step.startswith("Code around it")), "")
@@ -156,7 +156,12 @@ def first_words(words: CauseWords) -> str:
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
     more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
-    return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}."
+    tries = (
+        ""
+        if words.report.fixes is not None
+        else "; `--fix` tries such changes" + (", also in a library" if package(b.file) else "")
+    )
+    return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}{tries}."
 
 
 def left_words(others: list[CauseWords]) -> str:
@@ -164,5 +169,6 @@ def left_words(others: list[CauseWords]) -> str:
     breaks = sum(len(other.breaks) for other in others)
     follow = sum(len(other.breaks) for other in others if other.cause.consequence)
     again = sum(len(other.frames) for other in others)
-    rest = [plural(breaks, "graph break") + (f" ({follow} may go away too)" if follow else "")] if breaks else []
+    may = f" ({follow} of them may go away too)" if follow < breaks else ", which may go away too"
+    rest = [plural(breaks, "graph break") + (may if follow else "")] if breaks else []
     return ", ".join(rest + ([plural(again, "recompile")] if again else []))

@@ -90,7 +90,7 @@ def limit_words(recompile: Recompile, name: str, places: Places) -> str:
     """That a function hit the limit, and what that means."""
     limit = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {recompile.limit}" if recompile.limit is not None else "")
     call = call_words(recompile, places)
-    return f"{name} has reached the recompile limit ({limit}): what no version fits runs eagerly from now on" + (
+    return f"{name} has reached the recompile limit ({limit}): calls that none of its versions fits now run eagerly" + (
         f" (first at {call})" if call else ""
     )
 

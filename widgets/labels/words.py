@@ -10,7 +10,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dynascope.compiler.report import Break, Frame, Report, Source
 from dynascope.widgets.labels.syntax import consecutive, methods, span
@@ -111,6 +111,18 @@ def shorten(text: str, length: int) -> str:
     """`text` in at most `length` characters, cut in the middle."""
     text = " ".join(printable(text[: 4 * length + 4000]).split())
     return text if len(text) <= length else _middle(text, length - 1)
+
+
+def listing(names: Sequence[str], length: int) -> str:
+    """The first of the names that fit into `length` characters, each whole or cut in its own middle: `a, b, …`."""
+    out = ""
+    for number, name in enumerate(names):
+        more = 3 if number + 1 < len(names) else 0
+        part = (", " if out else "") + shorten(name, max(20, length // 2))
+        if out and len(out) + len(part) + more > length:
+            return f"{out}, …"
+        out += part
+    return out
 
 
 def _middle(text: str, keep: int) -> str:

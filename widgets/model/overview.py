@@ -14,7 +14,7 @@ from dynascope.compiler.report.causes import causes
 from dynascope.widgets.drawing.shapes import break_code
 from dynascope.widgets.labels.causes import CauseWords, first_words, left_words
 from dynascope.widgets.labels.sentences import recompile_words
-from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.labels.words import Places, listing, printable, shorten
 from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
 #: a report of more frames, in more calls, opens with its overview
@@ -93,7 +93,8 @@ class _Rows:
 
     def __init__(self, report: Report, places: Places, owners: Owners) -> None:
         self.report, self.places, self.owners = report, places, owners
-        self.graphs = {g.id: g.ops for g in report.graphs}
+        #: operations of each graph; the versions of a function count once, as its recompiles are counted beside
+        self.graphs = _first_versions(report)
         self.seconds, self.eager_seconds, self.eager_ops = _measured(report)
         self.rows: list[CallRow] = []
         #: of each row: how much is in it, and how much of that is eager code
@@ -137,9 +138,9 @@ class _Rows:
         """One row for calls in which nothing happened that a reader may want to change; they are below it."""
         whole = [c for call in quiet for _, c in call.walk()]
         self.sizes.append(self.part(whole))
-        names = ", ".join(dict.fromkeys(_short(self.name(call)) for call in quiet))
+        names = list(dict.fromkeys(_short(self.name(call)) for call in quiet))
         self.rows.append({
-            "id": self.target(quiet[0]), "depth": depth, "name": shorten(f"{len(quiet)} more: {names}", 120),
+            "id": self.target(quiet[0]), "depth": depth, "name": f"{len(quiet)} more: {listing(names, 100)}",
             "owner": min((self.owners.of(c.file) for c in whole), key=OWNERS.index), "place": "",
             "events": self.events(whole), "ids": [], "part": 0, "eager": 0, "folded": True,
         })  # fmt: skip
@@ -179,7 +180,7 @@ class _Rows:
 
     def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:
         """How much was captured and, as far as measured, ran eagerly; of `frames`, that there was nothing to compile."""
-        graphs = [g for call in calls for g in call.graphs]
+        graphs = [g for call in calls for g in call.graphs if g in self.graphs]
         ops = [self.graphs.get(g) for g in graphs]
         eager = sum(self.eager_ops[f.id] for call in calls for f in call.frames)
         known = "" if None in ops or not graphs else f", {plural(sum(op or 0 for op in ops), 'op')}"
@@ -197,19 +198,26 @@ def _short(name: str) -> str:
     return owner if owner and own in ("forward", "__call__", "__init__") else own
 
 
-def _compiled_well(report: Report, places: Places) -> str:
-    """The functions that have graphs, no break, no recompile and no skipped frame; empty: there are none."""
+def _first_versions(report: Report) -> dict[str, int | None]:
+    """The operations of each graph that is no recompile; None: unknown."""
     again = {f.graph for f in report.frames if f.recompile_of is not None}
-    ops = {g.id: 0 if g.id in again else g.ops or 0 for g in report.graphs}
-    calls = [call for root in call_tree(report) for _, call in root.walk() if call.graphs]
-    sizes = {id(call): sum(ops.get(g, 0) for g in call.graphs) for call in calls}
-    well = sorted((call for call in calls if not call.is_eventful), key=lambda call: -sizes[id(call)])
+    return {g.id: g.ops for g in report.graphs if g.id not in again}
+
+
+def _compiled_well(report: Report, places: Places) -> str:
+    """The functions that have graphs, and no break, recompile or skipped frame of their own; empty: there are none."""
+    ops = _first_versions(report)
+    calls = [call for root in call_tree(report) for _, call in root.walk()]
+    sizes = {id(call): sum(ops.get(g) or 0 for g in call.graphs) for call in calls}
+    eventful = {(c.name, c.file, c.line) for c in calls if c.is_eventful}
+    well = [c for c in calls if c.graphs and (c.name, c.file, c.line) not in eventful]
     whole = sum(sizes.values())
     if not well or not whole:
         return ""
-    names = dict.fromkeys(_short(places.function(call.name, call.file, call.line)) for call in well)
-    part = f"{plural(len(well), 'function')}, {round(100 * sum(sizes[id(c)] for c in well) / whole)} % of the captured ops"
-    return shorten(f"{part}: {', '.join(list(names)[:3])}" + (", …" if len(names) > 3 else ""), 200)
+    well.sort(key=lambda call: -sizes[id(call)])
+    names = list(dict.fromkeys(_short(places.function(call.name, call.file, call.line)) for call in well))
+    part = round(100 * sum(sizes[id(c)] for c in well) / whole)
+    return f"{plural(len(names), 'function')} (without what they call), {part} % of the captured ops: {listing(names, 120)}"
 
 
 def _measured(report: Report) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:

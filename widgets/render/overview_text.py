@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from dynascope.compiler.report import plural
-from dynascope.widgets.labels.words import shorten
+from dynascope.widgets.labels.words import listing, shorten
 from dynascope.widgets.render.terminal import Terminal
 from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
@@ -79,9 +79,8 @@ class OverviewText(Terminal):
             listed = self.listed(list(group), self.width - 6, whose if len(self.owners) > 1 or owner == "own" else "")
             out += [f"      {line}" for line in listed]
         if row["eager"]:
-            words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, as it was compiled too often: "
-            names = ", ".join(row["eager"][:FUNCTIONS]) + (", …" if len(row["eager"]) > FUNCTIONS else "")
-            out.append(self.paint("      " + shorten(words + names, self.width - 6), "soft"))
+            words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, compiled too often: "
+            out.append(self.paint("      " + words + listing(row["eager"][:FUNCTIONS], self.width - 6 - len(words)), "soft"))
         return out
 
     def listed(self, places: list[CausePlace], room: int, owner: str) -> list[str]:
@@ -95,9 +94,9 @@ class OverviewText(Terminal):
         rows = [owner]
         for number, part in enumerate(parts):
             text = shorten(part, room - 20) + ("," if number + 1 < len(parts) else "")
-            if len(rows[-1]) + len(text) > room - (12 if len(rows) > 1 else 0) and rows[-1] != owner:
+            if len(rows[-1]) + len(text) > room - (22 if len(rows) > 1 else 0) and rows[-1] != owner:
                 if len(rows) == 2:
-                    rows[-1] += f" {len(parts) - number} more"
+                    rows[-1] += f" and {plural(len(parts) - number, 'more function')}"
                     break
                 rows.append(text)
             else:
@@ -126,8 +125,9 @@ class OverviewText(Terminal):
             place = shorten(row["place"], at)
             events, left = [], self.width - width - at - 6
             for kind, words in row["events"]:
-                left -= len(words) + 3
-                events += [self.paint(words, _STYLES.get(kind, "soft"))] if left >= -3 else []
+                fits = next((w for w in (words, words.partition(",")[0]) if len(w) <= left), "")
+                left -= len(fits) + 3
+                events += [self.paint(fits, _STYLES.get(kind, "soft"))] if fits else []
             out.append(f"{mark}{name:<{width}}  " + self.paint(f"{place:<{at}}", "soft") + "  " + " · ".join(events))
         if more > 0:
             out[0] += self.paint(f"  ({plural(more, 'row')} not shown)", "soft")

@@ -101,9 +101,8 @@ class _Terminal(Terminal):
         """All lines, or of a large report those of its overview."""
         first = (("The headline", self.headline), ("The error", self.error))
         head = [line for what, make in first for line in self.part(what, make)]
-        limits = self.part("The recompile limit", self.limits)
         shown = None if whole else overview(self.report, self.places)
-        head += limits if shown is None else limits[:4]  # of the overview, one sentence
+        head += self.part("The recompile limit", lambda: self.limits(causes=shown is None))
         if shown is not None:
             brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes()[:3]]
             large = OverviewText(shown, self.colour, self.width)
@@ -327,15 +326,16 @@ class _Terminal(Terminal):
         out += [f"… and {plural(len(again) - MOST, 'more recompile')}"] if len(again) > MOST else []
         return ["", *out] if out else []
 
-    def limits(self) -> list[str]:
-        """The functions that were compiled too often, and why."""
+    def limits(self, causes: bool) -> list[str]:
+        """The functions that were compiled too often; with `causes`, why, else only the first of them."""
         out: list[str] = []
-        for r in refused_recompiles(self.report)[:MOST]:
+        for r in refused_recompiles(self.report)[: MOST if causes else 1]:
             f = self.frames.get(r.frame)
             out += self.paint_all(
                 self.wrap(f"✗ {limit_words(r, self.places.name(f) if f else r.frame, self.places)}", "", 3), "red"
             )
-            out += [line for reason in failures(r, self.places)[:3] for line in self.wrap(reason, "    ")]
+            reasons = failures(r, self.places)[:3] if causes else []
+            out += [line for reason in reasons for line in self.wrap(reason, "    ")]
         return ["", *out] if out else []
 
 

@@ -518,29 +518,29 @@ yn-hits",text:times>1?`${times}×`:""}))}var note=(name,text,title)=>text?h("spa
 : `}),text):"",few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-EAGER} more`:"");function causeNode(cause,number,open,select){
 let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button(
 "dyn-link",`${places.length-PLACES} more places`,()=>{more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,
-select)))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, as it was compiled too often: ";return h("details",{cls:`\
-dyn-shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),
-h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-\
-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&
-more,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){
-let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?
-"; its own lines run eagerly":eager?`, ${eager} % in eager code`:"",title=`${part} % of the row with the most ${what}${note2}`;
-return h("span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`w\
-idth:${part-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row,at,open,measured){
-let{name,depth,place,owner,events}=row,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dy\
-n-call-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selec\
-ted":"false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"g\
-ridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("\
-b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,
-words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row,measured))}function overviewView(select,enter){
-let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria\
--label":"calls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",
-event=>{let chosen=closest(event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});
-let causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h(
-"span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),
-grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),
-markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&
-shown.calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,
+select)))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, compiled too often: ";return h("details",{cls:`dyn-share\
+d dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),
+h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"ari\
+a-hidden":"true",text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?
+h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){let skipped=!measured&&
+events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?"; its own li\
+nes run eagerly":eager?`, ${eager} % in eager code`:"",title=`${part} % of the row with the most ${what}${note2}`;return h(
+"span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-
+eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row,at,open,measured){let{
+name,depth,place,owner,events}=row,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-ca\
+ll-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"\
+false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcel\
+l",style:`padding-left:${Math.min(depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),
+h("span",{cls:"dyn-place",text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("spa\
+n",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row,measured))}function overviewView(select,enter){let first=h(
+"div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"cal\
+ls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",event=>{let chosen=closest(
+event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});let causesTitle=h(
+"h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h("span",{cls:"dyn\
+-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("\
+div",{cls:"dyn-over"},first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive(
+"aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.
+calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,
 at=inSight(calls,open,only),had=grid.contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(
 n)?open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.
 setAttribute("tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.

@@ -9,7 +9,7 @@ from samples import huge, loop, many, model
 
 from dynascope.compiler.report import Break, BreakCost, Excerpt, Fix, Frame, Hit, Profile, Report, Segment, Source
 from dynascope.widgets.drawing.split_graph import whole_picture
-from dynascope.widgets.labels.words import Places
+from dynascope.widgets.labels.words import Places, listing
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.overview import is_large, overview
 from dynascope.widgets.render.overview_text import SCREEN, visible
@@ -147,7 +147,7 @@ def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
     assert (parts["Block0.forward"], parts["Block1.forward"], parts["step"]) == (100, 33, 0)
     (row,) = [row for row in found["calls"] if row["name"] == "Block1.forward"]
     assert row["eager"] == 33
-    assert row["events"][-2:] == [["graph", "4 graphs, 12 ops"], ["eager", "5 eager ops"]]
+    assert row["events"][-2:] == [["graph", "3 graphs, 9 ops"], ["eager", "5 eager ops"]]  # the fourth is a recompile
     lines = to_text(report, width=100).splitlines()
     assert len(lines) <= SCREEN
     assert "run time: 4.0 ms a call" in "\n".join(lines)
@@ -184,3 +184,12 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
     report.frames[0].file = report.frames[1].file
     assert "◇" not in to_text(report, width=width)
     assert "(all in zoo)" in to_text(report, width=width)
+
+
+def test_a_listing_cuts_between_names_never_across_them() -> None:
+    names = ["RegionProposalNetwork.filter_proposals", "MultiScaleRoIAlign.forward", "forward"]
+    assert listing(names, 100) == ", ".join(names)
+    assert listing(names, 80) == "RegionProposalNetwork.filter_proposals, MultiScaleRoIAlign.forward, …"
+    assert listing(names, 40) == "RegionProp…_proposals, …"
+    assert listing([], 10) == ""
+    assert all(len(listing(names, length)) <= length for length in range(40, 100))
