@@ -70,12 +70,12 @@ def _first(here: Side, there: Side) -> int | None:
     mine, its = here.structure, there.structure
     for a, b in ((mine.steps, its.steps), (mine.forward, its.forward), (mine.backward, its.backward)):
         for number, (one, other) in enumerate(zip_longest(a, b)):
-            if one != other and not (a is mine.steps and _rank_numbers_alone(here, there, number)):
+            if one != other and not (a is mine.steps and rank_numbers_alone(here, there, number)):
                 return number
     return None
 
 
-def _rank_numbers_alone(here: Side, there: Side, step: int) -> bool:
+def rank_numbers_alone(here: Side, there: Side, step: int) -> bool:
     """Whether the code of a step's graph differs only in constants that are the number of the rank."""
     mine, its = here.structure, there.structure
     if step >= min(len(mine.steps), len(its.steps)) or mine.loose[step] != its.loose[step]:
