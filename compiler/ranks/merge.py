@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynascope.compiler.ranks import collectives
-from dynascope.compiler.ranks.compare import Side, compare, rank_numbers_alone
+from dynascope.compiler.ranks.compare import Side, compare, step_hashes
 from dynascope.compiler.ranks.report import RanksReport
 from dynascope.compiler.ranks.schema import Difference, DifferenceKind, Rank, RankGroup, RunTimeSkew, StepSummary, StepTime
 from dynascope.compiler.ranks.structure import GroupNames, Structure, steps_of
@@ -165,11 +165,8 @@ def _shown(group: _Group, reference: _Group) -> RankGroup:
     if group.report is None:
         return shown
     steps = steps_of(group.report, finished=_has_ended(group.first))
-    sides = _side(group), _side(reference) if reference.report is not None else _side(group)
-    for number, (step, own) in enumerate(zip(steps, group.first.structure.steps, strict=False)):
+    for step, hashed in zip(steps, step_hashes(_side(group), _side(reference)), strict=False):
         frame = step.frame
-        # a constant that is the number of the rank is no difference
-        hashed = reference.first.structure.steps[number] if rank_numbers_alone(*sides, number) else own
         shown.steps.append(
             StepSummary(
                 frame=frame.id, name=frame.name, file=frame.file, line=frame.line, cell=frame.cell, kind=frame.kind,
@@ -210,10 +207,15 @@ def _divergences(groups: list[_Group]) -> list[Difference]:
 
 
 def _side(group: _Group) -> Side:
-    assert group.report is not None
     first = group.first
     numbers = frozenset({first.rank.rank, first.rank.local_rank})
-    return Side(report=group.report, structure=first.structure, names=first.names, finished=_has_ended(first), numbers=numbers)
+    return Side(
+        report=group.report or Report(),
+        structure=first.structure,
+        names=first.names,
+        finished=_has_ended(first),
+        numbers=numbers,
+    )
 
 
 def _surroundings(records: list[RankRecord]) -> list[Difference]:
