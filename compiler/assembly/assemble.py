@@ -246,7 +246,9 @@ class _Assembly:
         graph.ops = len(calls)
         graph.sizes = record.sizes
         stages.add_stages(record, graph)
-        graph.notes = [*stages.notes(record), *summary.unrolled(graph.nodes, self.cell_of)]
+        graph.notes = stages.notes(record)
+        if frame.kind != "autograd":  # a backward has several operations for a line of the forward, without any loop
+            graph.notes += summary.unrolled(graph.nodes, self.cell_of)
         frame.graph = graph.id
         frame.inlined = self.inlined(frame, graph)
         self.result.graphs.append(graph)

@@ -16,6 +16,7 @@ from dynascope.compiler.ranks.structure import (
     Structure,
     break_facts,
     collective_facts,
+    hash_of,
     normalizer,
     recompile_facts,
     sizes,
@@ -77,10 +78,29 @@ def _first(here: Side, there: Side) -> int | None:
 
 def _rank_numbers_alone(here: Side, there: Side, step: int) -> bool:
     """Whether the code of a step's graph differs only in constants that are the number of the rank."""
+    both = step < min(len(here.structure.steps), len(there.structure.steps))
+    return both and _alike(here, there, step, step)
+
+
+def _alike(here: Side, there: Side, mine: int, its: int) -> bool:
+    """Whether two steps are the same up to constants that are the number of the rank."""
+    a, b = here.structure, there.structure
+    return a.loose[mine] == b.loose[its] and _own_numbers(a.constants[mine], b.constants[its], here, there)
+
+
+def step_hashes(here: Side, there: Side) -> list[str]:
+    """A hash of each step of `here`, with its collectives; that of the same step of `there`, where such a step is in it."""
     mine, its = here.structure, there.structure
-    if step >= min(len(mine.steps), len(its.steps)) or mine.loose[step] != its.loose[step]:
-        return False
-    return _own_numbers(mine.constants[step], its.constants[step], here, there)
+    by_loose: dict[str, list[int]] = {}
+    for number, loose in enumerate(its.loose):
+        by_loose.setdefault(loose, []).append(number)
+    hashes = []
+    for number, own in enumerate(mine.steps):
+        like = (n for n in by_loose.get(mine.loose[number], ()) if _alike(here, there, number, n))
+        same = next(like, None)
+        later = [mine.forward[number], mine.backward[number]]
+        hashes.append(hash_of([own if same is None else its.steps[same], *later]))
+    return hashes
 
 
 def _own_numbers(mine: list[int], its: list[int], here: Side, there: Side) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynascope.compiler.ranks import collectives
-from dynascope.compiler.ranks.compare import Side, compare
+from dynascope.compiler.ranks.compare import Side, compare, step_hashes
 from dynascope.compiler.ranks.report import RanksReport
 from dynascope.compiler.ranks.schema import Difference, DifferenceKind, Rank, RankGroup, RunTimeSkew, StepSummary, StepTime
 from dynascope.compiler.ranks.structure import GroupNames, Structure, steps_of
@@ -72,7 +72,7 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
     for index, group in enumerate(groups):
         for record in group.records:
             record.rank.group = index
-        result.groups.append(_shown(group))
+        result.groups.append(_shown(group, groups[0]))
     result.ranks = [r.rank for r in known]
     present = {r.rank.rank for r in known}
     result.ranks += [Rank(rank=n, status="missing") for n in range(result.world_size) if n not in present]
@@ -160,12 +160,12 @@ def _read_reports(groups: list[_Group]) -> list[str]:
     return damaged
 
 
-def _shown(group: _Group) -> RankGroup:
+def _shown(group: _Group, reference: _Group) -> RankGroup:
     shown = RankGroup(ranks=group.ranks, report=group.report)
     if group.report is None:
         return shown
     steps = steps_of(group.report, finished=_has_ended(group.first))
-    for step, hashed in zip(steps, group.first.structure.steps, strict=False):
+    for step, hashed in zip(steps, step_hashes(_side(group), _side(reference)), strict=False):
         frame = step.frame
         shown.steps.append(
             StepSummary(
@@ -207,10 +207,15 @@ def _divergences(groups: list[_Group]) -> list[Difference]:
 
 
 def _side(group: _Group) -> Side:
-    assert group.report is not None
     first = group.first
     numbers = frozenset({first.rank.rank, first.rank.local_rank})
-    return Side(report=group.report, structure=first.structure, names=first.names, finished=_has_ended(first), numbers=numbers)
+    return Side(
+        report=group.report or Report(),
+        structure=first.structure,
+        names=first.names,
+        finished=_has_ended(first),
+        numbers=numbers,
+    )
 
 
 def _surroundings(records: list[RankRecord]) -> list[Difference]:

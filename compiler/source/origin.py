@@ -19,7 +19,9 @@ PLUMBING = frozenset({
 #: libraries with which the compiler computes symbolic sizes
 _COMPUTING = frozenset({"sympy", "mpmath", "networkx"})
 #: the compiler's files, by the beginning of their path in torch's folder
-_COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", os.path.join("utils", "_contextlib"))
+_COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", "utils/_contextlib")
+#: torch on the machine that a log is from
+_TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _PACKAGE = re.compile(r"(?:site-packages|dist-packages|python3\.\d+)[/\\](?!(?:site|dist)-packages)(\w+)(?:[/\\]|\.py$)")
@@ -49,10 +51,19 @@ def _python_folders() -> tuple[str, ...]:
     return tuple(os.path.join(f, "") for f in folders | {os.path.realpath(f) for f in folders})
 
 
+def _below_torch(file: str) -> str | None:
+    """A file's path below torch's folder, here or on another machine, with `/`; None: it is not torch's."""
+    here = torch_folder()
+    if here and file.startswith(here):
+        return file[len(here) :].replace("\\", "/")
+    there = _TORCH.search(file)
+    return None if there is None else file[there.end() :].replace("\\", "/")
+
+
 @functools.lru_cache(4096)
 def origin(file: str) -> Origin:
     """Whose the file is; cells, and whatever is in no known folder, are the user's."""
-    if torch_folder() and file.startswith(torch_folder()):
+    if _below_torch(file) is not None:
         return "torch"
     if file.startswith(_own_folders()):
         return "dynascope"
@@ -70,7 +81,7 @@ def in_torch(file: str) -> bool:
 def is_plumbing(file: str) -> bool:
     """Whether the file is of no interest in a user's stack: Dynamo's, dynascope's, or the notebook's machinery."""
     if in_torch(file):
-        return file.startswith(_COMPILER, len(torch_folder()))
+        return (_below_torch(file) or "").startswith(_COMPILER)
     return origin(file) == "dynascope" or file.startswith("<frozen ") or not PLUMBING.isdisjoint(_PACKAGE.findall(file))
 
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { module } from "./load.mjs";
 
-const { duration, findRank, median, runs, sideBySide, slowness } = await module("ranks_logic");
+const { duration, findRank, matrixRows, median, runs, sideBySide, slowness } = await module("ranks_logic");
 const rank = (number, group, status = "finished") => ({
   rank: number,
   group,
@@ -36,16 +36,50 @@ test("a rank is found by number, host or status", () => {
   assert.equal(findRank(ranks, ""), -1);
 });
 
-test("steps of two groups stand side by side", () => {
-  const group = (...same) => ({ steps: same.map((value) => ({ same: value })) });
-  const { rows, first } = sideBySide(group("a", "b", "c"), group("a", "x"));
-  assert.equal(first, 1);
+test("steps of two groups stand side by side, the same function beside itself", () => {
+  const group = (...steps) => ({
+    steps: steps.map(([name, same]) => ({ name, place: "f.py:1", same: same || name })),
+  });
+  const { rows, first } = sideBySide(
+    group(["f"], ["g"], ["h", "other"]),
+    group(["f"], ["rest of f"], ["g"], ["h"], ["k"]),
+  );
+  assert.deepEqual(
+    rows.map((row) => row.at),
+    [
+      [0, 0],
+      [-1, 1],
+      [1, 2],
+      [2, 3],
+      [-1, 4],
+    ],
+  );
   assert.deepEqual(
     rows.map((row) => row.differs),
-    [false, true, true],
+    [false, true, false, true, true],
   );
-  assert.equal(rows[2].pair[1], null);
-  assert.equal(sideBySide(group("a"), group("a")).first, -1);
+  assert.equal(first, 1);
+  assert.equal(rows[1].pair[0], null);
+  assert.equal(sideBySide(group(["f"]), group(["f"])).first, -1);
+});
+
+test("the matrix has a row for each step of any group", () => {
+  const group = (...names) => ({ steps: names.map((name) => ({ name, place: "", same: name })) });
+  const { names, at } = matrixRows([group("f", "g"), group("f", "rest", "g"), group("g", "k")]);
+  assert.deepEqual(names, ["f", "rest", "g", "k"]);
+  assert.deepEqual(at, [
+    [0, -1, 1, -1],
+    [0, 1, 2, -1],
+    [-1, -1, 0, 1],
+  ]);
+  assert.deepEqual(matrixRows([]), { names: [], at: [] });
+});
+
+test("of very long sequences, positions stand side by side", () => {
+  const steps = Array.from({ length: 2001 }, (_, n) => ({ name: `f${n}`, place: "", same: String(n) }));
+  const { rows } = sideBySide({ steps }, { steps: steps.slice(1) });
+  assert.deepEqual(rows[2000].at, [2000, -1]);
+  assert.ok(rows[0].differs);
 });
 
 test("times", () => {

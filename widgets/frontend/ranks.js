@@ -1,10 +1,10 @@
 // The view of a job's ranks: a strip of groups, what differs, a matrix of compiles, and two groups side by side.
 
 import { button, closest, h } from "./dom.js";
-import { differenceOf, duration, findRank, median, runs, sideBySide, slowness } from "./ranks_logic.js";
+import { differenceOf, duration, findRank, matrixRows, median, runs, sideBySide, slowness } from "./ranks_logic.js";
 import { followTheme } from "./theme.js";
 
-/** @import { DifferenceModel, MountReport, RanksModel, StepModel } from "./rank_wire" */
+/** @import { DifferenceModel, MountReport, RankModel, RanksModel, StepModel } from "./rank_wire" */
 
 const TONES = 6;
 const ROW = 16;
@@ -63,7 +63,7 @@ export function mountRanks(root, model, mountReport) {
   );
   root.replaceChildren(view);
   const stopTheme = followTheme(view);
-  const redraw = () => matrix.draw(state.rank, state.step);
+  const redraw = () => matrix.draw(state.rank, state.side ? state.other : state.one, state.step);
   const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(redraw);
   observer?.observe(matrix.node);
 
@@ -119,30 +119,30 @@ export function mountRanks(root, model, mountReport) {
     const alone = model.groups.length < 2 || !other || state.one === state.other;
     const { rows, first } = sideBySide(one, alone ? one : other);
     const difference = alone ? null : differenceOf(model, state.one, state.other);
-    const at = difference ? difference.step : first;
+    const at = difference ? rows.findIndex((row) => row.at.includes(difference.step)) : first;
     // of a long job: what surrounds the first difference
     const from = at > 12 ? at - 6 : 0;
     const shown = rows.slice(from, from + 40);
     const line = (/** @type {StepModel | null} */ step, /** @type {number} */ side, /** @type {number} */ number) =>
       step
         ? button("dyn-rk-step", "", () => show({ side, step: number }), { title: `${step.name} at ${step.place}` })
-        : h("span", { cls: "dyn-rk-none", text: "nothing more" });
+        : h("span", { cls: "dyn-rk-none", text: "not compiled here" });
     const table = h(
       "div",
       { cls: `dyn-rk-steps${alone ? " dyn-rk-one" : ""}` },
       from > 0 && h("p", { cls: "dyn-rk-more", text: `${from} compiles before are alike` }),
-      shown.map((row) => {
+      shown.map((row, n) => {
         const cells = row.pair.slice(0, alone ? 1 : 2).map((step, side) => {
-          const node = line(step, side, row.number);
+          const node = line(step, side, row.at[side]);
           if (step) node.append(...stepParts(step));
           return node;
         });
-        const cls = `dyn-rk-row${row.differs ? " dyn-rk-differs" : ""}${row.number === at && !alone ? " dyn-rk-first" : ""}`;
-        const chosen = row.number === state.step ? " dyn-rk-chosen" : "";
+        const cls = `dyn-rk-row${row.differs ? " dyn-rk-differs" : ""}${from + n === at && !alone ? " dyn-rk-first" : ""}`;
+        const chosen = state.step >= 0 && row.at[alone ? 0 : state.side] === state.step ? " dyn-rk-chosen" : "";
         return h(
           "div",
           { cls: cls + chosen },
-          h("span", { cls: "dyn-rk-number", text: String(row.number + 1) }),
+          h("span", { cls: "dyn-rk-number", text: row.at[0] < 0 ? "" : String(row.at[0] + 1) }),
           cells,
         );
       }),
@@ -281,27 +281,35 @@ const listView = (cls, lines) =>
  * @param {(at: number, step: number) => void} choose
  */
 function matrixView(model, choose) {
-  const steps = Math.max(0, ...model.ranks.map((rank) => rank.times.length));
-  const usual = Array.from({ length: steps }, (_, n) => median(model.ranks.map((rank) => rank.times[n] ?? -1)));
+  const rows = matrixRows(model.groups);
+  const shown = rows.names.length;
+  /** Time of a rank in a row; undefined: it has none there. @param {RankModel} rank @param {number} row */
+  const timeOf = (rank, row) => rank.times[stepAt(rank, row)];
+  /** @param {RankModel | undefined} rank @param {number} row */
+  const stepAt = (rank, row) => (rank && rows.at[rank.group]?.[row]) ?? -1;
+  const usual = Array.from({ length: shown }, (_, n) => median(model.ranks.map((rank) => timeOf(rank, n) ?? -1)));
   const canvas = h("canvas", { cls: "dyn-rk-canvas" });
   const names = h(
     "div",
     { cls: "dyn-rk-names", "aria-hidden": "true" },
-    Array.from({ length: steps }, (_, n) => h("span", { text: model.groups[0]?.steps[n]?.name || "" })),
+    rows.names.map((name) => h("span", { text: name })),
   );
   const words = h("p", {
     cls: "dyn-rk-hover",
-    text: "Compiles by rank: the stronger the color, the slower than on the other ranks.",
+    text:
+      "Compiles by rank: the stronger the color, the slower than on the other ranks" +
+      (model.groups.length > 1 ? "; in full color, what differs from most ranks." : "."),
   });
   const scroll = h("div", { cls: "dyn-rk-scroll" }, names, canvas);
   const node = h("section", { cls: "dyn-rk-matrix", "aria-label": "compiles by rank" }, scroll, words);
-  node.hidden = steps === 0 || model.ranks.length < 2;
+  node.hidden = !model.ranks.some((rank) => rank.times.length) || model.ranks.length < 2;
 
   /** @param {MouseEvent} event */
   function at(event) {
     const box = canvas.getBoundingClientRect();
     const column = Math.floor(((event.clientX - box.left) / box.width) * model.ranks.length);
-    return { column: Math.min(column, model.ranks.length - 1), step: Math.floor((event.clientY - box.top) / ROW) };
+    const rank = model.ranks[Math.min(column, model.ranks.length - 1)];
+    return { column: model.ranks.indexOf(rank), step: stepAt(rank, Math.floor((event.clientY - box.top) / ROW)) };
   }
   canvas.addEventListener("mousemove", (event) => {
     const { column, step } = at(event);
@@ -319,17 +327,19 @@ function matrixView(model, choose) {
     node,
     /**
      * @param {number} chosen
-     * @param {number} chosenStep
+     * @param {number} group
+     * @param {number} step
      */
-    draw(chosen, chosenStep) {
+    draw(chosen, group, step) {
+      const chosenRow = step < 0 ? -1 : (rows.at[group]?.indexOf(step) ?? -1);
       const pen = canvas.getContext("2d");
       if (!pen || node.hidden) return;
       const width = Math.max(120, scroll.clientWidth - names.offsetWidth);
       const ratio = globalThis.devicePixelRatio || 1;
       canvas.width = width * ratio;
-      canvas.height = steps * ROW * ratio;
+      canvas.height = shown * ROW * ratio;
       canvas.style.width = `${width}px`;
-      canvas.style.height = `${steps * ROW}px`;
+      canvas.style.height = `${shown * ROW}px`;
       pen.scale(ratio, ratio);
       const style = getComputedStyle(node);
       const color = (/** @type {string} */ name) => style.getPropertyValue(`--dyn-${name}`).trim();
@@ -337,19 +347,27 @@ function matrixView(model, choose) {
       const column = width / model.ranks.length;
       const gap = column > 6 ? 1 : 0;
       const broken = { skipped: color("skip"), failed: color("error"), unfinished: color("error") };
-      model.ranks.forEach((rank, x) => {
-        rank.times.forEach((time, y) => {
-          const status = model.groups[rank.group]?.steps[y]?.status || "";
-          pen.fillStyle = broken[/** @type {keyof typeof broken} */ (status)] || tones[Math.max(0, rank.group) % TONES];
-          pen.globalAlpha = 0.22 + 0.78 * slowness(time, usual[y]);
-          pen.fillRect(x * column, y * ROW + 1, Math.max(column - gap, 0.6), ROW - 2);
+      const order = [...model.ranks.keys()].sort(
+        (a, b) => Number(model.ranks[a].group > 0) - Number(model.ranks[b].group > 0),
+      );
+      for (const x of order) {
+        const rank = model.ranks[x];
+        rows.names.forEach((_, y) => {
+          const time = timeOf(rank, y);
+          if (time === undefined) return;
+          const step = model.groups[rank.group]?.steps[stepAt(rank, y)];
+          const differs = rank.group > 0 && step?.same !== model.groups[0].steps[rows.at[0][y]]?.same;
+          const tint = broken[/** @type {keyof typeof broken} */ (step?.status || "")];
+          pen.fillStyle = tint || tones[Math.max(0, rank.group) % TONES];
+          pen.globalAlpha = differs ? 0.9 : 0.22 + 0.78 * slowness(time, usual[y]);
+          pen.fillRect(x * column, y * ROW + 1, Math.max(column - gap, differs ? 3 : 0.6), ROW - 2);
         });
-      });
+      }
       pen.globalAlpha = 1;
       pen.strokeStyle = color("accent");
       pen.lineWidth = 2;
-      if (chosen >= 0) pen.strokeRect(chosen * column, 1, Math.max(column, 2), steps * ROW - 2);
-      if (chosenStep >= 0) pen.strokeRect(1, chosenStep * ROW, width - 2, ROW);
+      if (chosen >= 0) pen.strokeRect(chosen * column, 1, Math.max(column, 2), shown * ROW - 2);
+      if (chosenRow >= 0) pen.strokeRect(1, chosenRow * ROW, width - 2, ROW);
     },
   };
 }

@@ -1,6 +1,6 @@
 // What the view of ranks computes from its model; needs no page.
 
-/** @import { GroupModel, RankModel, RanksModel } from "./rank_wire" */
+/** @import { GroupModel, RankModel, RanksModel, StepModel } from "./rank_wire" */
 
 /**
  * Runs of neighbouring ranks of one group and status: what the strip shows.
@@ -31,18 +31,75 @@ export function findRank(ranks, text) {
   return ranks.findIndex((rank) => rank.words.toLowerCase().includes(wanted) || rank.status.includes(wanted));
 }
 
+/** Cells of the table with which two sequences are aligned; longer ones stand by their positions. */
+const MOST_ALIGNED = 4_000_000;
+
+/** What a step compiles. @param {StepModel} step */
+const compiled = (step) => `${step.name} ${step.place}`;
+
 /**
- * Steps of two groups side by side, and the number of the first that differs (-1: none).
+ * Steps of two groups side by side, the same function beside itself, and the number of the first row that differs (-1: none).
+ * The steps of a row are given by their positions; -1: the group has none there.
  * @param {GroupModel} one
  * @param {GroupModel} other
  */
 export function sideBySide(one, other) {
-  const count = Math.max(one.steps.length, other.steps.length);
-  const rows = Array.from({ length: count }, (_, n) => {
-    const pair = [one.steps[n] || null, other.steps[n] || null];
-    return { number: n, pair, differs: pair[0]?.same !== pair[1]?.same };
+  const rows = aligned(one.steps.map(compiled), other.steps.map(compiled)).map((at) => {
+    const pair = [one.steps[at[0]] || null, other.steps[at[1]] || null];
+    return { at, pair, differs: pair[0]?.same !== pair[1]?.same };
   });
   return { rows, first: rows.findIndex((row) => row.differs) };
+}
+
+/**
+ * Pairs of positions of two sequences with as many equal elements beside each other as possible.
+ * @param {string[]} one
+ * @param {string[]} other
+ * @returns {[number, number][]}
+ */
+function aligned(one, other) {
+  /** @type {[number, number][]} */
+  const pairs = [];
+  const [n, m] = [one.length, other.length];
+  if (n * m > MOST_ALIGNED) {
+    for (let at = 0; at < Math.max(n, m); at++) pairs.push([at < n ? at : -1, at < m ? at : -1]);
+    return pairs;
+  }
+  // longest[i * (m + 1) + j]: how many elements of one[i..] and other[j..] can stand beside each other
+  const longest = new Uint32Array((n + 1) * (m + 1));
+  const of = (/** @type {number} */ i, /** @type {number} */ j) => longest[i * (m + 1) + j];
+  for (let i = n - 1; i >= 0; i--)
+    for (let j = m - 1; j >= 0; j--)
+      longest[i * (m + 1) + j] = one[i] === other[j] ? of(i + 1, j + 1) + 1 : Math.max(of(i + 1, j), of(i, j + 1));
+  let [i, j] = [0, 0];
+  while (i < n || j < m) {
+    if (i < n && j < m && one[i] === other[j]) pairs.push([i++, j++]);
+    else if (i < n && (j === m || of(i + 1, j) >= of(i, j + 1))) pairs.push([i++, -1]);
+    else pairs.push([-1, j++]);
+  }
+  return pairs;
+}
+
+/**
+ * The rows of the matrix: the steps of all groups in one sequence, and for each group which of its steps is in which row.
+ * @param {GroupModel[]} groups
+ * @returns {{ names: string[], at: number[][] }} -1: the group has no step in the row
+ */
+export function matrixRows(groups) {
+  /** @type {{ what: string, name: string, at: number[] }[]} */
+  let rows = [];
+  groups.forEach((group, g) => {
+    const pairs = aligned(
+      rows.map((row) => row.what),
+      group.steps.map(compiled),
+    );
+    rows = pairs.map(([row, step]) => {
+      const made = group.steps[step];
+      const before = rows[row] || { what: compiled(made), name: made.name, at: Array(g).fill(-1) };
+      return { ...before, at: [...before.at, step] };
+    });
+  });
+  return { names: rows.map((row) => row.name), at: groups.map((_, g) => rows.map((row) => row.at[g])) };
 }
 
 /**

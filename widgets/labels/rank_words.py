@@ -5,7 +5,9 @@ Plain text, not yet made safe to show (`words.printable`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from dynascope.compiler.ranks import Difference, Rank, RanksReport, RunTimeSkew, StepTime
 from dynascope.compiler.report import label, plural, seconds, time_text
@@ -49,7 +51,7 @@ def headline(report: RanksReport) -> str:
     reference = report.groups[0]
     if len(report.groups) == 1:
         counts = f": {_counts(report)}" if reference.report is not None else ""
-        some = f"{ranges(reference.ranks)} alike" if len(reference.ranks) < len(report.ranks) else ""
+        some = f"{_named_or_counted(reference.ranks)} alike" if len(reference.ranks) < len(report.ranks) else ""
         same = f"{total}: {some}" if some else f"{total} alike so far" if unwell else f"{total} alike"
         return same + counts + "".join(f"; {words}" for words in unwell)
     others = report.groups[1:]
@@ -58,10 +60,17 @@ def headline(report: RanksReport) -> str:
         return f"{total}: {names if len(others) == 1 else 'no two'} {'differ' if len(others) == 1 else 'are alike'}" + "".join(
             f"; {words}" for words in unwell
         )
-    first = f"{ranges(reference.ranks)} alike"
-    differ = f"{ranges(n for g in others for n in g.ranks)} {'differs' if sum(len(g.ranks) for g in others) == 1 else 'differ'}"
+    first = f"{_named_or_counted(reference.ranks)} alike"
+    odd = [n for g in others for n in g.ranks]
+    differ = f"{_named_or_counted(odd)} {'differs' if len(odd) == 1 else 'differ'}"
     kinds = f" in {len(others)} ways" if len(others) > 1 else ""
     return f"{total}: {first}; {differ}{kinds}" + "".join(f"; {words}" for words in unwell)
+
+
+def _named_or_counted(numbers: Sequence[int]) -> str:
+    """`0-510, 512-1023`, or how many there are, if they are scattered."""
+    names = ranges(numbers)
+    return names if len(names) <= 40 else str(len(numbers))
 
 
 def _counts(report: RanksReport) -> str:
@@ -186,6 +195,22 @@ def unwell(report: RanksReport, rank: Rank) -> str:
         if rank.seconds and len(rank.seconds) < total:
             words += f"; it ended after compile {len(rank.seconds)} of {total}"
     return words + (f"; {where(rank)}" if rank.at and rank.status == "no end" else "")
+
+
+def all_unwell(report: RanksReport) -> list[str]:
+    """Ranks that failed, did not end or wrote nothing: those with one reason and place in one sentence, the fewest first."""
+    together: dict[str, list[Rank]] = {}
+    for rank in report.ranks:
+        if rank.status in ("failed", "no end"):
+            error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses, durations
+            together.setdefault(unwell(report, replace(rank, rank=0, at_seconds=None, error=error)), []).append(rank)
+    words = []
+    for ranks in sorted(together.values(), key=len):
+        longest = max(ranks, key=lambda r: r.at_seconds or 0)
+        rest = unwell(report, longest).removeprefix(ranks_name([longest.rank]))
+        words.append(ranks_name([r.rank for r in ranks]) + rest)
+    missing = [r.rank for r in report.ranks if r.status == "missing"]
+    return [*words, *([f"{ranks_name(missing)} wrote nothing"] if missing else [])]
 
 
 def rank_line(report: RanksReport, rank: Rank) -> str:

@@ -103,10 +103,6 @@ def ranks_model(report: RanksReport) -> RanksModel:
     notes += report.notes
     if shown_steps < steps:
         notes.append(f"of {steps} compiles, the first {shown_steps} are in the matrix")
-    unwell = [r for r in ranks if r.status in ("failed", "no end")]
-    words = [rank_words.unwell(report, r) for r in unwell[:MOST_UNWELL]]
-    if missing := [r.rank for r in ranks if r.status == "missing"]:
-        words.append(f"{rank_words.ranks_name(missing)} wrote nothing")
     return {
         "ranks_schema": RANKS_MODEL_SCHEMA,
         "headline": printable(rank_words.headline(report), 2000),
@@ -136,7 +132,7 @@ def ranks_model(report: RanksReport) -> RanksModel:
             }
             for d in hard[:MOST_DIFFERENCES]
         ],
-        "unwell": [printable(text, 800) for text in words],
+        "unwell": [printable(text, 800) for text in rank_words.all_unwell(report)[:MOST_UNWELL]],
         "slow": [
             *(printable(rank_words.slow_step(report, s), 800) for s in report.slow[:5]),
             *(printable(rank_words.skew(report, s), 800) for s in report.skew[:3]),
@@ -154,7 +150,7 @@ def _groups(report: RanksReport) -> list[GroupModel]:
         left -= size
         groups.append(
             {
-                "title": rank_words.ranks_name(group.ranks),
+                "title": _title(group.ranks),
                 "ranks": shorten(rank_words.ranges(group.ranks), 80),
                 "count": len(group.ranks),
                 "counts": printable(_counts(group, index), 400),
@@ -163,6 +159,12 @@ def _groups(report: RanksReport) -> list[GroupModel]:
             }
         )
     return groups
+
+
+def _title(numbers: Sequence[int]) -> str:
+    """`ranks 0, 2, 3`; of many runs, the first ones."""
+    name = rank_words.ranks_name(numbers)
+    return name if len(name) <= 40 else name[:36].rpartition(",")[0] + ", …"
 
 
 def _counts(group: RankGroup, index: int) -> str:

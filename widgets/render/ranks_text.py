@@ -13,7 +13,7 @@ from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels import rank_words
 from dynascope.widgets.labels.words import printable, shorten
 
-MOST_DIFFERENCES, MOST_RANKS = 6, 8
+MOST_DIFFERENCES, MOST_UNWELL = 6, 8
 _CODES = {"bold": "1", "soft": "2", "red": "31", "yellow": "33"}
 
 
@@ -57,15 +57,12 @@ class _Terminal:
         return out
 
     def unwell(self) -> list[str]:
-        unwell = [r for r in self.report.ranks if r.status in ("failed", "no end")]
+        unwell = rank_words.all_unwell(self.report)
         out = [""] if unwell else []
-        for rank in unwell[:MOST_RANKS]:
-            out += self.wrap("✗ " + rank_words.unwell(self.report, rank), style="red")
-        if len(unwell) > MOST_RANKS:
-            out.append(f"… and {len(unwell) - MOST_RANKS} more")
-        missing = [r.rank for r in self.report.ranks if r.status == "missing"]
-        if missing:
-            out += ["", *self.wrap(f"✗ {rank_words.ranks_name(missing)} wrote nothing", style="red")]
+        for words in unwell[:MOST_UNWELL]:
+            out += self.wrap("✗ " + words, style="red")
+        if len(unwell) > MOST_UNWELL:
+            out.append(f"… and {len(unwell) - MOST_UNWELL} more")
         return out
 
     def slow(self) -> list[str]:

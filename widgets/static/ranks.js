@@ -644,9 +644,17 @@ hash},ask:async()=>"gone",close:()=>{}}}function runs(ranks){let found=[];return
 last.status===rank.status?last.last=at:found.push({group:rank.group,status:rank.status,first:at,last:at})}),found}function findRank(ranks,text){
 let wanted=text.trim().toLowerCase();if(!wanted)return-1;let number=/^(?:rank\s*)?(\d+)$/.exec(wanted);return number?ranks.
 findIndex(rank=>rank.rank===Number(number[1])):ranks.findIndex(rank=>rank.words.toLowerCase().includes(wanted)||rank.status.
-includes(wanted))}function sideBySide(one,other){let count=Math.max(one.steps.length,other.steps.length),rows=Array.from(
-{length:count},(_,n)=>{let pair=[one.steps[n]||null,other.steps[n]||null];return{number:n,pair,differs:pair[0]?.same!==pair[1]?.
-same}});return{rows,first:rows.findIndex(row=>row.differs)}}function median(values){let known=values.filter(value=>value>=
+includes(wanted))}var MOST_ALIGNED=4e6,compiled=step2=>`${step2.name} ${step2.place}`;function sideBySide(one,other){let rows=aligned(
+one.steps.map(compiled),other.steps.map(compiled)).map(at=>{let pair=[one.steps[at[0]]||null,other.steps[at[1]]||null];return{
+at,pair,differs:pair[0]?.same!==pair[1]?.same}});return{rows,first:rows.findIndex(row=>row.differs)}}function aligned(one,other){
+let pairs=[],[n,m]=[one.length,other.length];if(n*m>MOST_ALIGNED){for(let at=0;at<Math.max(n,m);at++)pairs.push([at<n?at:
+-1,at<m?at:-1]);return pairs}let longest=new Uint32Array((n+1)*(m+1)),of=(i2,j2)=>longest[i2*(m+1)+j2];for(let i2=n-1;i2>=
+0;i2--)for(let j2=m-1;j2>=0;j2--)longest[i2*(m+1)+j2]=one[i2]===other[j2]?of(i2+1,j2+1)+1:Math.max(of(i2+1,j2),of(i2,j2+
+1));let[i,j]=[0,0];for(;i<n||j<m;)i<n&&j<m&&one[i]===other[j]?pairs.push([i++,j++]):i<n&&(j===m||of(i+1,j)>=of(i,j+1))?pairs.
+push([i++,-1]):pairs.push([-1,j++]);return pairs}function matrixRows(groups){let rows=[];return groups.forEach((group,g)=>{
+rows=aligned(rows.map(row=>row.what),group.steps.map(compiled)).map(([row,step2])=>{let made=group.steps[step2],before=rows[row]||
+{what:compiled(made),name:made.name,at:Array(g).fill(-1)};return{...before,at:[...before.at,step2]}})}),{names:rows.map(
+row=>row.name),at:groups.map((_,g)=>rows.map(row=>row.at[g]))}}function median(values){let known=values.filter(value=>value>=
 0).sort((a,b)=>a-b);return known.length?known[known.length>>1]:-1}function slowness(time,usual){return time<0||usual<0||
 time<=50?0:Math.max(0,Math.min(1,Math.log2(time/Math.max(usual,1))/3))}function duration(milliseconds){return milliseconds<
 0?"time unknown":milliseconds<1e3?`${milliseconds} ms`:`${(milliseconds/1e3).toFixed(milliseconds<1e4?2:0)} s`}var differenceOf=(model,one,other)=>model.
@@ -663,68 +671,73 @@ slice(0,300)}`},h("div",{cls:"dyn-rk-top"},h("h2",{cls:"dyn-rk-title",text:model
 cls:"dyn-rk-bar"},strip.node,search2),many&&found,differencesView(model,d=>show({one:d.group,other:d.reference,step:d.step,
 side:d.side})),listView2("dyn-rk-unwell",[...model.unwell]),listView2("dyn-rk-slow",model.slow),model.groups.length>0&&matrix.
 node,model.groups.length>0&&compare,report,listView2("dyn-rk-notes",model.notes));root.replaceChildren(view);let stopTheme=followTheme(
-view),redraw=()=>matrix.draw(state.rank,state.step),observer=typeof ResizeObserver>"u"?null:new ResizeObserver(redraw);observer?.
-observe(matrix.node);function choose(at,step2=-1){let rank=model.ranks[at];if(state.rank=at,strip.mark(at),found.textContent=
-rank?`${rank.words}${stepWords(rank.group,step2,rank.times[step2])}`:search2.value?"no such rank":"",rank&&rank.group>=0&&
-rank.group<model.groups.length){let other=rank.group===0?state.one===0?state.other:state.one:0;show({one:rank.group,other,
-step:step2,side:0})}else redraw()}function stepWords(group,step2,time=-1){let made=model.groups[group]?.steps[step2];return made?
-`; compile ${step2+1}: ${made.name} at ${made.place}, ${made.status}, ${duration(time)}`:""}function show(change){Object.
-assign(state,change),drawCompare(),drawReport(),redraw()}function drawCompare(){let[one,other]=[model.groups[state.one],
-model.groups[state.other]];if(!one)return;let choice=side=>{let options=model.groups.map((group,n)=>h("option",{value:n,
-text:`${group.title} (${group.count})`,selected:n===state[side]})),select=h("select",{"aria-label":side==="one"?"group":
-"compared with"},options);return select.addEventListener("change",()=>show({[side]:Number(select.value),step:-1})),select},
-alone=model.groups.length<2||!other||state.one===state.other,{rows,first:first2}=sideBySide(one,alone?one:other),difference=alone?
-null:differenceOf(model,state.one,state.other),at=difference?difference.step:first2,from=at>12?at-6:0,shown=rows.slice(from,
-from+40),line=(step2,side,number)=>step2?button("dyn-rk-step","",()=>show({side,step:number}),{title:`${step2.name} at ${step2.
-place}`}):h("span",{cls:"dyn-rk-none",text:"nothing more"}),table=h("div",{cls:`dyn-rk-steps${alone?" dyn-rk-one":""}`},
-from>0&&h("p",{cls:"dyn-rk-more",text:`${from} compiles before are alike`}),shown.map(row=>{let cells=row.pair.slice(0,alone?
-1:2).map((step2,side)=>{let node=line(step2,side,row.number);return step2&&node.append(...stepParts(step2)),node}),cls=`\
-dyn-rk-row${row.differs?" dyn-rk-differs":""}${row.number===at&&!alone?" dyn-rk-first":""}`,chosen=row.number===state.step?
-" dyn-rk-chosen":"";return h("div",{cls:cls+chosen},h("span",{cls:"dyn-rk-number",text:String(row.number+1)}),cells)}),rows.
-length>from+shown.length&&h("p",{cls:"dyn-rk-more",text:`${rows.length-from-shown.length} more compiles`}));compare.replaceChildren(
-h("div",{cls:"dyn-rk-pair"},h("h3",{text:alone?"Compiles of":"Compare"}),choice("one"),model.groups.length>1&&h("span",{
-text:"with"}),model.groups.length>1&&choice("other")),table)}function drawReport(){stopReport(),stopReport=()=>{};let sides=state.
-one===state.other?[state.one]:[state.one,state.other],group=model.groups[sides[state.side]??sides[0]],tabs=sides.map((n,side)=>button(
-"dyn-rk-tab",`${model.groups[n].title}: ${model.groups[n].counts}`,()=>show({side}),{"aria-pressed":side===state.side?"t\
-rue":"false",style:`--dyn-rk-tone:${tone(n)}`})),body=h("div",{});if(report.replaceChildren(h("div",{cls:"dyn-rk-tabs"},
-tabs),body),!group?.view){body.append(h("p",{cls:"dyn-rk-more",text:"The graphs of this group are not in this view: save\
- fewer groups."}));return}let frame=group.steps[state.step]?.frame||"";stopReport=mountReport(body,group.view,frame)}return drawCompare(),
-drawReport(),redraw(),()=>{stopTheme(),stopReport(),observer?.disconnect()}}function stepParts(step2){return[h("span",{cls:`\
-dyn-rk-dot dyn-rk-${step2.status}`,"aria-hidden":"true"}),h("span",{cls:"dyn-rk-name",text:step2.name}),h("span",{cls:"d\
-yn-rk-place",text:step2.place}),...step2.status==="compiled"?[]:[h("span",{cls:"dyn-rk-note",text:step2.status})],...step2.
-notes.map(note2=>h("span",{cls:"dyn-rk-note",text:note2}))]}function stripView(model,choose){let parts=runs(model.ranks).
-map(run=>{let[a,b]=[model.ranks[run.first].rank,model.ranks[run.last].rank],name=a===b?String(a):`${a}-${b}`,status=STATUS[run.
-status]||"",words=`rank${a===b?"":"s"} ${name}${status?`: ${status}`:""}`;return h("button",{type:"button",cls:`dyn-rk-r\
-un${status?" dyn-rk-ill":""}`,style:`flex-grow:${run.last-run.first+1};--dyn-rk-tone:${tone(run.group)}`,"data-first":run.
-first,"data-last":run.last,"aria-label":words,title:words,text:run.last-run.first>model.ranks.length/14||model.ranks.length<
-14?name:""})}),node=h("div",{cls:"dyn-rk-strip",role:"group","aria-label":"ranks"},parts);return node.addEventListener("\
-click",event=>{let run=closest(event,".dyn-rk-run");run&&choose(Number(run.dataset.first))}),{node,mark(at){for(let part of parts){
-let inside=Number(part.dataset.first)<=at&&at<=Number(part.dataset.last);part.classList.toggle("dyn-rk-chosen",inside)}}}}
-function differencesView(model,show){let cards=model.differences.map(d=>{let card=h(d.group>=0?"button":"div",{cls:"dyn-\
-rk-card",...d.group>=0?{type:"button"}:{},style:`--dyn-rk-tone:${tone(d.group)}`},h("span",{cls:"dyn-rk-what",text:d.title}),
-d.details.map(text=>h("span",{cls:"dyn-rk-why",text})));return d.group>=0&&card.addEventListener("click",()=>show(d)),card});
-return cards.length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards)}var listView2=(cls,lines)=>lines.
-length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));function matrixView(model,choose){let steps=Math.
-max(0,...model.ranks.map(rank=>rank.times.length)),usual=Array.from({length:steps},(_,n)=>median(model.ranks.map(rank=>rank.
-times[n]??-1))),canvas=h("canvas",{cls:"dyn-rk-canvas"}),names=h("div",{cls:"dyn-rk-names","aria-hidden":"true"},Array.from(
-{length:steps},(_,n)=>h("span",{text:model.groups[0]?.steps[n]?.name||""}))),words=h("p",{cls:"dyn-rk-hover",text:"Compi\
-les by rank: the stronger the color, the slower than on the other ranks."}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),
-node=h("section",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=steps===0||model.ranks.
-length<2;function at(event){let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-box.left)/box.width*
-model.ranks.length);return{column:Math.min(column,model.ranks.length-1),step:Math.floor((event.clientY-box.top)/ROW2)}}return canvas.
-addEventListener("mousemove",event=>{let{column,step:step2}=at(event),rank=model.ranks[column],made=model.groups[rank?.group]?.
-steps[step2];rank&&made&&(words.textContent=`rank ${rank.rank}: ${made.name} at ${made.place}, ${made.status}, ${duration(
-rank.times[step2]??-1)}`)}),canvas.addEventListener("click",event=>{let{column,step:step2}=at(event);choose(column,step2)}),
-{node,draw(chosen,chosenStep){let pen=canvas.getContext("2d");if(!pen||node.hidden)return;let width=Math.max(120,scroll.
-clientWidth-names.offsetWidth),ratio=globalThis.devicePixelRatio||1;canvas.width=width*ratio,canvas.height=steps*ROW2*ratio,
-canvas.style.width=`${width}px`,canvas.style.height=`${steps*ROW2}px`,pen.scale(ratio,ratio);let style=getComputedStyle(
+view),redraw=()=>matrix.draw(state.rank,state.side?state.other:state.one,state.step),observer=typeof ResizeObserver>"u"?
+null:new ResizeObserver(redraw);observer?.observe(matrix.node);function choose(at,step2=-1){let rank=model.ranks[at];if(state.
+rank=at,strip.mark(at),found.textContent=rank?`${rank.words}${stepWords(rank.group,step2,rank.times[step2])}`:search2.value?
+"no such rank":"",rank&&rank.group>=0&&rank.group<model.groups.length){let other=rank.group===0?state.one===0?state.other:
+state.one:0;show({one:rank.group,other,step:step2,side:0})}else redraw()}function stepWords(group,step2,time=-1){let made=model.
+groups[group]?.steps[step2];return made?`; compile ${step2+1}: ${made.name} at ${made.place}, ${made.status}, ${duration(
+time)}`:""}function show(change){Object.assign(state,change),drawCompare(),drawReport(),redraw()}function drawCompare(){
+let[one,other]=[model.groups[state.one],model.groups[state.other]];if(!one)return;let choice=side=>{let options=model.groups.
+map((group,n)=>h("option",{value:n,text:`${group.title} (${group.count})`,selected:n===state[side]})),select=h("select",
+{"aria-label":side==="one"?"group":"compared with"},options);return select.addEventListener("change",()=>show({[side]:Number(
+select.value),step:-1})),select},alone=model.groups.length<2||!other||state.one===state.other,{rows,first:first2}=sideBySide(
+one,alone?one:other),difference=alone?null:differenceOf(model,state.one,state.other),at=difference?rows.findIndex(row=>row.
+at.includes(difference.step)):first2,from=at>12?at-6:0,shown=rows.slice(from,from+40),line=(step2,side,number)=>step2?button(
+"dyn-rk-step","",()=>show({side,step:number}),{title:`${step2.name} at ${step2.place}`}):h("span",{cls:"dyn-rk-none",text:"\
+not compiled here"}),table=h("div",{cls:`dyn-rk-steps${alone?" dyn-rk-one":""}`},from>0&&h("p",{cls:"dyn-rk-more",text:`${from}\
+ compiles before are alike`}),shown.map((row,n)=>{let cells=row.pair.slice(0,alone?1:2).map((step2,side)=>{let node=line(
+step2,side,row.at[side]);return step2&&node.append(...stepParts(step2)),node}),cls=`dyn-rk-row${row.differs?" dyn-rk-dif\
+fers":""}${from+n===at&&!alone?" dyn-rk-first":""}`,chosen=state.step>=0&&row.at[alone?0:state.side]===state.step?" dyn-\
+rk-chosen":"";return h("div",{cls:cls+chosen},h("span",{cls:"dyn-rk-number",text:row.at[0]<0?"":String(row.at[0]+1)}),cells)}),
+rows.length>from+shown.length&&h("p",{cls:"dyn-rk-more",text:`${rows.length-from-shown.length} more compiles`}));compare.
+replaceChildren(h("div",{cls:"dyn-rk-pair"},h("h3",{text:alone?"Compiles of":"Compare"}),choice("one"),model.groups.length>
+1&&h("span",{text:"with"}),model.groups.length>1&&choice("other")),table)}function drawReport(){stopReport(),stopReport=
+()=>{};let sides=state.one===state.other?[state.one]:[state.one,state.other],group=model.groups[sides[state.side]??sides[0]],
+tabs=sides.map((n,side)=>button("dyn-rk-tab",`${model.groups[n].title}: ${model.groups[n].counts}`,()=>show({side}),{"ar\
+ia-pressed":side===state.side?"true":"false",style:`--dyn-rk-tone:${tone(n)}`})),body=h("div",{});if(report.replaceChildren(
+h("div",{cls:"dyn-rk-tabs"},tabs),body),!group?.view){body.append(h("p",{cls:"dyn-rk-more",text:"The graphs of this grou\
+p are not in this view: save fewer groups."}));return}let frame=group.steps[state.step]?.frame||"";stopReport=mountReport(
+body,group.view,frame)}return drawCompare(),drawReport(),redraw(),()=>{stopTheme(),stopReport(),observer?.disconnect()}}
+function stepParts(step2){return[h("span",{cls:`dyn-rk-dot dyn-rk-${step2.status}`,"aria-hidden":"true"}),h("span",{cls:"\
+dyn-rk-name",text:step2.name}),h("span",{cls:"dyn-rk-place",text:step2.place}),...step2.status==="compiled"?[]:[h("span",
+{cls:"dyn-rk-note",text:step2.status})],...step2.notes.map(note2=>h("span",{cls:"dyn-rk-note",text:note2}))]}function stripView(model,choose){
+let parts=runs(model.ranks).map(run=>{let[a,b]=[model.ranks[run.first].rank,model.ranks[run.last].rank],name=a===b?String(
+a):`${a}-${b}`,status=STATUS[run.status]||"",words=`rank${a===b?"":"s"} ${name}${status?`: ${status}`:""}`;return h("but\
+ton",{type:"button",cls:`dyn-rk-run${status?" dyn-rk-ill":""}`,style:`flex-grow:${run.last-run.first+1};--dyn-rk-tone:${tone(
+run.group)}`,"data-first":run.first,"data-last":run.last,"aria-label":words,title:words,text:run.last-run.first>model.ranks.
+length/14||model.ranks.length<14?name:""})}),node=h("div",{cls:"dyn-rk-strip",role:"group","aria-label":"ranks"},parts);
+return node.addEventListener("click",event=>{let run=closest(event,".dyn-rk-run");run&&choose(Number(run.dataset.first))}),
+{node,mark(at){for(let part of parts){let inside=Number(part.dataset.first)<=at&&at<=Number(part.dataset.last);part.classList.
+toggle("dyn-rk-chosen",inside)}}}}function differencesView(model,show){let cards=model.differences.map(d=>{let card=h(d.
+group>=0?"button":"div",{cls:"dyn-rk-card",...d.group>=0?{type:"button"}:{},style:`--dyn-rk-tone:${tone(d.group)}`},h("s\
+pan",{cls:"dyn-rk-what",text:d.title}),d.details.map(text=>h("span",{cls:"dyn-rk-why",text})));return d.group>=0&&card.addEventListener(
+"click",()=>show(d)),card});return cards.length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards)}var listView2=(cls,lines)=>lines.
+length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));function matrixView(model,choose){let rows=matrixRows(
+model.groups),shown=rows.names.length,timeOf=(rank,row)=>rank.times[stepAt(rank,row)],stepAt=(rank,row)=>(rank&&rows.at[rank.
+group]?.[row])??-1,usual=Array.from({length:shown},(_,n)=>median(model.ranks.map(rank=>timeOf(rank,n)??-1))),canvas=h("c\
+anvas",{cls:"dyn-rk-canvas"}),names=h("div",{cls:"dyn-rk-names","aria-hidden":"true"},rows.names.map(name=>h("span",{text:name}))),
+words=h("p",{cls:"dyn-rk-hover",text:"Compiles by rank: the stronger the color, the slower than on the other ranks"+(model.
+groups.length>1?"; in full color, what differs from most ranks.":".")}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),
+node=h("section",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=!model.ranks.some(rank=>rank.
+times.length)||model.ranks.length<2;function at(event){let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-
+box.left)/box.width*model.ranks.length),rank=model.ranks[Math.min(column,model.ranks.length-1)];return{column:model.ranks.
+indexOf(rank),step:stepAt(rank,Math.floor((event.clientY-box.top)/ROW2))}}return canvas.addEventListener("mousemove",event=>{
+let{column,step:step2}=at(event),rank=model.ranks[column],made=model.groups[rank?.group]?.steps[step2];rank&&made&&(words.
+textContent=`rank ${rank.rank}: ${made.name} at ${made.place}, ${made.status}, ${duration(rank.times[step2]??-1)}`)}),canvas.
+addEventListener("click",event=>{let{column,step:step2}=at(event);choose(column,step2)}),{node,draw(chosen,group,step2){
+let chosenRow=step2<0?-1:rows.at[group]?.indexOf(step2)??-1,pen=canvas.getContext("2d");if(!pen||node.hidden)return;let width=Math.
+max(120,scroll.clientWidth-names.offsetWidth),ratio=globalThis.devicePixelRatio||1;canvas.width=width*ratio,canvas.height=
+shown*ROW2*ratio,canvas.style.width=`${width}px`,canvas.style.height=`${shown*ROW2}px`,pen.scale(ratio,ratio);let style=getComputedStyle(
 node),color=name=>style.getPropertyValue(`--dyn-${name}`).trim(),tones=Array.from({length:TONES2},(_,n)=>color(`g${n}`)),
 column=width/model.ranks.length,gap=column>6?1:0,broken={skipped:color("skip"),failed:color("error"),unfinished:color("e\
-rror")};model.ranks.forEach((rank,x)=>{rank.times.forEach((time,y)=>{let status=model.groups[rank.group]?.steps[y]?.status||
-"";pen.fillStyle=broken[status]||tones[Math.max(0,rank.group)%TONES2],pen.globalAlpha=.22+.78*slowness(time,usual[y]),pen.
-fillRect(x*column,y*ROW2+1,Math.max(column-gap,.6),ROW2-2)})}),pen.globalAlpha=1,pen.strokeStyle=color("accent"),pen.lineWidth=
-2,chosen>=0&&pen.strokeRect(chosen*column,1,Math.max(column,2),steps*ROW2-2),chosenStep>=0&&pen.strokeRect(1,chosenStep*
-ROW2,width-2,ROW2)}}}var mountJob=(root,content)=>mountRanks(root,content,(body,view,selected)=>{let host={...pageHost(view),hash:void 0,link:()=>{}};
+rror")},order=[...model.ranks.keys()].sort((a,b)=>+(model.ranks[a].group>0)-+(model.ranks[b].group>0));for(let x of order){
+let rank=model.ranks[x];rows.names.forEach((_,y)=>{let time=timeOf(rank,y);if(time===void 0)return;let step3=model.groups[rank.
+group]?.steps[stepAt(rank,y)],differs=rank.group>0&&step3?.same!==model.groups[0].steps[rows.at[0][y]]?.same,tint=broken[step3?.
+status||""];pen.fillStyle=tint||tones[Math.max(0,rank.group)%TONES2],pen.globalAlpha=differs?.9:.22+.78*slowness(time,usual[y]),
+pen.fillRect(x*column,y*ROW2+1,Math.max(column-gap,differs?3:.6),ROW2-2)})}pen.globalAlpha=1,pen.strokeStyle=color("acce\
+nt"),pen.lineWidth=2,chosen>=0&&pen.strokeRect(chosen*column,1,Math.max(column,2),shown*ROW2-2),chosenRow>=0&&pen.strokeRect(
+1,chosenRow*ROW2,width-2,ROW2)}}}var mountJob=(root,content)=>mountRanks(root,content,(body,view,selected)=>{let host={...pageHost(view),hash:void 0,link:()=>{}};
 return host.set("selected",selected),mount(body,host)}),whole=async given=>given?.gzip?await unzipped(given.gzip):given;
 function render({model,el}){el.classList.add("dyn-widget");let stop=whole(model.get("job")).then(content=>mountJob(el,content));
 return()=>{stop.then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dy\

@@ -102,3 +102,18 @@ def test_a_checkout_in_a_folder_named_dynascope_holds_the_users_code(tmp_path: P
     )
     done = subprocess.run([sys.executable, str(checkout / "train.py")], capture_output=True, text=True, cwd=checkout)
     assert done.stdout.splitlines()[-1:] == ["[[0], 1, [22]]"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "whose", "plumbing"),
+    [
+        ("/opt/other/lib/python3.12/site-packages/torch/_dynamo/external_utils.py", "torch", True),
+        ("/opt/other/lib/python3.12/site-packages/torch/nn/functional.py", "torch", False),
+        ("C:\\other\\Lib\\site-packages\\torch\\utils\\_contextlib.py", "torch", True),
+        ("/opt/other/lib/python3.12/site-packages/torchvision/_dynamo.py", "library", False),
+        ("/home/user/torch/_dynamo.py", "user", False),
+    ],
+)
+def test_torch_of_another_machine_is_torch(file: str, whose: str, plumbing: bool) -> None:
+    """A log is read where its torch is in another folder, or where there is none."""
+    assert (origin.origin(file), origin.is_plumbing(file)) == (whose, plumbing)

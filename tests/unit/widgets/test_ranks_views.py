@@ -9,7 +9,7 @@ import pytest
 from unit.compiler.test_rank_reports import PLANTED, made, record, with_difference
 
 from dynascope.compiler.ranks import Rank, RanksReport, merge
-from dynascope.compiler.report import Graph, Node, Report
+from dynascope.compiler.report import Graph, Node, Report, StackEntry
 from dynascope.compiler.report.outline import MIME
 from dynascope.widgets.labels.rank_words import ranges
 from dynascope.widgets.labels.words import Places
@@ -94,6 +94,49 @@ def test_empty_and_reportless_jobs_are_shown() -> None:
     report = merge([broken, record(made(1), 1)])
     assert report.groups[0].report is not None  # of the other rank
     assert str(report)
+
+
+def test_ranks_that_ended_alike_are_one_sentence_and_the_odd_one_is_first() -> None:
+    records = []
+    for rank in range(300):
+        own = record(made(rank), rank)
+        place = ("data.py", 7) if rank == 8 else ("train.py", 40)
+        own.rank.status, own.rank.at_seconds = "no end", 60 + rank / 100
+        own.rank.at = [StackEntry(file=f"/job/{place[0]}", line=place[1], function="step")]
+        if rank % 100 == 99:
+            own.rank.status, own.rank.error = "failed", f"SignalException: Process {rank} got signal: 15"
+        records.append(own)
+    report = merge(records)
+    odd, failed, others = ranks_model(report)["unwell"]
+    assert odd == "rank 8 did not end (killed, or still running); last seen for 60 s in step at data.py:7"
+    assert failed == "ranks 99, 199, 299 failed: SignalException: Process 299 got signal: 15"
+    assert others.startswith("ranks 0-7, 9-98, 100-198, 200-298 did not end")
+    assert "last seen for 63 s in step at train.py:40" in others
+    assert "ranks 99, 199, 299 failed" in str(report)
+
+
+def test_scattered_ranks_are_counted_in_the_headline() -> None:
+    report = merge(record(made(rank), rank) if rank % 3 else record(other(rank), rank) for rank in range(90))
+    assert report.headline().startswith("90 ranks: 60 alike; 30 differ")
+    assert ranks_model(report)["groups"][0]["title"] == "ranks 1, 2, 4, 5, 7, 8, 10, 11, 13, …"
+
+
+def other(rank: int) -> Report:
+    report = made(rank)
+    PLANTED["another size"][0](report)
+    return report
+
+
+def test_the_number_of_the_rank_is_no_difference_between_the_steps_of_two_groups() -> None:
+    records = []
+    for rank in range(4):
+        report = other(rank) if rank == 2 else made(rank)
+        if rank == 2:
+            PLANTED["another collective"][0](report)
+        report.graphs[2].nodes[1].code = f"l_x_ * 3 + {rank}"
+        records.append(record(report, rank))
+    first, second = ranks_model(merge(records))["groups"]
+    assert [a["same"] == b["same"] for a, b in zip(first["steps"], second["steps"], strict=True)] == [False, False, True, True]
 
 
 def test_numbers_are_shown_as_ranges() -> None:
