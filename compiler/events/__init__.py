@@ -1,1 +1,3 @@
-"""The input of `assembly`: the types of all events (`schema`), and the list of known structured-trace records (`records`)."""
+"""The input of `assembly`: the types of all events (`schema`), the list of known structured-trace records (`records`), and the
+compiler's phases in them (`chromium`).
+"""

@@ -32,8 +32,10 @@ _COMPILE = re.compile(rb'"frame_id": ?(\d+), ?"frame_compile_id": ?(\d+)')
 _ARTIFACT = re.compile(rb'"artifact": ?\{"name": ?"(\w+)"')
 #: artifacts that shape a Report
 _SHAPING = frozenset({b"recompile_reasons", b"dynamo_graph_break_reason", b"dynamo_error"})
-#: records that add to a graph what no hash has: how it was compiled, and the guards of this rank
-_LATER = frozenset({b"inductor_output_code", b"dynamo_cpp_guards_str", b"aot_joint_graph", b"bwd_compilation_metrics"})
+#: records that add to a report what no hash has: how a graph was compiled, its times, and the guards of this rank
+_LATER = frozenset({
+    b"inductor_output_code", b"dynamo_cpp_guards_str", b"aot_joint_graph", b"bwd_compilation_metrics", b"chromium_event",
+})  # fmt: skip
 _SKIPPED = frozenset(name.encode() for name in KNOWN) - {b"str"} | _LATER
 _OWN = re.compile(
     rb"(?:/[\w.+@~<>-]+)+/|0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{9,}\b"

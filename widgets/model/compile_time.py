@@ -7,7 +7,7 @@ longest; time in which nothing was compiled is left out.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 
 from dynascope.compiler.report import CompilePhase, CompileTime, Frame, Report, time_text
 from dynascope.widgets.labels.compile_time import KINDS, cache_words, missing_words, repeat_words
@@ -42,16 +42,16 @@ def times_part(report: Report, frame: Frame) -> list[Part]:
     mine = [p for p in time.phases if p.frame == frame.id] if time is not None else []
     if time is None or not mine:
         return []
-    own, whole, count = Counter[str](), Counter[str](), Counter[str]()
+    own, whole = defaultdict[str, float](float), defaultdict[str, float](float)
+    count = Counter(p.name for p in mine)
     for phase in mine:
         own[phase.name] += phase.self_seconds
         whole[phase.name] += phase.seconds
-        count[phase.name] += 1
     kinds = {p.name: KINDS[p.kind][0] for p in mine}
     rows = [
         [shorten(name, 120) + (f" {count[name]}×" if count[name] > 1 else ""), kinds[name],
          f"{time_text(seconds)} alone, {time_text(whole[name])} with inner phases", ""]
-        for name, seconds in own.most_common(2 * ROWS)
+        for name, seconds in sorted(own.items(), key=lambda item: -item[1])[: 2 * ROWS]
     ]  # fmt: skip
     for c in (c for c in time.caches if c.frame == frame.id):
         saved = f"saved {time_text(c.saved_seconds)}" if c.saved_seconds else printable(c.reason or "", 400)
@@ -115,7 +115,7 @@ def _segments(time: CompileTime, names: dict[str, str], clock: _Clock, rows: lis
 
 
 def _shares(time: CompileTime) -> list[Share]:
-    own = Counter[str]()
+    own = defaultdict[str, float](float)
     for total in time.totals:
         own[total.kind] += total.self_seconds
     return [
@@ -126,9 +126,9 @@ def _shares(time: CompileTime) -> list[Share]:
 
 def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
     """The phases on which most was spent, without the phases inside them."""
-    frames: dict[str, Counter[str]] = {}
+    frames: dict[str, dict[str, float]] = {}
     for p in time.phases:
-        frames.setdefault(p.name, Counter())[p.frame or ""] += p.self_seconds
+        frames.setdefault(p.name, defaultdict(float))[p.frame or ""] += p.self_seconds
     rows: list[PhaseRow] = []
     for t in time.totals[:ROWS]:
         frame = max(frames.get(t.name, {"": 0.0}).items(), key=lambda item: item[1])[0]

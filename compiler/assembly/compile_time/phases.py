@@ -188,5 +188,5 @@ def _lookup(record: CompileRecord, frames: dict[int, str], stage: str, outcome: 
     return CacheLookup(
         cache=_CACHES[stage], outcome=outcome, frame=frames.get(record.order), compile_id=record.compile_id,
         reason=reason if isinstance(reason, str) else None,
-        saved_seconds=round(saved / 1e9, 6) if type(saved) in (int, float) and 0 < saved < 1e15 else None,
+        saved_seconds=round(saved / 1e9, 6) if isinstance(saved, (int, float)) and 0 < saved < 1e15 else None,
     )  # fmt: skip

@@ -74,7 +74,7 @@ def log(
             ]
             artifact = {"name": "inductor_runtime_and_tensor_meta", "encoding": "json"}
             text += record(rank, {"artifact": artifact, **ids}, json.dumps({"ops": ops}, indent=2))
-        text += record(rank, {"chromium_event": {}, **ids}, json.dumps({"ts": rank * 1.5, "pid": rank}))
+        text += record(rank, {"chromium_event": {}, **ids}, json.dumps({"name": "gc", "ph": "i", "ts": rank * 1.5}))
         metrics = {
             "co_name": "f", "co_filename": f"{folder}/train.py", "co_firstlineno": line, "guard_count": 3,
             "entire_frame_compile_time_s": seconds + n, "torch_version": "2.13.0",
