@@ -246,6 +246,8 @@ class _Assembly:
         graph.ops = len(calls)
         graph.sizes = record.sizes
         stages.add_stages(record, graph)
+        if record.stage_texts:
+            self.result.stage_texts[graph.id] = record.stage_texts
         graph.notes = [*stages.notes(record), *summary.unrolled(graph.nodes, self.cell_of)]
         frame.graph = graph.id
         frame.inlined = self.inlined(frame, graph)
