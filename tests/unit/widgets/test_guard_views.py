@@ -160,3 +160,12 @@ def test_the_text_has_the_guards_and_the_unsafe_switch_in_red() -> None:
     line = next(line for line in text.splitlines() if "Unsafe: silently wrong" in line)
     assert line.startswith("\x1b[31m")
     assert "use_recursive_dict_tags_for_guards" not in text
+
+
+def test_a_function_has_one_chip_however_often_it_recompiles() -> None:
+    report = known()
+    report.frames.append(dataclasses.replace(report.frames[1], id="f2", compile_id="0/2", graph=None, recompile_of="f1"))
+    report.recompiles.append(dataclasses.replace(report.recompiles[0], frame="f2", of="f1"))
+    model = view_model(report)
+    assert [chip["text"] for chip in model["chips"]] == ["recompiled: f"]
+    assert len(model["recompiles"]) == 2
