@@ -1,8 +1,8 @@
 """The live view: an anywidget whose whole content is one model of plain data.
 
-Promises: all that a click shows is in the browser already; a click that asks for something sends one message,
-which is acknowledged at once and handed to the callbacks (these should only queue: they may be called on
-another thread, even during a cell); the view's `text/plain` is its headline, never an address.
+Promises: all that a click shows is in the browser already, but for large texts, which the view fetches; a click that asks for
+something sends one message, which is acknowledged at once and handed to the callbacks (these should only queue: they may be
+called on another thread, even during a cell); the view's `text/plain` is its headline, never an address.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import traitlets
 from dynascope.compiler.report import Report
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model.stages import TEXT_LIMIT
 from dynascope.widgets.render.front_end import es_module, style_sheet
 
 Request = Callable[[dict[str, Any]], None]
@@ -118,6 +119,9 @@ class View(anywidget.AnyWidget):
         request = checked_request(content)
         if request is None:
             return
+        if request["kind"] == "text":
+            self.send({"kind": "ack", "id": content.get("id"), "text": stage_text(self._report, request)})
+            return
         self.send({"kind": "ack", "id": content.get("id")})
         if request["kind"] == "ping":  # a view that gets no answer says that its kernel is gone
             return
@@ -163,6 +167,14 @@ class View(anywidget.AnyWidget):
         return bundle
 
 
+def stage_text(report: Report | None, request: dict[str, Any]) -> str:
+    """The text of a later stage that a view asks for."""
+    try:
+        return printable(report.stage_texts[request["graph"]][request["stage"]][request["number"]], TEXT_LIMIT)  # type: ignore[union-attr]
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return "The kernel does not have this text any more."
+
+
 def checked_request(content: Any) -> dict[str, Any] | None:
     """The request that a message from the browser holds, with nothing in it but what is expected; else None."""
     if not isinstance(content, dict):
@@ -172,6 +184,8 @@ def checked_request(content: Any) -> dict[str, Any] | None:
         return {"kind": kind}
     if kind == "save" and isinstance(content.get("path"), str):
         return {"kind": "save", "path": content["path"]}
+    if kind == "text":
+        return {"kind": "text", **{k: content.get(k) for k in ("graph", "stage", "number")}}
     if kind == "run_graph" and isinstance(content.get("graph"), str):
         device = content.get("device")
         return {"kind": "run_graph", "graph": content["graph"], "device": device if isinstance(device, str) else None}

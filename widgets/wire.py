@@ -204,12 +204,21 @@ class FixBody(TypedDict):
     cell: str
 
 
+class StageBody(TypedDict):
+    """A text of a later stage; without `text` it is fetched when it is opened."""
+
+    graph: str
+    stage: str
+    number: int
+    text: NotRequired[str]
+
+
 class Part(TypedDict):
     """One tab of a detail; what `body` holds depends on `kind`."""
 
     key: str
     name: str
-    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run", "fix"]
+    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run", "fix", "stage"]
     body: Any
 
 

@@ -246,6 +246,8 @@ class _Assembly:
         graph.ops = len(calls)
         graph.sizes = record.sizes
         stages.add_stages(record, graph)
+        if record.stage_texts:
+            self.result.stage_texts[graph.id] = record.stage_texts
         graph.notes = stages.notes(record)
         if frame.kind != "autograd":  # a backward has several operations for a line of the forward, without any loop
             graph.notes += summary.unrolled(graph.nodes, self.cell_of)

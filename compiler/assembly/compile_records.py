@@ -14,7 +14,7 @@ from typing import Any
 
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.records import CACHE_LOOKUPS, KNOWN, SHAPES, USED, record_name
+from dynascope.compiler.events.records import CACHE_LOOKUPS, KNOWN, SHAPES, STAGES, USED, record_name
 from dynascope.compiler.events.schema import Code, Event, Location, Trace
 from dynascope.compiler.report import GraphSplit
 from dynascope.compiler.source.origin import is_users
@@ -74,6 +74,8 @@ class CompileRecord:
     #: of these, the guards that were added
     added_guards: list[str] = field(default_factory=list)
     output_codes: list[str] = field(default_factory=list)
+    #: name of an artifact -> its texts, one for each graph that the backend compiled (forward, backward)
+    stage_texts: dict[str, list[str]] = field(default_factory=dict)
     #: "original" or "modified" -> the text of the bytecode
     bytecode: dict[str, str] = field(default_factory=dict)
     #: stage -> what its lookups in the cache gave, each once: {"aot" | "fx": ["hit" | "miss" | "bypass"]}
@@ -304,6 +306,8 @@ def _add_artifact(record: CompileRecord, name: str, text: str) -> None:
         record.break_texts.append(text)
     elif name == "dynamo_error":
         record.error_text = text
+    elif name in STAGES:
+        record.stage_texts.setdefault(name, []).append(text)
     elif name.startswith(CACHE_LOOKUPS):
         stage, _, answer = name.replace("aotautograd", "aot").replace("fx_graph", "fx").partition("_cache_")
         record.lookups.append((stage, answer, text))

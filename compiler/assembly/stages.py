@@ -7,7 +7,16 @@ from typing import Any
 
 from dynascope.compiler.assembly import data_parallel
 from dynascope.compiler.assembly.compile_records import CompileRecord
-from dynascope.compiler.report import Graph
+from dynascope.compiler.report import Graph, Kernel
+
+_SOURCE = re.compile(
+    r"^\s*(?:#|//) (?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>[^\]]*)\], Original ATen: \[(?P<ops>[^\]]*)\]"
+)
+_DEFINED = re.compile(r"^(?P<name>\w+) = async_compile\.\w+\(")
+_LISTED = re.compile(r"[^\s,]+")
+_CALLED = re.compile(
+    r"^\s+(?:\w+ = )?(?P<name>extern_kernels\.\w+|torch\.ops\.[\w.]+|(?:cpp|triton|halide|mps|cutlass)_\w+)(?:\.run)?\("
+)
 
 _PHASES = {
     "dynamo_cumulative_compile_time_us": "dynamo",
@@ -27,6 +36,7 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
     graph.aot_backward = aot.get("aot_backward_graph")
     graph.splits, graph.bucket_limits = data_parallel.splits(record), record.bucket_limits if record.splits else []
     graph.backend_code = "\n\n".join(record.output_codes) or None
+    graph.kernels = kernels(graph.backend_code or "")
     graph.caches = {stage: ", ".join(answers) for stage, answers in record.caches.items()}
     if graph.caches:
         graph.from_cache = "hit" in graph.caches.values()
@@ -35,6 +45,29 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
         graph.backward = "compiled" if compiled else "pending"
         if graph.from_cache and graph.backward != "pending":
             graph.backward = "from cache"
+
+
+def kernels(code: str) -> list[Kernel]:
+    """The kernels that Inductor's code calls, with what its comments say of each; of C++ kernels they say nothing."""
+    defined: dict[str, re.Match[str]] = {}
+    found: dict[tuple[str, str], Kernel] = {}
+    comment: re.Match[str] | None = None
+    for line in code.splitlines():
+        if (source := _SOURCE.match(line)) is not None:
+            comment = source
+        elif (made := _DEFINED.match(line)) is not None:
+            if comment is not None:
+                defined[made["name"]] = comment
+            comment = None
+        elif (called := _CALLED.match(line)) is not None:
+            said, comment = comment or defined.get(called["name"]), None
+            ops, nodes = (said["ops"], said["nodes"]) if said is not None else ("", "")
+            kernel = found.get((called["name"], nodes))
+            if kernel is None:
+                kernel = Kernel(name=called["name"], count=0, ops=_LISTED.findall(ops), nodes=_LISTED.findall(nodes))
+                found[called["name"], nodes] = kernel
+            kernel.count += 1
+    return list(found.values())
 
 
 def notes(record: CompileRecord) -> list[str]:

@@ -39,6 +39,8 @@ OUTSIDE = frozenset({
     "exported_program", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
     "inductor_output_code", "graph_dump", "guard_added", "guard_added_fast", "compilation_metrics",
 })  # fmt: skip
+#: artifacts that are texts of a graph's later stages: large, so kept beside the report and not in its data
+STAGES = frozenset({"after_pre_grad_graph", "inductor_post_grad_graph", "fx_graph_runnable"})
 #: names of artifacts that are read, and the beginnings and ends of such names
 _ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
 CACHE_LOOKUPS = ("fx_graph_cache_", "aotautograd_cache_")
@@ -68,7 +70,7 @@ def needs_payload(metadata: dict[str, Any]) -> bool:
     if record_name(metadata) != "artifact":
         return is_read(metadata) and "compilation_metrics" not in metadata
     name = str(metadata["artifact"].get("name"))
-    return name in _ARTIFACTS or name.endswith("_BYTECODE") or name.startswith(CACHE_LOOKUPS)
+    return name in _ARTIFACTS or name in STAGES or name.endswith("_BYTECODE") or name.startswith(CACHE_LOOKUPS)
 
 
 def record_compile_id(metadata: dict[str, Any]) -> str | None:

@@ -33,6 +33,9 @@ class Report(ReportData):
 
     #: the report of the previous run of the same cell or function; not part of the data
     previous: Report | None = field(default=None, compare=False, repr=False)
+    #: by graph: large texts of later stages, one for each graph that the backend compiled (forward, backward):
+    #: "fx_graph_runnable" (a script), "after_pre_grad_graph", "inductor_post_grad_graph"; not part of the data
+    stage_texts: dict[str, dict[str, list[str]]] = field(default_factory=dict, compare=False, repr=False)
     #: read from a file: its graphs cannot be run
     #: what `fixed()` needs of the run: weak references, and the texts; not part of the data
     live_fixes: Any = field(default=None, compare=False, repr=False)

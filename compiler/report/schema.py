@@ -159,6 +159,18 @@ class GraphSplit:
 
 
 @dataclass(kw_only=True)
+class Kernel:
+    """A kernel, or a library's function, that Inductor's code for a graph calls."""
+
+    name: str
+    #: how often the code calls it for these nodes
+    count: int = 1
+    #: ATen ops that it computes, and nodes of the graph that they come from, where the code's comments name them
+    ops: list[str] = field(default_factory=list)
+    nodes: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
 class Graph:
     """An FX graph captured from one frame, with the results of later stages."""
 
@@ -181,6 +193,8 @@ class Graph:
     aot_forward: str | None = None
     aot_backward: str | None = None
     backend_code: str | None = None
+    #: what that code calls, in order; [] if it is not Inductor's
+    kernels: list[Kernel] = field(default_factory=list)
     backward: Backward = "none"
     from_cache: bool | None = None
     #: {"aot": "hit" | "miss" | "bypass", "fx": ...}

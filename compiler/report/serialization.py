@@ -29,6 +29,9 @@ def to_dict(report: ReportData) -> dict[str, Any]:
     for owner, part in [*((data, name) for name in _OPTIONAL), *of_graphs, *of_breaks]:
         if owner[part] is None:
             del owner[part]
+    for graph in data["graphs"]:
+        if not graph["kernels"]:
+            del graph["kernels"]
     return data
 
 

@@ -15,6 +15,9 @@ import io
 import linecache
 import os
 import platform
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -77,8 +80,8 @@ def works(quick: bool) -> dict[str, Callable[[], Work]]:
         "30 breaks": lambda: (breaking(30), (torch.ones(4),), {}, "eager"),
         "BERT, 2 layers": bert,
     }
+    found["generate()"] = generate
     if not quick:
-        found["generate()"] = generate
         found["one break, inductor"] = lambda: (breaking(1), (torch.ones(64, 64),), {}, "inductor")
     return found
 
@@ -190,13 +193,47 @@ def replay(functions: tuple[int, ...]) -> list[tuple[int, float]]:
     return list(zip(breaks, least, strict=True))
 
 
+def _bytes(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
+
+
+def readers(make: Callable[[], Work]) -> list[str]:
+    """Seconds and bytes of what reads the same TORCH_TRACE log: this package, and tlparse where it is installed."""
+    beside = Path(sys.executable).with_name("tlparse")
+    tlparse = str(beside) if beside.exists() else shutil.which("tlparse")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "trace").mkdir()
+        first_call("TORCH_TRACE", make, folder / "trace")
+        (log,) = (folder / "trace").iterdir()
+        own = [sys.executable, "-m", "dynascope", "report", str(folder / "trace"), "-o"]
+        commands = {
+            "dynascope, page": ([*own, str(folder / "report.html")], folder / "report.html"),
+            "dynascope, data": ([*own, str(folder / "report.json")], folder / "report.json"),
+        }
+        if tlparse is not None:
+            commands["tlparse"] = ([tlparse, str(log), "-o", str(folder / "out"), "--no-browser"], folder / "out")
+        lines = [
+            f"The same log of BERT ({_bytes(log):,} bytes), read by:",
+            "",
+            "| reader | seconds | bytes |",
+            "| --- | --- | --- |",
+        ]
+        for reader, (command, result) in commands.items():
+            start = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            lines.append(f"| {reader} | {time.perf_counter() - start:.2f} | {_bytes(result):,} |")
+        return lines if tlparse is not None else [*lines, "| tlparse | not installed | |"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="leave out generate() and Inductor")
+    parser.add_argument("--quick", action="store_true", help="leave out Inductor")
     chosen = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     table = costs(chosen.rounds, chosen.quick)
+    read = readers(works(quick=True)["BERT, 2 layers"])
     few, many = replay((10, 30))
     told = [
         "# What recording costs",
@@ -208,6 +245,8 @@ def main() -> None:
         *table,
         "",
         steady(),
+        "",
+        *read,
         "",
         f"Events to Report: {few[0]} breaks in {few[1]:.3f} s, {many[0]} breaks in {many[1]:.3f} s: "
         f"{many[1] / few[1]:.2f} times.",

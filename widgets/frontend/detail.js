@@ -7,7 +7,7 @@ import { linkTo, sourceText } from "./logic.js";
 import { linkSymbols } from "./symbols.js";
 
 /** @import { Context } from "./view" */
-/** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackEntry, ViewModel } from "./wire" */
+/** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackEntry, StageBody, ViewModel } from "./wire" */
 
 // Characters; longer code is shown without colours.
 const PAINTED = 40_000;
@@ -122,10 +122,31 @@ function listBody(rows, ctx) {
   return h("table", { cls: "dyn-table" }, h("tbody", {}, ...lines));
 }
 
-/** @param {string} text */
-function issueBody(text) {
-  const pre = h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text });
-  return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(text, "Copy text for an issue")), pre);
+/**
+ * A text with a button that copies it.
+ * @param {string} text
+ * @param {string} label of the button
+ * @param {HTMLElement} pre the text as it is shown
+ */
+function copyBody(text, label, pre) {
+  return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(text, label)), pre);
+}
+
+/**
+ * A text of a later stage: fetched from the kernel if the view does not have it.
+ * @param {StageBody} body
+ * @param {Context} ctx
+ */
+function stageBody({ text, ...what }, ctx) {
+  const box = h("div");
+  const show = (/** @type {string} */ code) =>
+    box.replaceChildren(copyBody(code, "Copy", codeBody({ text: code, lang: "python" })));
+  if (text !== undefined) show(text);
+  else {
+    box.textContent = `report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}] has it.`;
+    ctx.host.ask({ kind: "text", ...what }, 9000).then((answer) => answer !== "gone" && show(answer));
+  }
+  return box;
 }
 
 /**
@@ -189,7 +210,13 @@ function partBody(part, ctx, { title, code, symbols }, open) {
     case "graph":
       return fxView(part.body, ctx.point, `${title} ${code}`, open, content.drawing, symbols);
     case "issue":
-      return issueBody(part.body);
+      return copyBody(
+        part.body,
+        "Copy text for an issue",
+        h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: part.body }),
+      );
+    case "stage":
+      return stageBody(part.body, ctx);
     case "run":
       return runBody(part.body, ctx);
     case "fix":

@@ -237,7 +237,7 @@ function widgetHost(model) {
   /** @type {ViewModel | null} */
   let content = null;
   let turn = 0;
-  /** @type {Map<string, (answer: "done" | "gone") => void>} */
+  /** @type {Map<string, (answer: string) => void>} */
   const waiting = new Map();
   /** @type {Set<() => void>} */
   const draws = new Set();
@@ -257,8 +257,8 @@ function widgetHost(model) {
   model.on("change:content", read);
   read();
 
-  const receive = (/** @type {{ kind?: string, id?: string } | null} */ message) => {
-    if (message?.kind === "ack") waiting.get(String(message.id))?.("done");
+  const receive = (/** @type {{ kind?: string, id?: string, text?: string } | null} */ message) => {
+    if (message?.kind === "ack") waiting.get(String(message.id))?.(message.text ?? "done");
   };
   model.on("msg:custom", receive);
 
@@ -295,7 +295,7 @@ function widgetHost(model) {
     ask: (message, patience) =>
       new Promise((resolve) => {
         const id = `${Date.now()}-${next++}`;
-        const settle = (/** @type {"done" | "gone"} */ answer) => {
+        const settle = (/** @type {string} */ answer) => {
           waiting.delete(id);
           clearTimeout(timer);
           resolve(answer);

@@ -8,6 +8,7 @@ export type Region = { target: string; set: string };
 export type Message =
   | { kind: "run_again"; settings: Record<string, unknown>; regions: Region[] }
   | { kind: "run_graph"; graph: string; device: string | null }
+  | { kind: "text"; graph: string; stage: string; number: number }
   | { kind: "save"; path: string }
   | { kind: "stop" }
   | { kind: "ping" };
@@ -29,8 +30,8 @@ export interface Host {
   hash?(act: (hash: string) => void): string;
   /** Interrupt the kernel; false where that is not possible. */
   interrupt?(): boolean;
-  /** Send a message; "gone" where nobody answers for so many milliseconds. */
-  ask(message: Message, patience: number): Promise<"done" | "gone">;
+  /** Send a message: the text it asks for, or "done"; "gone" where nobody answers for so many milliseconds. */
+  ask(message: Message, patience: number): Promise<string>;
   close(): void;
 }
 

@@ -148,7 +148,14 @@ export type AnyPart =
   | Part<"list", string[][]>
   | Part<"issue", string>
   | Part<"run", RunBody>
-  | Part<"fix", FixBody>;
+  | Part<"fix", FixBody>
+  | Part<"stage", StageBody>;
+export interface StageBody {
+  graph: string;
+  stage: string;
+  number: number;
+  text?: string;
+}
 export interface FixRow {
   words: string;
   verdict: "proved" | "refused" | "untried";

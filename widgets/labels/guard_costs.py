@@ -1,6 +1,6 @@
 """What guards cost, in words: by frame, by what they are about, and what the switches that leave some out would gain.
 
-Promises: a switch comes with what it takes for granted; one that torch calls unsafe says so first.
+Promises: a switch comes with what it takes for granted; one whose results can be wrong without an error says so first.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ _SWITCHES = {
         "`__code__`, `__closure__`, `__defaults__`, `__kwdefaults__`, `__annotations__` and `__mro__` are never rebound",
     ),
     "install_free_tensors": (
-        "torch._dynamo.config.{} = True", "tensors of globals, closures and modules may become attributes of the graph",
+        "torch._dynamo.config.{} = True", "no tensor of a global, a closure or a module is replaced by another",
     ),
     "skip_guard_eval_unsafe": (
         "torch.compiler.set_stance({}=True)", "all kinds of inputs have been compiled: none needs a recompile any more",
     ),
 }  # fmt: skip
+
+
+def is_unsafe(switch: GuardSwitch) -> bool:
+    """Whether compiled code can give wrong results without an error: torch says so in the name, or a test has shown it."""
+    return switch.name.endswith("_unsafe") or switch.name == "install_free_tensors"
 
 
 def guards_summary(report: Report) -> str:
@@ -61,8 +66,8 @@ def gains(switch: GuardSwitch) -> float:
 
 
 def best_switches(costs: GuardCosts) -> list[GuardSwitch]:
-    """The switches, those that gain most first; of two that gain the same, the one that torch does not call unsafe."""
-    return sorted(costs.switches, key=lambda s: (-gains(s), s.name.endswith("_unsafe")))
+    """The switches, those that gain most first; of two that gain the same, the safe one."""
+    return sorted(costs.switches, key=lambda s: (-gains(s), is_unsafe(s)))
 
 
 def switch_words(switch: GuardSwitch) -> tuple[str, str, str]:
@@ -73,5 +78,5 @@ def switch_words(switch: GuardSwitch) -> tuple[str, str, str]:
     else:
         less = gains(switch)
         gain = f"{time_text(less)} a call less, of {time_text(switch.before)}" if less else "gains next to nothing"
-    unsafe = "Unsafe: silently wrong results unless " if switch.name.endswith("_unsafe") else "Takes for granted: "
+    unsafe = "Unsafe: silently wrong results unless " if is_unsafe(switch) else "Takes for granted: "
     return how.format(switch.name), gain, unsafe + assumption

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from dynascope.compiler.report import Break, Frame, Report
+from dynascope.compiler.report import Break, Frame, Recompile, Report
 from dynascope.widgets.drawing.shapes import SIZES, break_code
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.guarded import guarded
@@ -169,8 +169,12 @@ def _chips(report: Report, places: Places) -> list[Chip]:
     chips += [about(f, "skipped", "skip", f.reason) for f in report.frames if f.status == "skipped"][:3]
     chips += [about(f, "unfinished", "note", f.reason) for f in report.frames if f.status == "unfinished"][:2]
     frames = {f.id: f for f in report.frames}
-    again = [r for r in report.recompiles[:2] if r.frame in frames]
-    chips += [about(frames[r.frame], "recompiled", "note", (recompile_words(r) or ["a guard failed"])[0]) for r in again]
+    again: dict[str, Recompile] = {}  # the first of each function
+    for r in report.recompiles:
+        if r.frame in frames:
+            again.setdefault(places.name(frames[r.frame]), r)
+    for r in list(again.values())[:2]:
+        chips.append(about(frames[r.frame], "recompiled", "note", (recompile_words(r) or ["a guard failed"])[0]))
     return chips
 
 

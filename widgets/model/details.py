@@ -42,11 +42,10 @@ from dynascope.widgets.model.fixes import fix_parts
 from dynascope.widgets.model.fx_graph import fx_body, value_text
 from dynascope.widgets.model.graph_run import run_part
 from dynascope.widgets.model.guard_parts import guard_parts
+from dynascope.widgets.model.stages import TEXT_LIMIT, stage_parts
 from dynascope.widgets.model.timeline import cost_facts
 from dynascope.widgets.wire import Detail, Part
 
-#: characters of one text (code of a backend can be megabytes)
-TEXT_LIMIT = 200_000
 #: rows of one list
 ROWS = 500
 BEFORE = (
@@ -343,6 +342,7 @@ class _Details:
         ):  # fmt: skip
             if text:
                 parts.append(_code(key, name, text, "python"))
+        parts += stage_parts(self.report, g, self.places)
         if g.inputs or g.outputs:
             values = {n.name: value_text(n) for n in g.nodes}
             ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]

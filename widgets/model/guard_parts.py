@@ -69,7 +69,7 @@ def _version(frame: Frame, recompile: Recompile | None, places: Places) -> list[
     """One version: what it was compiled for, and how long that took."""
     why = "; ".join(failures(recompile, places)[:1]) if recompile is not None else "the first version"
     took = seconds(frame.compile_seconds) if frame.compile_seconds is not None else ""
-    return [printable(frame.compile_id or frame.id, 40), printable(why, 400), took, frame.id]
+    return [printable(frame.compile_id or frame.id, 40), printable(why, 400), took.replace(" ", "\N{NO-BREAK SPACE}"), frame.id]
 
 
 def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:

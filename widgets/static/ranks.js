@@ -407,56 +407,59 @@ open),pre.append(box,i+1<lines.length?`
 "ol",{cls:"dyn-stack"},...entries)}function listBody(rows,ctx){let lines=rows.map(([name,value,words,id])=>h("tr",{},h("\
 td",{},id&&ctx.has(id)?selectLink(name,id,ctx):h("span",{cls:"dyn-monot",text:name})),h("td",{cls:"dyn-monot",text:value}),
 h("td",{cls:words.startsWith("Unsafe")&&"dyn-unsafe",text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}
-function issueBody(text){let pre=h("pre",{cls:"dyn-code dyn-wrap",tabindex:"0",text});return h("div",{},h("div",{cls:"dy\
-n-row"},copyButton(text,"Copy text for an issue")),pre)}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.
-get("devices")||[],options=devices.map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"\
-as recorded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({
-kind:"run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-\
-btn dyn-primary",label2,request);return h("div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn\
--row"},ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(
-code,"Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,
-value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",
-{text:value}))}function partBody(part,ctx,{title,code,symbols},open){let content=ctx.content;switch(part.kind){case"pros\
-e":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"sourc\
-e":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stack":
-return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,symbols);case"\
-issue":return issueBody(part.body);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.body,ctx);default:
-return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{node.textContent=
-await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){
-return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{
-let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.
-trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function partsOf({
-kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===key);return has("fix")||!(kind==="break"||
-has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"fix",body:{chosen:[],others:[],cell:""}},...others]}
-function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;
-function tabs(detail,id,open){let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"\
-tablist","aria-label":"parts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,
-enter:tab=>tab.click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===
-part.key)),key===part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(part,ctx,
-detail,open))};for(let part of parts){let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),
-ctx.link(id,key),show2(part),tab.focus()},href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-ke\
-y":key,href,text:name,onclick});byKey.set(key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.
-find(part=>part.key===wanted)||parts[0]),[list,panel]}function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.
-symbol,{content}=ctx,shown=content?.details[idOf(node)];if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;
-chosen.set(content.details[frame].kind,"symbols"),ctx.select(frame),ctx.link(frame,"symbols");let row=[...node.querySelectorAll(
-"tr")].find(tr=>tr.textContent?.startsWith(`${name} = `));row?.classList.add("dyn-target"),row?.setAttribute("tabindex",
-"-1"),row?.focus()}node.addEventListener("click",openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&
-openSymbol(event)});function switches({kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind===
-"break"?"here":"in this function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});
-for(let[set,word,effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{
-ctx.pending.region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria\
--pressed":String(ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.
-append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).
-length?"Select a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":
-"Nothing was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn\
--dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`\
-dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},
-h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"\
-dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(node.dataset.
-id=id,node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(
-id)||new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(
-detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,
-part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
+function copyBody(text,label2,pre){return h("div",{},h("div",{cls:"dyn-row"},copyButton(text,label2)),pre)}function stageBody({
+text,...what},ctx){let box=h("div"),show=code=>box.replaceChildren(copyBody(code,"Copy",codeBody({text:code,lang:"python"})));
+return text!==void 0?show(text):(box.textContent=`report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}] h\
+as it.`,ctx.host.ask({kind:"text",...what},9e3).then(answer=>answer!=="gone"&&show(answer))),box}function runBody({graph,
+text,groups,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.map(device=>h("option",{value:device,text:device})),
+recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),
+request=()=>ctx.request({kind:"run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run thi\
+s graph",run=button("dyn-btn dyn-primary",label2,request);return h("div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),
+h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,code&&h("code",{text:code}),
+code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({
+label:label2,value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),
+bar2,h("b",{text:value}))}function partBody(part,ctx,{title,code,symbols},open){let content=ctx.content;switch(part.kind){case"\
+prose":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"s\
+ource":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"sta\
+ck":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,
+symbols);case"issue":return copyBody(part.body,"Copy text for an issue",h("pre",{cls:"dyn-code dyn-wrap",tabindex:"0",text:part.
+body}));case"stage":return stageBody(part.body,ctx);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.
+body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{
+node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}
+function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){let entries=facts.
+map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-sub":null;return[h(
+"dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"\
+dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===
+key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"f\
+ix",body:{chosen:[],others:[],cell:""}},...others]}function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria\
+-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;function tabs(detail,id,open){let parts=partsOf(detail,ctx);
+if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"dyn\
+-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{for(let[
+key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute("\
+aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){let{key,name}=part,
+onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},href=linkTo(
+id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(key,tab),list.
+append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),[list,panel]}
+function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.details[idOf(
+node)];if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].kind,"symbo\
+ls"),ctx.select(frame),ctx.link(frame,"symbols");let row=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.startsWith(
+`${name} = `));row?.classList.add("dyn-target"),row?.setAttribute("tabindex","-1"),row?.focus()}node.addEventListener("c\
+lick",openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({kind,
+target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this func\
+tion",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[
+["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,
+set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.
+regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dyn-btn",`${word}\
+ ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).length?"Select a line of\
+ the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing was compiled."}
+function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||
+"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("\
+h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?
+copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text}\
+ ↗`}))))}function show(content,id){let detail=content.details[id];if(node.dataset.id=id,node.hidden=!1,!detail){node.replaceChildren(
+h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(id)||new Set;opened2.set(id,open);let main=h("di\
+v",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(
+detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
 "default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
 "…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
 name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?

@@ -106,3 +106,14 @@ def test_where_guards_take_too_little_no_switch_is_tried(monkeypatch: pytest.Mon
     assert report.profile is not None
     assert report.profile.guards is not None
     assert report.profile.guards.switches == []
+
+
+def test_install_free_tensors_is_unsafe() -> None:
+    """The view says that a tensor which is replaced gives wrong results without an error."""
+    block, x = Block(), torch.ones(2, 4)
+    with torch._dynamo.config.patch(install_free_tensors=True):
+        compiled = torch.compile(block, backend="eager")
+        before = compiled(x)
+        block.linear.bias = torch.nn.Parameter(torch.full((4,), 9.0))
+        assert torch.equal(compiled(x), before)
+        assert not torch.equal(block(x), before)

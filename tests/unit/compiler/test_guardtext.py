@@ -33,3 +33,8 @@ from dynascope.widgets.labels.sentences import guard_words
 )
 def test_reasons_in_words(reason: str, words: str) -> None:
     assert guard_words(failed_guard(reason)) == words
+
+
+def test_a_dtype_ends_before_the_sentence_does() -> None:
+    guard = failed_guard("0/0: tensor 'x' dtype mismatch. expected Float, actual Double. It was cast")
+    assert (guard.kind, guard.before, guard.now) == ("dtype", "Float", "Double")

@@ -59,6 +59,8 @@ def test_stages_of_a_graph_are_there() -> None:
     for graph in report.graphs:
         assert "def call(" in (graph.backend_code or "")
         assert "def forward" in (graph.aot_forward or "")
+        assert graph.kernels
+        assert "import torch" in report.stage_texts[graph.id]["fx_graph_runnable"][0]
         assert "def forward" in (graph.aot_backward or "")
         assert graph.backward == "pending"
     frame = report.frames[0]

@@ -14,6 +14,7 @@ import pytest
 
 from dynascope.compiler.recording.trace_files import load
 from dynascope.compiler.report import Report
+from dynascope.widgets.render.text import to_details
 
 TRACES = Path(__file__).parents[2] / "traces"
 LOGS = sorted(TRACES.glob("*.log.gz"))
@@ -93,3 +94,28 @@ def test_tlparse_finds_the_same(log: Path, tlparse: str, tmp_path: Path) -> None
 
 def codes(report: Report) -> list[str]:
     return [g.backend_code or "" for g in report.graphs]
+
+
+@pytest.mark.parametrize("log", [log for log in LOGS if program(log) not in OUTSIDE], ids=lambda log: log.name[:-7])
+def test_what_a_torch_does_not_log_about_guards_is_unknown(log: Path) -> None:
+    """A fact is one that the log's own records have; a torch that writes no such records gives none."""
+    report = load(log)
+    text = gzip.decompress(log.read_bytes()).decode()
+    created = set(re.findall(r'"create_(?:unbacked_)?symbol": \{"symbol": "(\w+)"', text))
+    assert {s.name for f in report.frames for s in f.symbols} <= created
+    places = {tuple(m) for m in re.findall(r"([^\s/:#]+):(\d+) in ", text)}
+    places |= {
+        (Path(name).name, line) for line, name in re.findall(r'"line": (\d+), "name": "[^"]*", "filename": "([^"]*)"', text)
+    }
+    interned = re.findall(r'"line": (\d+), "name": "[^"]*", "filename": \d+', text)
+    for at in [s.at for f in report.frames for s in f.guard_sites if s.at is not None]:
+        assert (Path(at.file).name, str(at.line)) in places or str(at.line) in interned
+    assert all(at is None or at.column is None for f in report.frames for s in f.guard_sites for at in [s.at])
+    for recompile in report.recompiles:
+        assert recompile.call is None, "a log does not count calls"
+        assert recompile.failed_guards or recompile.reasons
+    if program(log) == "recompiles":
+        assert (created != set()) == any(f.symbols for f in report.frames)
+    assert report.profile is None
+    saved = Report.from_dict(json.loads(json.dumps(report.to_dict())))
+    assert not re.search(r"\bNone (?:before|now|when|in this)|\bis None now\b", to_details(saved))

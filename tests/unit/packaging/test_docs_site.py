@@ -78,6 +78,7 @@ def test_reference_pages_follow_the_tutorials(root: Path) -> None:
         "hosts",
         "large_models",
         "real_models",
+        "recompiles_and_guards",
         "run_time",
         "torch_versions",
     ]

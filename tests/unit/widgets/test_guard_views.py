@@ -132,7 +132,7 @@ def costly() -> Report:
         frames=[FrameGuards(frame="f1", lookups=38e-6, prologue=9e-6, share=0.47, times=1.0)],
         guards=[GuardTime(frame="f1", source="self.layers.*.weight", guards=24, seconds=9e-6, share=0.36)],
         switches=[
-            GuardSwitch(name="install_free_tensors", before=50e-6, seconds=49e-6),
+            GuardSwitch(name="use_recursive_dict_tags_for_guards", before=50e-6, seconds=49e-6),
             GuardSwitch(name="skip_guard_eval_unsafe", before=50e-6, seconds=20e-6),
             GuardSwitch(name="skip_guard_on_globals_unsafe", before=50e-6, failed="TypeError: x"),
         ],
@@ -159,4 +159,13 @@ def test_the_text_has_the_guards_and_the_unsafe_switch_in_red() -> None:
     assert "f (0/1): guards 38 µs" in text
     line = next(line for line in text.splitlines() if "Unsafe: silently wrong" in line)
     assert line.startswith("\x1b[31m")
-    assert "install_free_tensors" not in text
+    assert "use_recursive_dict_tags_for_guards" not in text
+
+
+def test_a_function_has_one_chip_however_often_it_recompiles() -> None:
+    report = known()
+    report.frames.append(dataclasses.replace(report.frames[1], id="f2", compile_id="0/2", graph=None, recompile_of="f1"))
+    report.recompiles.append(dataclasses.replace(report.recompiles[0], frame="f2", of="f1"))
+    model = view_model(report)
+    assert [chip["text"] for chip in model["chips"]] == ["recompiled: f"]
+    assert len(model["recompiles"]) == 2

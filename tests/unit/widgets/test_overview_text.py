@@ -189,7 +189,7 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
 def test_a_listing_cuts_between_names_never_across_them() -> None:
     names = ["RegionProposalNetwork.filter_proposals", "MultiScaleRoIAlign.forward", "forward"]
     assert listing(names, 100) == ", ".join(names)
-    assert listing(names, 80) == "RegionProposalNetwork.filter_proposals, MultiScaleRoIAlign.forward, …"
+    assert listing(names, 74) == "RegionProposalNetwork.filter_proposals, MultiScaleRoIAlign.forward, …"
     assert listing(names, 40) == "RegionProp…_proposals, …"
     assert listing([], 10) == ""
     assert all(len(listing(names, length)) <= length for length in range(40, 100))
