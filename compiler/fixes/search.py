@@ -7,11 +7,12 @@ break is kept as long as the end is better than the beginning.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.fixes import setting_cures
 from dynascope.compiler.fixes.calls import KeptCall
@@ -141,6 +142,8 @@ class Search:
     def _finish(self) -> None:
         """Keep what is proved."""
         if self._steps:
+            with contextlib.suppress(OutOfTime, TookTooLong):
+                self._leave_out()
             self._confirm()
             self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
         if self.found.is_complete:
@@ -244,6 +247,29 @@ class Search:
             self._lost_to_gradients.append(self._steps[at].candidate)
         self._drop_from(at, str(failed))
         return False
+
+    def _leave_out(self) -> None:
+        """Drop settings that are not needed any more with the changes that came after them."""
+        for number, step in enumerate(self._steps[1:-1], 1):
+            if step.candidate is None or step.fix is None or step.candidate.kind != "setting":
+                continue
+            kept, last, plan = [*self._steps[:number], *self._steps[number + 1 : -1]], self._steps[-1], Plan()
+            try:
+                for other in [*kept[1:], last]:
+                    assert other.candidate is not None
+                    plan = plan.with_candidate(other.candidate)
+                self._tick()
+                smaller = replace(last, plan=plan, ran=self._trials.run(plan, QUICK))
+                if smaller.badness > last.badness:
+                    continue
+                self._prover.compare(plan, smaller.ran.observed)
+                self._prove(smaller)
+            except (NotApplicable, Refused):
+                continue
+            step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, "not needed with the changes after it"
+            self._steps = [*kept, smaller]
+            self._leave_out()
+            return
 
     def _prove(self, step: _Step) -> Proof:
         return self._prover.prove(step.plan, recompiles=True, gradients=self._gradients)

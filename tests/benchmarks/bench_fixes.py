@@ -46,16 +46,11 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any], bool]] = {
     "Flan-T5": ("T5ForConditionalGeneration", {"d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2,
                                                "vocab_size": 99, "feed_forward_proj": "gated-gelu"}, BOTH, False),
     "Longformer": ("LongformerModel", SIZES | {"max_position_embeddings": 70, "attention_window": 4}, IDS, False),
-    "Longformer with global attention": ("LongformerModel", SIZES | {"max_position_embeddings": 70, "attention_window": 4},
-                                         IDS | {"global_attention_mask": [[1, *[0] * 7]] * 2}, False),
     "Phi-3 (and Phi-4-mini) with longrope": ("Phi3ForCausalLM", TEXT | {"rope_parameters": ROPE}, IDS, False),
     "Pegasus, decoder": ("PegasusForCausalLM", SEQ2SEQ, IDS, False),
-    "Pegasus with layerdrop, training": ("PegasusForConditionalGeneration", SEQ2SEQ | DROP, LABELS, True),
     "Mixtral": ("MixtralForCausalLM", TEXT | {"num_local_experts": 2, "num_experts_per_tok": 1}, IDS, False),
     "Mixtral, training with router loss": ("MixtralForCausalLM", TEXT | {"num_local_experts": 2, "num_experts_per_tok": 1,
                                                                          "output_router_logits": True}, LABELS, True),
-    "NLLB, mixture of experts": ("NllbMoeModel", SEQ2SEQ | {"num_experts": 2, "expert_capacity": 4, "encoder_sparse_step": 1,
-                                                            "decoder_sparse_step": 1}, BOTH, False),
     "Llama, `generate()`": ("LlamaForCausalLM", TEXT, IDS, False),
 }  # fmt: skip
 
@@ -113,7 +108,9 @@ def write() -> None:
         (b0, b1), (g0, g1) = found["counts"]
         chosen = list(dict.fromkeys(title for title, _, is_chosen, *_ in found["fixes"] if is_chosen))
         took = f"{found['seconds']:.0f} s" + ("" if found["complete"] else ", cut short") if b0 else ""
-        lines.append(f"| {found['name']} | {b0} → {b1} | {g0} → {g1} | {took} | {'; '.join(chosen)} |")
+        first = len(found["breaks"])
+        breaks = f"{b0} → {b1}" + (f" (first call: {first})" if first != b0 else "")
+        lines.append(f"| {found['name']} | {breaks} | {g0} → {g1} | {took} | {'; '.join(chosen)} |")
     before, _, rest = TABLE.read_text(encoding="utf-8").partition(BEGIN)
     TABLE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + rest.partition(END)[2], encoding="utf-8")
 

@@ -7,34 +7,53 @@ value.  The same is done in the original and in the changed text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-HELPER = "__dynascope_force_{}"
+_HELPER = "__dynascope_force_{}"
 
 
-def force_true(value: Any) -> Any:
-    """The condition as if it held."""
+class Forced:
+    """Sides of conditions, by their numbers; a condition that is a tensor is forced without compiling again."""
+
+    def __init__(self, count: int) -> None:
+        import torch
+
+        self._flags = [torch.zeros((), dtype=torch.bool) for _ in range(count)]
+        self._values = [False] * count
+        #: what the namespaces of forced texts need
+        self.helpers: Mapping[str, Any] = {
+            _HELPER.format(number): _helper(flag, self._values, number) for number, flag in enumerate(self._flags)
+        }
+
+    def to(self, sides: tuple[bool, ...]) -> None:
+        """Let the conditions be these from now on."""
+        for number, side in enumerate(sides):
+            self._values[number] = side
+            self._flags[number].fill_(side)
+
+
+def _helper(flag: Any, values: list[bool], number: int) -> Callable[[Any], Any]:
     import torch
 
-    return torch.ones_like(value, dtype=torch.bool) if isinstance(value, torch.Tensor) else True
+    def force(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return torch.zeros_like(value, dtype=torch.bool) | flag
+        return values[number]
+
+    return force
 
 
-def force_false(value: Any) -> Any:
-    """The condition as if it did not hold."""
-    import torch
-
-    return torch.zeros_like(value, dtype=torch.bool) if isinstance(value, torch.Tensor) else False
-
-
-HELPERS: Mapping[str, Any] = {HELPER.format("true"): force_true, HELPER.format("false"): force_false}
+def forced(text: str, conditions: tuple[str, ...], changed: list[tuple[int, int]]) -> str | None:
+    """The text with conditions forced, in the functions around the changed lines; None if one is not there as a value."""
+    made: str | None = text
+    for number, condition in enumerate(conditions):
+        made = None if made is None else _forced(made, condition, changed, _HELPER.format(number))
+    return made
 
 
-def forced(text: str, condition: str, changed: list[tuple[int, int]], *, to: bool) -> str | None:
-    """The text with a condition forced, in the functions around the changed lines; None if it is not there as a value.
-
-    A condition of a `while` cannot be forced to hold.
-    """
+def _forced(text: str, condition: str, changed: list[tuple[int, int]], helper: str) -> str | None:
+    """The condition of a `while` cannot be forced: the loop would not end."""
     try:
         tree, wanted = ast.parse(text), ast.dump(ast.parse(condition.strip(), mode="eval").body)
     except (SyntaxError, ValueError):
@@ -55,7 +74,7 @@ def forced(text: str, condition: str, changed: list[tuple[int, int]], *, to: boo
     ]
     if not found or any(id(node) in loops for node in found):
         return None
-    return _wrapped(text, found, HELPER.format(str(to).lower()))
+    return _wrapped(text, found, helper)
 
 
 def is_loop(text: str, condition: str) -> bool:

@@ -7,7 +7,7 @@ which shows also what becomes of gradients, of changes in place, and of code tha
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from dynascope.compiler.fixes.calls import KeptCall
@@ -24,10 +24,10 @@ from dynascope.compiler.fixes.text_edits import edits_between
 QUICK, THOROUGH = "eager", "aot_eager"
 _OTHER_ORDER = "What it prints comes in another order"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
-#: a condition, and what it is forced to
-_Side = tuple[str, bool]
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
+#: runs a call with a variation of its inputs
+Run = Callable[[KeptCall, Variation], Observed]
 
 
 class Refused(Exception):
@@ -79,14 +79,15 @@ class Prover:
         """What the eager program does with this variation of a call."""
         key = (id(call), variation.name)
         if key not in self._expected:
-            self._tick()
-            self._expected[key] = self._eager(call, variation)
+            with self._trials.eagerly() as run:
+                self._expected[key] = self._ended(run, call, variation)
         return self._expected[key]
 
-    def _eager(self, call: KeptCall, variation: Variation, forced: Plan | None = None) -> Observed:
+    def _ended(self, run: Run, call: KeptCall, variation: Variation) -> Observed:
         """A run in eager mode; one that takes too long is an error of the program."""
+        self._tick()
         try:
-            return self._trials.eager(call, variation, forced, None if forced is None else forcing.HELPERS)
+            return run(call, variation)
         except TookTooLong as error:
             self._tick()
             return Observed(error=error)
@@ -132,8 +133,8 @@ class Prover:
         if any("custom_op" in text for text in plan.texts.values()):
             self._check_fakes(agreed, wanted)
         proof.variations = len(wanted) - len(self._trials.calls)
-        for sides in _forcings(plan):
-            self._force(sides, proof, is_wanted, agreed)
+        for tests in _forcings(plan):
+            self._force(tests, proof, is_wanted, agreed)
         return proof
 
     def _of(self, call: KeptCall) -> list[Variation]:
@@ -155,32 +156,41 @@ class Prover:
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
-    def _force(self, sides: tuple[_Side, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed) -> None:
-        pair = _forced_pair(agreed.plan, sides)
+    def _force(self, tests: tuple[str, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed) -> None:
+        """Compare on all sides of these conditions, which may be two."""
+        pair = _forced_pair(agreed.plan, tests)
         if pair is None:  # one condition is part of the other
             return
-        what = f"where {' and '.join(f'`{test}` is {side}' for test, side in sides)}, "
-        for call in self._trials.calls:
-            cases = [v for v in self._of(call) if is_wanted(v) and (v.gradients or not v.recompiles)]
-            self._compare_forced(call, [v for v in cases if (id(call), v.name, what) not in agreed.cases], pair, what, agreed)
-            held = sum((id(call), v.name, what) in agreed.cases for v in cases)
-            proof.variations += held
-            proof.forced += held
-
-    def _compare_forced(
-        self, call: KeptCall, cases: list[Variation], pair: tuple[Plan, Plan], what: str, agreed: _Agreed
-    ) -> None:
         original, changed = pair
-        expected = []
-        for variation in cases:
-            self._tick()
-            expected.append(self._eager(call, variation, original))
-        with self._trials.compiled(changed, THOROUGH, forcing.HELPERS) as run:
-            for variation, seen in zip(cases, expected, strict=True):
-                if not _says_nothing(variation, seen):
+        forced, new, seen = forcing.Forced(len(tests)), [], []
+        with self._trials.eagerly(original, forced.helpers) as run:
+            for sides, call, variation in self._forced_cases(len(tests), is_wanted):
+                where = f"where {' and '.join(f'`{test}` is {side}' for test, side in zip(tests, sides, strict=True))}, "
+                case = (id(call), variation.name, where)
+                if case not in agreed.cases:
+                    forced.to(sides)
+                    new.append((sides, call, variation, self._ended(run, call, variation), case))
+                seen.append(case)
+        with self._trials.compiled(changed, THOROUGH, forced.helpers) as run:
+            for sides, call, variation, expected, case in new:
+                if not _says_nothing(variation, expected):
                     self._tick()
-                    _compare(run(call, variation), seen, agreed, variation, what)
-                    agreed.cases.add((id(call), variation.name, what))
+                    forced.to(sides)
+                    _compare(run(call, variation), expected, agreed, variation, case[2])
+                    agreed.cases.add(case)
+        held = sum(case in agreed.cases for case in seen)
+        proof.variations += held
+        proof.forced += held
+
+    def _forced_cases(
+        self, count: int, is_wanted: Callable[[Variation], bool]
+    ) -> Iterator[tuple[tuple[bool, ...], KeptCall, Variation]]:
+        """Sides, calls and variations, so that what makes the compiler work again comes last."""
+        for call in self._trials.calls:
+            for variation in self._of(call):
+                if is_wanted(variation) and (variation.gradients or not variation.recompiles):
+                    for sides in itertools.product((True, False), repeat=count):
+                        yield sides, call, variation
 
 
 def _says_nothing(variation: Variation, expected: Observed) -> bool:
@@ -200,21 +210,18 @@ def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: V
         raise refused(f"{where}with {variation.name}: {text}")
 
 
-def _forcings(plan: Plan) -> list[tuple[_Side, ...]]:
-    """Which conditions are forced together: each to both sides, with the next one to both of its sides."""
+def _forcings(plan: Plan) -> list[tuple[str, ...]]:
+    """Which conditions are forced together: each with the next one."""
     tests = []
     for test in dict.fromkeys(plan.tests):
-        if _forced_pair(plan, ((test, True),)) is not None:
+        if _forced_pair(plan, (test,)) is not None:
             tests.append(test)
         elif not _is_loop(plan, test):  # of a loop, every run that ends has seen both sides
             raise Refused(f"the other side of `{test}` cannot be tried")
-    if len(tests) < 2:
-        return [((test, side),) for test in tests for side in (True, False)]
-    pairs = itertools.pairwise(tests)
-    return [((one, a), (other, b)) for one, other in pairs for a in (True, False) for b in (True, False)]
+    return [(test,) for test in tests] if len(tests) < 2 else list(itertools.pairwise(tests))
 
 
-def _forced_pair(plan: Plan, sides: tuple[_Side, ...]) -> tuple[Plan, Plan] | None:
+def _forced_pair(plan: Plan, tests: tuple[str, ...]) -> tuple[Plan, Plan] | None:
     """The original and the plan with conditions forced; None if they are not in both."""
     for file, text in plan.texts.items():
         before, after = [], []
@@ -222,17 +229,10 @@ def _forced_pair(plan: Plan, sides: tuple[_Side, ...]) -> tuple[Plan, Plan] | No
             before.append((edit.first_line, edit.last_line))
         for edit in edits_between(file, text, plan.originals[file]):
             after.append((edit.first_line, edit.last_line))
-        original, changed = _forced(plan.originals[file], sides, before), _forced(text, sides, after)
+        original, changed = forcing.forced(plan.originals[file], tests, before), forcing.forced(text, tests, after)
         if original is not None and changed is not None:
             return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: changed})
     return None
-
-
-def _forced(text: str, sides: tuple[_Side, ...], lines: list[tuple[int, int]]) -> str | None:
-    forced: str | None = text
-    for test, side in sides:
-        forced = None if forced is None else forcing.forced(forced, test, lines, to=side)
-    return forced
 
 
 def _is_loop(plan: Plan, test: str) -> bool:

@@ -128,21 +128,26 @@ class Trials:
                 observed.append(run(call, recorded()))
         return Ran(recording.report, observed)
 
-    def eager(
-        self, call: KeptCall, variation: Variation, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None
-    ) -> Observed:
-        """Run one call in eager mode, without any plan or (for forced conditions) with the edits of one."""
+    @contextlib.contextmanager
+    def eagerly(
+        self, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None
+    ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+        """Yields what runs a call in eager mode, without any plan or (for forced conditions) with the edits of one."""
         import torch
 
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
-        eager = torch.compiler.set_stance("force_eager")
-        with caches.only_known_codes(), edits, call.recorded.replaying() as prepare, eager:
-            started, is_recorded = time.perf_counter(), plan is None and variation.name == recorded().name
-            longest = math.inf if is_recorded else LONGEST_CALL + 10 * self._recorded_seconds
-            observed = self._observe(call, call.target, prepare, variation, min(self.deadline, started + longest))
-            if is_recorded:
-                self._recorded_seconds = max(self._recorded_seconds, time.perf_counter() - started)
-            return observed
+        with caches.only_known_codes(), edits, torch.compiler.set_stance("force_eager"):
+
+            def run(call: KeptCall, variation: Variation) -> Observed:
+                started, is_recorded = time.perf_counter(), plan is None and variation.name == recorded().name
+                longest = math.inf if is_recorded else LONGEST_CALL + 10 * self._recorded_seconds
+                with call.recorded.replaying() as prepare:
+                    observed = self._observe(call, call.target, prepare, variation, min(self.deadline, started + longest))
+                if is_recorded:
+                    self._recorded_seconds = max(self._recorded_seconds, time.perf_counter() - started)
+                return observed
+
+            yield run
 
     def _observe(
         self, call: KeptCall, entry: Callable[..., Any], prepare: Prepare, variation: Variation, deadline: float

@@ -32,6 +32,8 @@ class FixProgram:
     why: str = ""
     #: the exception of the fixed program, where the input raises
     raises: str | None = None
+    #: whether a proved fix needs that no gradients are asked for: it gives zero for none, or is an error
+    without_gradients: bool = False
 
 
 def all_programs() -> list[FixProgram]:

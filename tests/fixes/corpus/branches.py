@@ -221,7 +221,7 @@ def f(x):
     if x.sum() > 0:
         x -= 1
     return x * 2
-"""),
+""", without_gradients=True),
     _fixed("statements_in_order", """
 import torch
 
@@ -264,7 +264,7 @@ class Net(torch.nn.Module):
         return torch.relu(h)
 
 f = Net()
-""", COND),
+""", COND, without_gradients=True),
     _fixed("module_early_return", """
 import torch
 import torch.nn as nn
@@ -283,7 +283,7 @@ class Net(nn.Module):
         return h + x
 
 f = Net()
-""", COND),
+""", COND, without_gradients=True),
     _fixed("method", """
 import torch
 
@@ -453,7 +453,7 @@ def f(x):
         x = x * 2  # again
         n += 1
     return x - 1
-""", "Loop with torch.while_loop"),
+""", "Loop with torch.while_loop", without_gradients=True),
     _fixed("while_two_names", """
 import torch
 
@@ -464,5 +464,5 @@ def f(x):
         total = total + step.sum()
         step = step * 1.5
     return total, step
-""", "Loop with torch.while_loop"),
+""", "Loop with torch.while_loop", without_gradients=True),
 ]  # fmt: skip

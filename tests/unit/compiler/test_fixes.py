@@ -705,7 +705,7 @@ def test_a_change_that_is_wrong_where_two_conditions_hold(module: MakeModule, mo
     wrong = "    y = torch.where(x[0] > 5, x * 2, torch.where(x[1] < -5, y + 1, y))\n"
     for after, verdict in ((right, "proved"), (wrong, "refused")):
         only(monkeypatch, replacing(before, after, tests=("x[0] > 5", "x[1] < -5")))
-        [tried] = fix(f, torch.ones(3)).fixes or ()
+        tried, *_ = fix(f, torch.ones(3)).fixes or ()
         assert tried.verdict == verdict, tried.reason
     assert "where `x[0] > 5` is True and `x[1] < -5` is True, " in tried.reason
 
