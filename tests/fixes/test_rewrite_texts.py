@@ -182,6 +182,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ("    return x * (1 - (x + 1).mean().detach() / x.std().detach())\n",),
     ),
     (
+        scalars,
+        "    x = x - x.mean()\n    x = x / «x.std().item()»\n    return x\n",
+        ("    x = x - x.mean()\n    x = x / x.std().detach()\n    return x\n",),
+    ),
+    (
         value_loops,
         """\
     while «x.sum() < 100»:  # until it is large
