@@ -146,7 +146,9 @@ class _FileChange:
             undo.functions.append((function, old, code))
             function.__code__ = code
         if not is_found and any(function.__name__ == STATEMENTS for function in self.functions):
-            raise NotApplicable("statements of a cell cannot be changed while they live: put them into a function")
+            raise NotApplicable(
+                "only functions are changed: put the cell's statements into a function, and call it in the cell"
+            )
         if not is_found:
             raise NotApplicable("the file has changed since it was loaded")
 

@@ -336,7 +336,7 @@ class Search:
         made = [*setting_cures.for_recompile(recompile), *(c for p in problems for c in counters.candidates(p))]
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
-        known = {recompile_key(other, self._report): other.frame for other in self._report.recompiles}
+        known = {recompile_key(other, self._report): other.frame for other in reversed(self._report.recompiles)}
         for fix in fixes:
             fix.recompile = known.get(recompile_key(recompile, step.ran.report))
         return self._first_that_holds(candidates, fixes, step, lambda report, plan: still_recompiles(report, step.ran.report))
