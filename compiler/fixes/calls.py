@@ -77,7 +77,7 @@ class KeptCalls:
         self.calls: list[KeptCall] = []
         #: why calls could not be kept, as the end of a sentence
         self.refusals: list[str] = []
-        #: whether a call was not looked at because enough were kept
+        #: whether something was compiled in a call that was not kept, because enough were kept or looked at
         self.is_full = False
         self._targets: set[int] = set()
         self._copied = 0
@@ -88,14 +88,17 @@ class KeptCalls:
         """`entry`, the compiled `target`, with its calls kept."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if not self._may_copy():
-                return entry(*args, **kwargs)
-            kept = KeptCall(target, _RecordedCall(target, args, kwargs, namespace), namespace)
+            may_copy = self._may_copy()
+            kept = KeptCall(target, _RecordedCall(target, args, kwargs, namespace), namespace) if may_copy else None
             before = caches.compiles()
             try:
                 return entry(*args, **kwargs)
             finally:
-                self._keep(kept, compiled=caches.compiles() != before)
+                compiled = caches.compiles() != before
+                if kept is not None:
+                    self._keep(kept, compiled=compiled)
+                else:
+                    self.is_full |= compiled
 
         return watching(call, entry)
 
@@ -132,8 +135,7 @@ class KeptCalls:
 
     def _may_copy(self) -> bool:
         self._copied += 1
-        self.is_full = len(self.calls) >= MOST_CALLS or self._copied > MOST_COPIED
-        return not self.is_full
+        return len(self.calls) < MOST_CALLS and self._copied <= MOST_COPIED
 
     def _keep(self, kept: KeptCall, *, compiled: bool) -> None:
         is_first = id(kept.target) not in self._targets
