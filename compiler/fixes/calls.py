@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.replay.last_call import watching
-from dynascope.compiler.replay.replay import RecordedCall
+from dynascope.compiler.replay.reachable import Reachable
+from dynascope.compiler.replay.replay import Arguments, Prepare, RecordedCall
+from dynascope.compiler.replay.state import GlobalName
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import caches, hooks, marks
 
 #: calls that are kept: their arguments are copied
 MOST_CALLS = 8
+#: calls whose arguments are copied because something may be compiled in them
+MOST_COPIED = 50
+_PLAIN = (bool, int, float, str)
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,45 @@ class KeptCall:
     namespace: dict[str, Any] | None = None
 
 
+class _RecordedCall(RecordedCall):
+    """A call, with the numbers that it read from modules and globals: later calls may have changed them."""
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(function, args, kwargs, names)
+        self._numbers = list(_numbers(function)) if names is None and self.refusal is None else []
+
+    @contextlib.contextmanager
+    def replaying(self) -> Iterator[Prepare]:
+        with super().replaying() as prepare:
+            changed = [(o, name, value) for o, name, value in self._numbers if name in o and o[name] != value]
+            before = [(owner, name, owner[name]) for owner, name, _ in changed]
+
+            def prepared(*, only_changed: bool = False) -> Arguments:
+                arguments = prepare(only_changed=only_changed)
+                for owner, name, value in changed:
+                    owner[name] = value
+                return arguments
+
+            try:
+                yield prepared
+            finally:
+                for owner, name, value in before:
+                    owner[name] = value
+
+
+def _numbers(function: Callable[..., Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """Numbers and texts of the modules and globals that a function reaches: namespace, name, value."""
+    import torch
+
+    for value in Reachable([function]).objects:
+        if isinstance(value, torch.nn.Module):
+            yield from ((vars(value), name, v) for name, v in vars(value).items() if type(v) in _PLAIN)
+        elif isinstance(value, GlobalName) and type(found := value.namespace.get(value.name)) in _PLAIN:
+            yield value.namespace, value.name, found
+
+
 class KeptCalls:
     """The first call of each target, and the later ones in which something was compiled."""
 
@@ -33,43 +77,65 @@ class KeptCalls:
         self.calls: list[KeptCall] = []
         #: why calls could not be kept, as the end of a sentence
         self.refusals: list[str] = []
-        #: whether a call was not looked at because enough were kept
+        #: whether something was compiled in a call that was not kept, because enough were kept or looked at
         self.is_full = False
         self._targets: set[int] = set()
+        self._copied = 0
+        #: a later call of what the program compiles itself, with the number of compiles before it
+        self._latest: tuple[KeptCall, int] | None = None
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
         """`entry`, the compiled `target`, with its calls kept."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if len(self.calls) >= MOST_CALLS:
-                self.is_full = True
-                return entry(*args, **kwargs)
-            kept = KeptCall(target, RecordedCall(target, args, kwargs, namespace), namespace)
+            may_copy = self._may_copy()
+            kept = KeptCall(target, _RecordedCall(target, args, kwargs, namespace), namespace) if may_copy else None
             before = caches.compiles()
             try:
                 return entry(*args, **kwargs)
             finally:
-                self._keep(kept, compiled=caches.compiles() != before)
+                compiled = caches.compiles() != before
+                if kept is not None:
+                    self._keep(kept, compiled=compiled)
+                else:
+                    self.is_full |= compiled
 
         return watching(call, entry)
 
     @contextlib.contextmanager
     def watching_compiled_code(self) -> Iterator[None]:
-        """Keep the first call of everything that the program compiles itself, for the duration of a recording."""
+        """Keep such calls of everything that the program compiles itself, for the duration of a recording."""
         hooks.HOOKS.call_watchers.append(self._called)
         try:
             yield
         finally:
             hooks.HOOKS.call_watchers.remove(self._called)
+            self._keep_latest()
 
     def _called(self, entered: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         import torch
 
         target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
+        self._keep_latest()
         key = id(getattr(target, "__func__", target))
-        if key not in self._targets and len(self.calls) < MOST_CALLS and not in_torch(_file_of(target)):
+        if in_torch(_file_of(target)) or not self._may_copy():
+            return
+        kept = KeptCall(target, _RecordedCall(target, args, kwargs))
+        if key not in self._targets:
             self._targets.add(key)
-            self._add(KeptCall(target, RecordedCall(target, args, kwargs)))
+            self._add(kept)
+        else:
+            self._latest = (kept, caches.compiles())
+
+    def _keep_latest(self) -> None:
+        """Keep the latest call if something was compiled in it."""
+        latest, self._latest = self._latest, None
+        if latest is not None and caches.compiles() != latest[1]:
+            self._add(latest[0])
+
+    def _may_copy(self) -> bool:
+        self._copied += 1
+        return len(self.calls) < MOST_CALLS and self._copied <= MOST_COPIED
 
     def _keep(self, kept: KeptCall, *, compiled: bool) -> None:
         is_first = id(kept.target) not in self._targets

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+#: the `kind` of a problem that is no graph break
+RECOMPILE = "recompile"
+
 
 @dataclass(frozen=True)
 class Edit:
@@ -23,7 +26,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One change to try. `assumption` says in one sentence what the change takes for granted, or is empty."""
+    """One change to try. `assumption` says in one sentence what the change takes for granted, or is empty.
+
+    `tensors`: names whose numbers become tensors outside of the repeated calls: an argument, `self.steps`, a global.
+    """
 
     kind: Literal["setting", "wrap", "rewrite"]
     title: str
@@ -31,6 +37,7 @@ class Candidate:
     settings: Mapping[str, object] = field(default_factory=dict)
     assumption: str = ""
     tests: tuple[str, ...] = ()
+    tensors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -146,13 +146,16 @@ class _FileChange:
             undo.functions.append((function, old, code))
             function.__code__ = code
         if not is_found and any(function.__name__ == STATEMENTS for function in self.functions):
-            raise NotApplicable("statements of a cell cannot be changed while they live: put them into a function")
+            raise NotApplicable(
+                "only functions are changed: put the cell's statements into a function, and call it in the cell"
+            )
         if not is_found:
             raise NotApplicable("the file has changed since it was loaded")
 
     def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
         """Run the statements of a module or class that are new, and apply decorators that are new."""
-        known = {ast.dump(statement) for statement in old}
+        known, kept = {ast.dump(statement) for statement in old}, {ast.dump(statement) for statement in new}
+        edited = [statement for statement in old if ast.dump(statement) not in kept]
         defined = {s.name: s for s in old if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
         for statement in new:
             if ast.dump(statement) in known:
@@ -165,7 +168,8 @@ class _FileChange:
             elif isinstance(statement, ast.FunctionDef) and isinstance(before, ast.FunctionDef):
                 self._decorate(before, statement, namespace, owner, undo)
             elif owner is namespace:
-                self._execute(statement, namespace, undo)
+                if not _stands_for(statement, edited):
+                    self._execute(statement, namespace, undo)
             elif isinstance(statement, ast.FunctionDef):
                 self._add_method(statement, namespace, owner, undo)
             elif not isinstance(statement, ast.Expr):  # a docstring
@@ -243,6 +247,16 @@ def _is_same(one: CodeType, other: CodeType) -> bool:
         return False
     pairs = zip(one.co_consts, other.co_consts, strict=True)
     return all(_is_same(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else repr(a) == repr(b) for a, b in pairs)
+
+
+def _stands_for(statement: ast.stmt, edited: list[ast.stmt]) -> bool:
+    """Whether a statement is an edited one of the module itself, which has run: a call, a loop, a binding."""
+    names = _names_bound(statement)
+    for number, before in enumerate(edited):
+        if type(before) is type(statement) and _names_bound(before) == names:
+            del edited[number]
+            return True
+    return False
 
 
 def _names_bound(statement: ast.stmt) -> list[str]:

@@ -33,6 +33,8 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     #: conditions that the edits decide
     tests: tuple[str, ...] = ()
+    #: as in Candidate
+    tensors: tuple[str, ...] = ()
 
     def text(self, file: str) -> str:
         """The current text of a file; "" if it cannot be read."""
@@ -50,6 +52,7 @@ class Plan:
         return replace(
             self, texts=texts, originals=originals, settings=_merged(self.settings, full_names(candidate.settings)),
             assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),
+            tensors=(*self.tensors, *candidate.tensors),
         )  # fmt: skip
 
     def with_texts(self, texts: Mapping[str, str]) -> Plan:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dynascope.compiler.fixes.candidate import Problem
-from dynascope.compiler.report import Break
+from dynascope.compiler.fixes.candidate import RECOMPILE, Problem
+from dynascope.compiler.report import Break, Frame, Recompile
 from dynascope.compiler.source.origin import origin
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -40,6 +40,28 @@ def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
             places.append(_Place(entry.file, entry.line, end, entry.column, entry.end_column, entry.function))
     found = [_problem(b, place, text(place.file)) for place in places if origin(place.file) in ("user", "library")]
     return [problem for problem in found if problem is not None]
+
+
+def problems_of_recompile(recompile: Recompile, frame: Frame, text: Callable[[str], str]) -> list[Problem]:
+    """One problem for each number whose value was not that of the compiled code; its reason is the number's name.
+
+    `frame`: what was compiled again.
+    """
+    sources = dict.fromkeys(
+        g.source for g in recompile.failed_guards if g.source and g.kind == "value" and _is_number(g.before)
+    )
+    source = text(frame.file)
+    if not source or origin(frame.file) != "user":
+        return []
+    return [Problem(frame.file, source, frame.line, frame.line, None, None, frame.name, RECOMPILE, name) for name in sources]
+
+
+def _is_number(text: str | None) -> bool:
+    try:
+        float(text or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _problem(b: Break, place: _Place, source: str) -> Problem | None:

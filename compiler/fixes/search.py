@@ -18,7 +18,7 @@ from dynascope.compiler.fixes import setting_cures
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan, full_names
-from dynascope.compiler.fixes.problem import problems_of
+from dynascope.compiler.fixes.problem import problems_of, problems_of_recompile
 from dynascope.compiler.fixes.proving.improvement import (
     Key,
     break_key,
@@ -32,7 +32,7 @@ from dynascope.compiler.fixes.proving.improvement import (
 from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
-from dynascope.compiler.fixes.rewrites import unfixable
+from dynascope.compiler.fixes.rewrites import counters, unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report
 from dynascope.compiler.source.functions import found_once
@@ -358,10 +358,11 @@ class Search:
         )
 
     def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
-        made = [c for c in setting_cures.for_recompile(recompile) if (c, step.plan) not in self._refused]
-        candidates = [c for c in made if c not in self._banned]
+        problems = problems_of_recompile(recompile, step.ran.report.frame(recompile.frame), step.plan.text)
+        made = [*setting_cures.for_recompile(recompile), *(c for p in problems for c in counters.candidates(p))]
+        candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
-        known = {recompile_key(other, self._report): other.frame for other in self._report.recompiles}
+        known = {recompile_key(other, self._report): other.frame for other in reversed(self._report.recompiles)}
         for fix in fixes:
             fix.recompile = known.get(recompile_key(recompile, step.ran.report))
         return self._first_that_holds(candidates, fixes, step, lambda report, plan: still_recompiles(report, step.ran.report))

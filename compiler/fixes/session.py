@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.proving.outside import in_tensors
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Report
 from dynascope.compiler.torch_private import marks
@@ -47,6 +48,7 @@ def fixed(report: Report) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(live.plan.in_force())
+            stack.enter_context(in_tensors(target, live.plan.tensors))
         except NotApplicable as reason:
             raise ValueError(f"the fixes do not fit any more: {reason}") from None
         yield target

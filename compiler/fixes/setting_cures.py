@@ -47,7 +47,8 @@ def for_recompile(recompile: Recompile) -> list[Candidate]:
     if any(guard.kind in ("size", "stride", "range", "minimum", "expression", "value") for guard in guards):
         found.append(Candidate("setting", "Compile for all sizes at once", settings={"dynamic": True}))
     if any((guard.source or "").startswith("self.") and guard.kind == "value" for guard in guards):
-        found.append(_dynamo("Take numbers of modules as inputs", allow_unspec_int_on_nn_module=True))
+        settings = {DYNAMO + "allow_unspec_int_on_nn_module": True, "dynamic": True}
+        found.append(Candidate("setting", "Take whole numbers of modules as inputs", settings=settings))
     return found
 
 

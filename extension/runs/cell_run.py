@@ -169,7 +169,7 @@ class CellRun:
     def _publish(self, report: Report, display: Display) -> None:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
         self.report = report
-        fixed_cell.to_users_texts(self.shell, report)
+        fixed_cell.to_users_texts(self.shell, report, self.cell.file)
         if self.key is None:
             self.key = history.key(cell_id(self.shell), report, self.cell.text)
         previous = history.add(self.key, report)

@@ -10,21 +10,24 @@ from dynascope.compiler.report import FixSet, Report
 from dynascope.shell import cell_number
 
 
-def to_users_texts(shell: Any, report: Report) -> None:
+def to_users_texts(shell: Any, report: Report, ran: str) -> None:
     """Turn the fixed texts of cells, which the compiler knows without magics, into what the user would write.
 
-    A cell whose lines the two do not share is left out: the patch still shows its fixes.
+    A cell whose lines the two do not share is left out: the patch still shows its fixes.  `ran`: the cell that ran, whose magic
+    has what torch.compile is given.
     """
     fixes = report.fix_set
     if fixes is None:
         return
     texts: dict[str, str] = {}
-    for file in fixes.cells:
+    for file in dict.fromkeys([*fixes.cells, *([ran] if fixes.settings.get("dynamic") is True else [])]):
         edits = [Edit(e.file, e.first_line, e.last_line, e.before, e.after) for e in fixes.edits if e.file == file]
         raw = _raw(shell, cell_number(file))
         if raw is not None:
             try:
-                texts[file] = _with_options(with_edits(raw, edits).rstrip("\n"), fixes)
+                text = with_edits(raw, edits)
+                text = _with_options(text, fixes) if file == ran else text
+                texts |= {file: text.rstrip("\n")} if text != raw else {}
             except NotApplicable:
                 continue
     fixes.cells = texts

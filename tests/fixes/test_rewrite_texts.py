@@ -182,6 +182,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ("    return x * (1 - (x + 1).mean().detach() / x.std().detach())\n",),
     ),
     (
+        scalars,
+        "    x = x - x.mean()\n    x = x / «x.std().item()»\n    return x\n",
+        ("    x = x - x.mean()\n    x = x / x.std().detach()\n    return x\n",),
+    ),
+    (
         value_loops,
         """\
     while «x.sum() < 100»:  # until it is large
@@ -364,24 +369,10 @@ def test_an_import_moves_to_the_others() -> None:
 
 
 def test_recompiles() -> None:
-    text = """\
-import torch
-
-def f(x, act):
-    «return act(x)»
-
-def g(x):
-    for _ in range(3):
-        x = f(x, lambda t: t + 1)
-    return x
-"""
-    [(candidate, new)] = offered(hoist, text, kind="recompile", reason="___check_obj_id(L['act'], 1)")
-    assert "shared_function = lambda t: t + 1\ndef g(x):" in new
-    assert "x = f(x, shared_function)" in new
-    assert "one function object" in candidate.assumption
     text = "import torch\n\ndef f(x, n):\n    «return x * n»\n\nfor step in range(9):\n    f(torch.ones(2), step)\n"
-    [(candidate, new)] = offered(counters, text, kind="recompile", reason="L['n'] == 0  # return x * n")
+    [(candidate, new)] = offered(counters, text, kind="recompile", reason="n")
     assert "f(torch.ones(2), torch.tensor(step))" in new
+    assert candidate.tensors == ("n",)
     text = """\
 import torch
 
@@ -393,9 +384,14 @@ class Net(torch.nn.Module):
         «self.step += 1»
         return x * self.step
 """
-    [(candidate, new)] = offered(counters, text, kind="recompile", reason="L['self'].step == 1")
+    [(candidate, new)] = offered(counters, text, kind="recompile", reason="self.step")
     assert "self.step = torch.tensor(0)" in new
-    assert offered(hoist, text, kind="recompile", reason="") == []
+    assert "        self.step = self.step + 1\n" in new
+    text = "import torch\n\nscale = 2.5\n\ndef f(x):\n    «return x * scale»\n"
+    [(candidate, new)] = offered(counters, text, kind="recompile", reason="scale")
+    assert new.startswith("import torch\n\nscale = torch.tensor(2.5)\n")
+    assert offered(counters, text + "\nscale = text\n", kind="recompile", reason="scale") == []
+    assert offered(counters, text, kind="a break", reason="scale") == []
 
 
 def test_an_edit_is_as_small_as_it_can_be() -> None:

@@ -10,6 +10,9 @@ from dynascope.compiler.report import Fix, FixSet, Report, plural, seconds
 MOST_LINES = 24
 
 
+_DYNAMIC = "torch.compile(..., dynamic=True)"
+
+
 def fixes_summary(report: Report) -> str:
     """`2 of 3 graph breaks can be fixed: 4 graphs → 1`; "" if no fixes were looked for, or there was nothing to fix."""
     fixes = report.fix_set
@@ -46,7 +49,10 @@ def unplaced_settings(report: Report) -> list[str]:
     fixes = report.fix_set
     if fixes is None:
         return []
-    return [line for line in setting_lines(fixes) if not any(line in edit.after for edit in fixes.edits)]
+    placed = "".join(edit.after for edit in fixes.edits)
+    if any("--dynamic true" in text.partition("\n")[0] for text in fixes.cells.values()):
+        placed += _DYNAMIC
+    return [line for line in setting_lines(fixes) if line not in placed]
 
 
 def setting_lines(fix: Fix | FixSet) -> list[str]:

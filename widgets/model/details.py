@@ -101,7 +101,7 @@ class _Details:
         why = [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
         why += [printable(t, 2000) for t in undecided_words(b, self.report, self.places)]
         parts: list[Part] = [_prose("reason", "Reason", why, advice(b))]
-        parts += fix_parts(self.report, b.id, b.file)
+        parts += fix_parts(self.report, [b.id], b.file)
         if b.id in self.costs:
             facts += cost_facts(self.costs[b.id])
             parts.append(_prose("cost", "Cost", [printable(cost_method(self.costs[b.id]) + ".", 2000)], []))
@@ -221,6 +221,12 @@ class _Details:
             "line": f.line, "target": frame_target(f),
         }  # fmt: skip
 
+    def _compiled_again(self, f: Frame) -> set[str]:
+        """Ids of the frames that were compiled again for the code of this one."""
+        return {
+            g.id for g in self.report.frames if g.id in self.recompiles and (g.file, g.line, g.name) == (f.file, f.line, f.name)
+        }
+
     def _frame_parts(self, f: Frame) -> list[Part]:
         parts: list[Part] = []
         again = self.recompiles.get(f.id, [])
@@ -228,7 +234,7 @@ class _Details:
             words = [w for r in again for w in self._why_again(f, r)]
             reasons = [printable(x, 2000) for r in again for x in r.reasons]
             parts.append(_prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons))
-            parts += fix_parts(self.report, f.id, f.file)
+            parts += fix_parts(self.report, self._compiled_again(f), f.file)
         text, todo = self._frame_story(f)
         if text or todo:
             parts.append(_prose("about", "What happened", text, todo))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from dynascope.compiler.report import Fix, Report
 from dynascope.widgets.labels.fixes import diff_lines, fix_words
 from dynascope.widgets.labels.words import printable
@@ -11,9 +13,12 @@ from dynascope.widgets.wire import FixBody, FixRow, Part
 ROWS = 12
 
 
-def fix_parts(report: Report, owner: str, file: str) -> list[Part]:
-    """The Fix tab of a break or frame, by id; none if no fixes were looked for.  `file` is where it is."""
-    own = [fix for fix in report.fixes or () if owner in (fix.break_, fix.recompile)]
+def fix_parts(report: Report, owners: Container[str], file: str) -> list[Part]:
+    """The Fix tab of a break, or of the frames compiled again for one function; none if no fixes were looked for.
+
+    `owners`: their ids; `file`: where they are.
+    """
+    own = [fix for fix in report.fixes or () if fix.break_ in owners or fix.recompile in owners]
     if not own:
         return []
     chosen = [fix for fix in own if fix.chosen]
@@ -29,7 +34,8 @@ def fix_parts(report: Report, owner: str, file: str) -> list[Part]:
 def _row(fix: Fix) -> FixRow:
     gain = ""
     if fix.breaks_before is not None and fix.breaks_after is not None:
-        gain = f"graph breaks {fix.breaks_before} → {fix.breaks_after}, graphs {fix.graphs_before} → {fix.graphs_after}"
+        gain = f"graph breaks {fix.breaks_before} → {fix.breaks_after}, " if fix.break_ or fix.breaks_before else ""
+        gain += f"graphs {fix.graphs_before} → {fix.graphs_after}"
     return {
         "words": printable(fix_words(fix), 2000), "verdict": fix.verdict, "gain": gain,
         "assumption": printable(fix.assumption, 1000), "diff": [printable(line, 400) for line in diff_lines(fix)],

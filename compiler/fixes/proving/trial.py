@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.observed import Observed, observe_call
+from dynascope.compiler.fixes.proving.outside import with_tensors
 from dynascope.compiler.fixes.proving.side_state import SideState
 from dynascope.compiler.fixes.proving.variations import Variation, recorded
 from dynascope.compiler.recording.recording import observe
@@ -103,7 +104,8 @@ class Trials:
             def entry_of(call: KeptCall) -> Callable[..., Any]:
                 if id(call.target) not in entries:
                     trace_anew(call.target)
-                    entries[id(call.target)] = self._compiling.entry_point(call.target, settings)
+                    entry = self._compiling.entry_point(call.target, settings)
+                    entries[id(call.target)] = with_tensors(call.target, entry, plan.tensors)
                 return entries[id(call.target)]
 
             yield entry_of

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.rewrites import (
     branches,
-    counters,
     empty_rows,
     guards,
     hoist,
@@ -32,7 +31,6 @@ REWRITES: tuple[Callable[[Problem], list[Candidate]], ...] = (
     branches.candidates,
     value_loops.candidates,
     hoist.candidates,
-    counters.candidates,
     printing.candidates,
     log_values.candidates,
     parts.candidates,

@@ -1,77 +1,77 @@
-"""A Python number that counts up from call to call becomes a tensor, which the compiled code does not depend on."""
+"""A Python number that changes from call to call becomes a tensor: the compiled code does not depend on its value."""
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 
 import libcst as cst
 
-from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.candidate import RECOMPILE, Candidate, Problem
+from dynascope.compiler.fixes.syntax.conditions import grouped
 from dynascope.compiler.fixes.syntax.names import dotted, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-_ATTRIBUTE = re.compile(r"self'?\]?\.(\w+)(?:\.\w+)* *==")
-_LOCAL = re.compile(r"L\['(\w+)'\] *==")
-
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """For a recompile: a tensor in the attribute that the reason names, or as the argument that it names."""
-    source = parse(problem.source)
-    if source is None or "recompile" not in problem.kind.lower():
+    """For a recompile because of the number that the problem's reason names: `self.steps`, an argument, a global."""
+    source = parse(problem.source) if problem.kind == RECOMPILE else None
+    if source is None:
         return []
-    attribute = _ATTRIBUTE.search(problem.reason)
-    local = _LOCAL.search(problem.reason)
-    return [
-        *(_attribute(problem, source, attribute[1]) if attribute else []),
-        *(_argument(problem, source, local[1]) if local else []),
-    ]
+    name = problem.reason
+    if name.startswith("self."):
+        attribute = f"self.{name.rpartition('.')[2]}"
+        words = (f"Keep {name} in a tensor", f"{name} is a tensor; int() or float() of it gives the number.")
+        return _made(problem, source, _bindings(source, attribute), *words, attribute)
+    given = _given(source, problem.function.split(".")[-1], name)
+    if given is not None:
+        return _made(problem, source, given, f"Pass {name} as a tensor", f"{name} is a tensor inside {problem.function}.")
+    words = (f"Keep {name} in a tensor", f"{name} is a tensor wherever it is used.")
+    return _made(problem, source, _bindings(source, name), *words, name)
 
 
-def _attribute(problem: Problem, source: Source, name: str) -> list[Candidate]:
-    """`self.step = 0` as `self.step = torch.tensor(0)`, where the class adds to it."""
-    counted = [a for a in source.all_of(cst.AugAssign) if dotted(a.target) == f"self.{name}"]
-    begun = [
-        a
-        for a in source.all_of(cst.Assign)
-        if [dotted(t.target) for t in a.targets] == [f"self.{name}"] and isinstance(a.value, cst.Integer | cst.Float)
-    ]
-    if not counted or not begun:
-        return []
-    torch = Torch(source, source.scope_of(begun[0]))
-    changes: list[Change] = [
-        (source.start(a.value), source.end(a.value), f"{torch('tensor')}({source.text_of(a.value)})") for a in begun
-    ]
-    assumption = f"self.{name} is a tensor; int() of it gives the number."
-    return candidate(problem, source, f"Count self.{name} in a tensor", [*changes, *torch.changes()], assumption)
+def _made(
+    problem: Problem, source: Source, values: list[cst.BaseExpression], title: str, assumption: str, name: str = ""
+) -> list[Candidate]:
+    """The candidate in which these expressions are tensors; `name`: what is bound to them.
 
-
-def _argument(problem: Problem, source: Source, name: str) -> list[Candidate]:
-    """`f(x, step)` as `f(x, torch.tensor(step))`, where a loop counts `step`."""
-    called = problem.function.split(".")[-1]
-    functions = [f for f in source.all_of(cst.FunctionDef) if f.name.value == called]
-    if len(functions) != 1:
-        return []
-    given = functions[0].params
-    order = [p.name.value for p in (*given.posonly_params, *given.params)]
-    if name not in order:
-        return []
-    changes: list[Change] = []
+    `name += 1` becomes `name = name + 1`: a graph may have kept the tensor for its backward pass.
+    """
     torch = Torch(source, source.module)
-    for call in source.all_of(cst.Call):
-        if dotted(call.func).split(".")[-1] != called or functions[0] in source.ancestors(call):
-            continue
-        argument = _given(call, name, order.index(name))
-        if argument is None or not _counts(source, call, argument):
-            continue
-        changes.append((source.start(argument), source.end(argument), f"{torch('tensor')}({source.text_of(argument)})"))
+    changes: list[Change] = [(source.start(v), source.end(v), f"{torch('tensor')}({source.text_of(v)})") for v in values]
     if not changes:
         return []
-    assumption = f"{name} is a tensor inside {called}."
-    return candidate(problem, source, f"Pass {name} as a tensor", [*changes, *torch.changes()], assumption)
+    for node in source.all_of(cst.AugAssign):
+        if name and dotted(node.target) == name:
+            operator = source.module.code_for_node(node.operator).strip().removesuffix("=")
+            value = source.text_of(node.value)
+            value = value if _is_number(node.value) else grouped(node.value, value)
+            changes.append((source.start(node), source.end(node), f"{name} = {name} {operator} {value}"))
+    made = candidate(problem, source, title, [*changes, *torch.changes()], assumption)
+    return [replace(one, tensors=(problem.reason,)) for one in made]
 
 
-def _given(call: cst.Call, name: str, index: int) -> cst.BaseExpression | None:
+def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
+    """The numbers that a name is bound to; none if something else is bound to it, too."""
+    bound = [a.value for a in source.all_of(cst.Assign) if name in [dotted(t.target) for t in a.targets]]
+    return bound if all(_is_number(value) for value in bound) else []
+
+
+def _given(source: Source, function: str, name: str) -> list[cst.BaseExpression] | None:
+    """What the calls of a function give for a parameter, where it may differ; None if it has no such parameter."""
+    functions = [f for f in source.all_of(cst.FunctionDef) if f.name.value == function]
+    if len(functions) != 1:
+        return None
+    parameters = functions[0].params
+    order = [p.name.value for p in (*parameters.posonly_params, *parameters.params)]
+    if name not in order:
+        return None
+    calls = [c for c in source.all_of(cst.Call) if dotted(c.func).split(".")[-1] == function]
+    given = [(c, _argument(c, name, order.index(name))) for c in calls if functions[0] not in source.ancestors(c)]
+    return [value for call, value in given if value is not None and _differs(source, call, value)]
+
+
+def _argument(call: cst.Call, name: str, index: int) -> cst.BaseExpression | None:
     for at, argument in enumerate(call.args):
         if argument.star:
             return None
@@ -80,9 +80,13 @@ def _given(call: cst.Call, name: str, index: int) -> cst.BaseExpression | None:
     return None
 
 
-def _counts(source: Source, call: cst.Call, argument: cst.BaseExpression) -> bool:
+def _differs(source: Source, call: cst.Call, argument: cst.BaseExpression) -> bool:
     """Whether a number differs from call to call: it is made of what a loop around the call changes, or is a number itself."""
-    if isinstance(argument, cst.Integer | cst.Float):
-        return True
     loops = [a for a in source.ancestors(call) if isinstance(a, cst.For | cst.While)]
-    return bool(uses(argument).reads & uses(*loops).writes)
+    return _is_number(argument) or bool(uses(argument).reads & uses(*loops).writes)
+
+
+def _is_number(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Integer | cst.Float) or (
+        isinstance(value, cst.UnaryOperation) and isinstance(value.expression, cst.Integer | cst.Float)
+    )

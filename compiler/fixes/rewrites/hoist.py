@@ -1,4 +1,4 @@
-"""What does not depend on its place moves before the loop: an import, a constant look-up, a clock; a lambda to the module."""
+"""What does not depend on its place moves before the loop: an import, a constant look-up, a clock."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _LOOKUPS |= {
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """A call of the loop before it, or a call of the function at its start; for a recompile, a function object made once."""
+    """A call of the loop before it, or a call of the function at its start."""
     source = parse(problem.source)
     if source is None:
         return []
-    return [*_import(problem, source), *_call(problem, source), *_lambdas(problem, source)]
+    return [*_import(problem, source), *_call(problem, source)]
 
 
 def _import(problem: Problem, source: Source) -> list[Candidate]:
@@ -153,54 +153,3 @@ def _is_fixed(source: Source, call: cst.Call) -> bool:
     last = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
     imported = last.value if isinstance(last, cst.Name) else ""
     return bool(imported) and _full(source, call) in _CLOCKS | _LOOKUPS
-
-
-# recompiles
-
-
-def _lambdas(problem: Problem, source: Source) -> list[Candidate]:
-    """A function object that each call makes anew, made once: for a recompile because an argument is another object."""
-    if "recompile" not in problem.kind.lower():
-        return []
-    called = problem.function.split(".")[-1]
-    made: list[Candidate] = []
-    for call in source.all_of(cst.Call):
-        name = dotted(call.func).split(".")[-1]
-        if name != called and not (called == "forward" and name):
-            continue
-        for argument in call.args:
-            if _is_new_object(argument.value) and not _uses_locals(source, argument.value):
-                made += _hoisted(problem, source, argument.value)
-    return made
-
-
-def _is_new_object(value: cst.BaseExpression) -> bool:
-    """`lambda ...` and `partial(...)`."""
-    return isinstance(value, cst.Lambda) or (
-        isinstance(value, cst.Call) and dotted(value.func) in ("partial", "functools.partial")
-    )
-
-
-def _uses_locals(source: Source, value: cst.BaseExpression) -> bool:
-    """Whether a function object reads names that the code around it binds each time."""
-    given = {p.name.value for p in value.params.params} if isinstance(value, cst.Lambda) else set()
-    read = uses(value).reads - given
-    scope = source.scope_of(value)
-    local = {n for one in (scope, *source.ancestors(value)) if isinstance(one, cst.FunctionDef) for n in _names_of(one)}
-    loops = [a for a in source.ancestors(value) if isinstance(a, cst.For | cst.While)]
-    return bool(read & (local | uses(*loops).writes))
-
-
-def _names_of(function: cst.FunctionDef) -> set[str]:
-    given = {p.name.value for p in (*function.params.params, *function.params.kwonly_params, *function.params.posonly_params)}
-    return given | uses(function.body).writes
-
-
-def _hoisted(problem: Problem, source: Source, value: cst.BaseExpression) -> list[Candidate]:
-    top = _top(source, value)
-    name = unused_name(source, "shared_function")
-    at = _start_of(source, top)
-    if source.text[at : source.start(top)].strip() and not getattr(top, "decorators", ()):
-        return []
-    changes = [(at, at, f"{name} = {source.text_of(value)}\n"), (source.start(value), source.end(value), name)]
-    return candidate(problem, source, "Make the function object once", changes, "All calls share one function object.")

@@ -98,6 +98,8 @@ class _Flow:
         #: the names of functions that have to be torch's: `math.sqrt`
         self.functions: list[Change] = []
         self._seen: set[str] = set()
+        #: names that `is_number` is asking about
+        self._open: set[str] = set()
         self._bindings: dict[str, list[cst.CSTNode]] = {}
         for target in source.inside(scope, cst.AssignTarget):
             if isinstance(target.target, cst.Name) and source.scope_of(target) is scope:
@@ -149,12 +151,18 @@ class _Flow:
             bound = self._bindings.get(node.value, [])
             if not bound and isinstance(self.scope, cst.FunctionDef) and node.value not in parameters(self.scope):
                 return False
+            if node.value in self._open:  # `x = x + 1`: its other bindings decide
+                return not isinstance(self.scope, cst.FunctionDef) or node.value not in parameters(self.scope)
             values = [getattr(self.source.parent(b), "value", None) for b in bound if isinstance(b, cst.AssignTarget)]
-            return (
-                bool(bound)
-                and len(values) == len(bound)
-                and all(isinstance(v, cst.BaseExpression) and self.is_number(v) for v in values)
-            )
+            self._open.add(node.value)
+            try:
+                return (
+                    bool(bound)
+                    and len(values) == len(bound)
+                    and all(isinstance(v, cst.BaseExpression) and self.is_number(v) for v in values)
+                )
+            finally:
+                self._open.discard(node.value)
         return False
 
     def feeds(self, node: cst.CSTNode) -> bool:

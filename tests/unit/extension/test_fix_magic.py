@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from clicks import clicks
 
+from dynascope.compiler.fixes import setting_cures
 from dynascope.runs import display
 
 BRANCH = (
@@ -86,7 +88,8 @@ def test_statements_of_a_cell_keep_their_settings_outside(shell: Any, monkeypatc
     assert "Not in the cell: torch._dynamo.config.reorderable_logging_functions.add(print)" in text
 
 
-def test_one_compile_for_all_sizes(shell: Any) -> None:
+def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = next_inputs(shell, monkeypatch)
     shell("import torch")
     cell = ("def f(x):", "    return x.sin() + x.shape[0]", "f(torch.ones(3))", "f(torch.ones(5))")
     report = shell.report("%%compile --fix --backend eager", *cell)
@@ -95,8 +98,70 @@ def test_one_compile_for_all_sizes(shell: Any) -> None:
     assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (1, 0)
     assert "1 of 1 recompile can be fixed: 2 graphs → 1" in str(report)
     assert report.patch() == ""
-    assert "Not in the cell: torch.compile(..., dynamic=True)" in shell("%fix").text
-    shell.report("%%compile --backend eager --dynamic true", *cell).expect("recompiles=0,graphs=1")
+    assert shell("%fix").text.strip() == ""
+    [fixed] = texts
+    assert fixed.splitlines() == ["%%compile --fix --backend eager --dynamic true", *cell]
+    shell.report(*fixed.splitlines()).expect("recompiles=0,graphs=1")
+
+
+COUNTED = (
+    "class Net(torch.nn.Module):",
+    "    def __init__(self):",
+    "        super().__init__()",
+    "        self.steps = 0",
+    "    def forward(self, x):",
+    "        self.steps += 1",
+    "        return x * self.steps",
+    "net = Net()",
+    "for _ in range(3): net(torch.ones(3))",
+)
+
+
+def test_a_number_that_counts_up_in_a_module(shell: Any) -> None:
+    shell("import torch")
+    report = shell.report("%%compile --fix --backend eager", *COUNTED)
+    [chosen] = [x for x in report.fixes if x.chosen]
+    assert chosen.settings == {"torch._dynamo.config.allow_unspec_int_on_nn_module": True, "dynamic": True}
+    assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (2, 0)
+    assert shell.ns["net"].steps == 3
+
+
+def test_a_number_that_counts_up_becomes_a_tensor(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setting_cures, "for_recompile", lambda recompile: [])
+    shell("import torch")
+    report = shell.report("%%compile --fix --backend eager", *COUNTED)
+    [chosen] = [x for x in report.fixes if x.chosen]
+    assert (chosen.title, chosen.verdict) == ("Keep self.steps in a tensor", "proved")
+    assert "+        self.steps = torch.tensor(0)" in report.patch()
+    # in torch 2.13 the gradient is wrong where the tensor itself is changed
+    assert "+        self.steps = self.steps + 1" in report.patch()
+    assert shell.ns["net"].steps == 3
+    with report.fixed() as net:
+        assert torch.equal(net.steps, torch.tensor(3))
+    assert shell.ns["net"].steps == 3
+    [fixed] = report.fix_set.cells.values()
+    shell.report(*fixed.splitlines()).expect("recompiles=0,graphs=1")
+
+
+def test_a_global_that_changes_becomes_a_tensor(shell: Any) -> None:
+    """The loop that calls the function is not run again by the trials."""
+    shell("import torch", "calls = []")
+    cell = ("scale = 2", "def f(x): return x * scale", "for _ in range(3):", "    calls.append(scale)",
+            "    y = f(torch.ones(3))", "    scale += 1")  # fmt: skip
+    report = shell.report("%%compile --fix --backend eager", *cell)
+    assert shell.ns["calls"] == [2, 3, 4]
+    assert shell.ns["scale"] == 5
+    assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (2, 0)
+    assert "+scale = torch.tensor(2)" in report.patch()
+    assert "+    scale = scale + 1" in report.patch()
+
+
+def test_a_changed_text_stays_a_recompile(shell: Any) -> None:
+    shell("import torch")
+    cell = ("def f(x, mode): return x + 1 if mode == 'a' else x - 1", "for mode in 'abc': f(torch.ones(3), mode)")
+    report = shell.report("%%compile --fix --backend eager", *cell)
+    assert [(x.title, x.verdict) for x in report.fixes] == [("Compile for all sizes at once", "refused")]
+    assert report.patch() == ""
 
 
 SCRIPT = """

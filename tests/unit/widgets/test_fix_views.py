@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from samples import fixed, one_break
+from dataclasses import replace
 
+from samples import fixed, one_break, recompiled
+
+from dynascope.compiler.report import Fix
 from dynascope.widgets.model.build import view_model
 
 
@@ -48,3 +51,17 @@ def test_where_nothing_was_proved_no_fixed_cell_is_offered() -> None:
     assert part["name"] == "Fix (1 tried)"
     assert part["body"]["chosen"] == []
     assert part["body"]["cell"] == ""
+
+
+def test_every_recompile_of_a_function_shows_its_fix() -> None:
+    report = recompiled()
+    again = report.frame(report.recompiles[0].frame)
+    report.frames.append(replace(again, id="f9", compile_id="0/9"))
+    report.recompiles.append(replace(report.recompiles[0], frame="f9"))
+    frames = [again, report.frames[-1]]
+    report.fixes = [Fix(id="x0", recompile=frames[0].id, verdict="proved", chosen=True, breaks_before=0, breaks_after=0,
+                        graphs_before=2, graphs_after=1)]  # fmt: skip
+    details = view_model(report)["details"]
+    for frame in frames:
+        (part,) = [p for p in details[frame.id]["parts"] if p["kind"] == "fix"]
+        assert part["body"]["chosen"][0]["gain"] == "graphs 2 → 1"

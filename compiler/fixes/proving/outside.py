@@ -1,0 +1,70 @@
+"""Changes to what is around the repeated calls: their arguments, attributes of modules and globals, with other values.
+
+A change of a call's own file may lie outside of the calls that are repeated: in `__init__`, or where the function is called.
+What it does to a call is done here instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+
+@contextlib.contextmanager
+def in_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
+    """The numbers of these names, `self.steps` or globals of a target, are tensors for the duration, and numbers afterwards."""
+    owners = [found for name in names if (found := _owner(target, name)) is not None]
+    for owner, name in owners:
+        owner[name] = _tensor(owner[name])
+    try:
+        yield
+    finally:
+        for owner, name in owners:
+            owner[name] = _number(owner[name])
+
+
+def with_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """`entry`, made of `target`, called with the numbers of these names in tensors; a name may be that of an argument."""
+    if not names:
+        return entry
+    signature = inspect.signature(getattr(target, "forward", target))
+    arguments = [name for name in names if name in signature.parameters]
+    others = [name for name in names if name not in signature.parameters]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        for name in arguments:
+            if name in given.arguments:
+                given.arguments[name] = _tensor(given.arguments[name])
+        with in_tensors(target, others):
+            return entry(*given.args, **given.kwargs)
+
+    return call
+
+
+def _owner(target: Any, name: str) -> tuple[dict[str, Any], str] | None:
+    """The namespace that holds a name, and its name there; None if there is none."""
+    first, _, path = name.partition(".")
+    if first != "self":
+        function = getattr(target, "__func__", target)
+        namespace = getattr(function, "__globals__", {})
+        return (namespace, name) if name in namespace else None
+    value = getattr(target, "__self__", target)
+    *parts, last = path.split(".")
+    for part in parts:
+        value = getattr(value, part, None)
+    return (vars(value), last) if hasattr(value, "__dict__") and last in vars(value) else None
+
+
+def _tensor(value: Any) -> Any:
+    import torch
+
+    return torch.tensor(value) if type(value) in (int, float, bool) else value
+
+
+def _number(value: Any) -> Any:
+    import torch
+
+    return value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
