@@ -49,8 +49,8 @@ def module(tmp_path: Path) -> Iterator[MakeModule]:
         del sys.modules[name]
 
 
-def fix(function: Any, *args: Any, **settings: Any) -> Report:
-    return dynascope.explain(function, backend="eager", fix=True, **settings)(*args)
+def fix(function: Any, *args: Any, fix_seconds: float = 600, **settings: Any) -> Report:
+    return dynascope.explain(function, backend="eager", fix=True, fix_seconds=fix_seconds, **settings)(*args)
 
 
 def replacing(before: str, after: str, **fields: Any) -> Callable[[Problem], list[Candidate]]:

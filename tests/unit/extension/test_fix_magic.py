@@ -39,7 +39,7 @@ def next_inputs(shell: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_fixed_cell_is_put_below_and_has_no_break(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = next_inputs(shell, monkeypatch)
     shell("import torch")
-    cell = ("%%compile --fix --backend eager", *BRANCH, "", "f(torch.ones(3))")
+    cell = ("%%compile --fix --fix-seconds 600 --backend eager", *BRANCH, "", "f(torch.ones(3))")
     text = str(shell.report(*cell))
     assert "1 of 1 graph break can be fixed: 2 graphs → 1" in text
     assert "+    y = torch.where(x.sum() > 0, x * 2, x * 3)" in text
@@ -82,7 +82,7 @@ def test_statements_of_a_cell_keep_their_settings_outside(shell: Any, monkeypatc
     """In the cell they would be compiled, too."""
     texts = next_inputs(shell, monkeypatch)
     shell("import torch", "x = torch.ones(3)")
-    shell("%%compile --fix --backend eager", "y = x + 1", 'print("half way")', "y * 2")
+    shell("%%compile --fix --fix-seconds 600 --backend eager", "y = x + 1", 'print("half way")', "y * 2")
     text = shell("%fix").text
     assert texts == []
     assert "Not in the cell: torch._dynamo.config.reorderable_logging_functions.add(print)" in text
@@ -92,7 +92,7 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     texts = next_inputs(shell, monkeypatch)
     shell("import torch")
     cell = ("def f(x):", "    return x.sin() + x.shape[0]", "f(torch.ones(3))", "f(torch.ones(5))")
-    report = shell.report("%%compile --fix --backend eager", *cell)
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
     [chosen] = [x for x in report.fixes if x.chosen]
     assert (chosen.verdict, chosen.settings, chosen.recompile) == ("proved", {"dynamic": True}, report.recompiles[0].frame)
     assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (1, 0)
@@ -100,7 +100,7 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     assert report.patch() == ""
     assert shell("%fix").text.strip() == ""
     [fixed] = texts
-    assert fixed.splitlines() == ["%%compile --fix --backend eager --dynamic true", *cell]
+    assert fixed.splitlines() == ["%%compile --fix --fix-seconds 600 --backend eager --dynamic true", *cell]
     shell.report(*fixed.splitlines()).expect("recompiles=0,graphs=1")
 
 
@@ -119,7 +119,7 @@ COUNTED = (
 
 def test_a_number_that_counts_up_in_a_module(shell: Any) -> None:
     shell("import torch")
-    report = shell.report("%%compile --fix --backend eager", *COUNTED)
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *COUNTED)
     [chosen] = [x for x in report.fixes if x.chosen]
     assert chosen.settings == {"torch._dynamo.config.allow_unspec_int_on_nn_module": True, "dynamic": True}
     assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (2, 0)
@@ -129,7 +129,7 @@ def test_a_number_that_counts_up_in_a_module(shell: Any) -> None:
 def test_a_number_that_counts_up_becomes_a_tensor(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setting_cures, "for_recompile", lambda recompile: [])
     shell("import torch")
-    report = shell.report("%%compile --fix --backend eager", *COUNTED)
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *COUNTED)
     [chosen] = [x for x in report.fixes if x.chosen]
     assert (chosen.title, chosen.verdict) == ("Keep self.steps in a tensor", "proved")
     assert "+        self.steps = torch.tensor(0)" in report.patch()
@@ -148,7 +148,7 @@ def test_a_global_that_changes_becomes_a_tensor(shell: Any) -> None:
     shell("import torch", "calls = []")
     cell = ("scale = 2", "def f(x): return x * scale", "for _ in range(3):", "    calls.append(scale)",
             "    y = f(torch.ones(3))", "    scale += 1")  # fmt: skip
-    report = shell.report("%%compile --fix --backend eager", *cell)
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
     assert shell.ns["calls"] == [2, 3, 4]
     assert shell.ns["scale"] == 5
     assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (2, 0)
@@ -159,7 +159,7 @@ def test_a_global_that_changes_becomes_a_tensor(shell: Any) -> None:
 def test_a_changed_text_stays_a_recompile(shell: Any) -> None:
     shell("import torch")
     cell = ("def f(x, mode): return x + 1 if mode == 'a' else x - 1", "for mode in 'abc': f(torch.ones(3), mode)")
-    report = shell.report("%%compile --fix --backend eager", *cell)
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
     assert [(x.title, x.verdict) for x in report.fixes] == [("Compile for all sizes at once", "refused")]
     assert report.patch() == ""
 
