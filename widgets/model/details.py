@@ -331,6 +331,8 @@ class _Details:
             facts.append(["ends at", printable(g.end, 200), ""])
         if g.ops is not None:  # of what was compiled before, nothing but that it is there is known
             facts += [["inputs", str(len(g.inputs)), ""], ["outputs", str(len(g.outputs)), ""], ["backward", g.backward, ""]]
+        if g.splits:
+            facts.append(["split by DDP", plural(len(g.splits), "part"), ""])
         if g.from_cache is not None:
             facts.append(["from cache", "yes" if g.from_cache else "no", ""])
         facts += [[f"  {printable(name, 40)} cache", printable(value, 80), ""] for name, value in g.caches.items()]

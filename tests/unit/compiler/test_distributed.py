@@ -93,7 +93,9 @@ def test_splits_have_the_buckets_of_ddps_optimizer(process_group: None, monkeypa
     assert graph.bucket_limits == [1 << 20, 3 << 19]
     assert [split.parameter_bytes for split in graph.splits] == buckets
     assert "is full at 1.5 MiB, or 1.0 MiB for the one that the backward fills first" in graph.notes[0]
-    text = next(p for p in view_model(report)["details"][graph.id]["parts"] if p["key"] == "splits")["body"]["text"]
+    details = view_model(report)["details"][graph.id]
+    assert ["split by DDP", "2 parts", ""] in details["facts"]
+    text = next(p for p in details["parts"] if p["key"] == "splits")["body"]["text"]
     assert "# submod_1: parameters of 1.0 MiB (layers.3.weight, layers.3.bias), a full bucket: its limit is 1.0 MiB" in text
     assert "layers.1." not in text.split("\n")[0]
     assert "graph 0: DDP's optimizer split this graph into 2" in " ".join(str(report).split())
