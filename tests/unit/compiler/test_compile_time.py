@@ -44,15 +44,12 @@ def time_of(report: Report) -> CompileTime:
     return report.compile_time
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])  # test_stages has Inductor
 def test_the_sums_are_those_of_compile_times(backend: str) -> None:
     torch._dynamo.reset()
-    model = torch.nn.Sequential(Block(), Block()) if backend != "inductor" else torch.nn.ReLU()
     compilation_time_metrics.clear()
     with observe() as recording:
-        y = torch.compile(model, backend=backend)(torch.ones(2, 4, requires_grad=backend != "inductor"))
-        if backend != "inductor":
-            y.sum().backward()
+        torch.compile(torch.nn.Sequential(Block(), Block()), backend=backend)(torch.ones(2, 4)).sum().backward()
     time = time_of(recording.report)
     found = {t.function or t.name: t.seconds for t in time.totals}
     for name, values in compilation_time_metrics.items():
@@ -64,7 +61,7 @@ def test_the_sums_are_those_of_compile_times(backend: str) -> None:
     assert time.unfinished == []
     assert {p.frame for p in time.phases} == {"f0"}
     assert any(p.backward for p in time.phases) is (backend == "aot_eager")
-    assert {"aot_eager": "aot", "inductor": "cache"}.get(backend, "backend") in {t.kind for t in time.totals}
+    assert {"aot_eager": "aot", "eager": "backend"}[backend] in {t.kind for t in time.totals}
     assert Report.from_dict(json.loads(json.dumps(recording.report.to_dict()))) == recording.report
 
 

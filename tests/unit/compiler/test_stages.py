@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.utils import compilation_time_metrics
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
@@ -41,12 +42,24 @@ def without_times(report: Any) -> dict[str, Any]:
 
 
 def test_cold_warm_and_without_caches_give_the_same_report() -> None:
+    compilation_time_metrics.clear()
     cold = explain(pieces)(*arguments())
+    times = {name: sum(values) for name, values in compilation_time_metrics.items()}
     warm = explain(pieces)(*arguments())
     fresh = explain(pieces, cache=False)(*arguments())
     assert [g.from_cache for g in cold.graphs] == [False, False]
     assert [g.from_cache for g in warm.graphs] == [True, True]
     assert [g.from_cache for g in fresh.graphs] == [None, None]
+    for report, outcomes, generated in ((cold, {"miss"}, True), (warm, {"hit"}, False), (fresh, set(), True)):
+        assert report.compile_time is not None
+        assert {c.outcome for c in report.compile_time.caches if c.cache == "FX graph"} == outcomes
+        assert ("codegen" in {t.kind for t in report.compile_time.totals}) is generated
+        assert "other" not in {t.kind for t in report.compile_time.totals}
+    assert cold.compile_time is not None
+    found = {t.function or t.name: t.seconds for t in cold.compile_time.totals}
+    assert {"compile_fx_inner", "compile_file", "Scheduler.codegen"} <= found.keys() & times.keys()
+    for name in found.keys() & times.keys():
+        assert found[name] == pytest.approx(times[name], rel=0.05, abs=1e-4), name
     assert without_times(warm) == without_times(cold)
     expected, told = without_times(cold), without_times(fresh)
     expected["settings"].pop("cache")
