@@ -28,7 +28,7 @@ from dynascope.compiler.torch_private.profiling import Evaluation
 #: guards of one frame are split further as long as there are fewer rows, and a part takes more than this share of them
 MOST, _LARGE = 12, 0.1
 #: seconds for the parts of one frame, and for all switches
-_BUDGET, _SWITCH_BUDGET = 0.5, 60.0
+_BUDGET, _SWITCH_BUDGET = 0.5, 30.0
 #: seconds a call: switches are tried where guards and prologue take more
 WORTH = 20e-6
 #: profiled calls with each switch, the first of which do not count

@@ -140,12 +140,12 @@ def symbol_words(symbol: Symbol) -> list[str]:
     return [symbol_title(symbol), range_, _DYNAMIC[symbol.dynamic]]
 
 
-def constraint_words(constraint: Constraint, places: Places) -> str:
-    """`x.size()[0] == 5 (Eq(s77, 5)) \N{RIGHTWARDS ARROW} model.py:12 return x * y`."""
+def constraint_words(constraint: Constraint, places: Places) -> tuple[str, str]:
+    """`x.size()[0] == 5 (Eq(s77, 5))`, and the line that needed it: `model.py:12 return x * y`."""
     line, who = line_words(constraint.at, places), wanted_by(constraint)
     because = f"{line} ({who})" if line and who else line or who
     words = f"{constraint.text} ({constraint.expression})" if constraint.text != constraint.expression else constraint.text
-    return words + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")
+    return words, because
 
 
 def undecided_words(b: Break, report: Report, places: Places) -> list[str]:

@@ -84,8 +84,9 @@ def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:
             "",
         ]
         for constraint in symbol.constraints[:50]:
-            pins = "gives it one value" if constraint.value is not None else ""
-            yield ["    " + printable(constraint_words(constraint, places), 500), "", pins, ""]
+            words, because = constraint_words(constraint, places)
+            pins = "one value" if constraint.value is not None else ""
+            yield ["    " + printable(words, 300), pins, printable(because, 400), ""]
 
 
 def _sorted(frame: Frame, places: Places) -> list[tuple[str, Guard]]:
