@@ -208,6 +208,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
     ),
     (
         printing,
+        "    y = x * 2\n    «print('y', y)»  # now\n    y += 1\n    return y * 2\n",
+        ("    y = x * 2\n    print('y', y.clone())  # now\n    y += 1\n    return y * 2\n",),
+    ),
+    (
+        printing,
         """\
     y = x * 2
     «print("y", y.sum(), sep="=")»  # half way
@@ -308,7 +313,6 @@ LEFT_ALONE = [
     (value_loops, "    while «x.sum() < 100»:\n        y = x * 2\n        x = y\n    return x + y\n"),
     (value_loops, "    while «x.sum() < 100»:\n        x = x * 2\n        print(x)\n    return x\n"),
     (value_loops, "    while «x.sum() < 100»:\n        x = x * 2\n        if x[0] > 3: break\n    return x\n"),
-    (printing, "    y = x * 2\n    «print(y)»\n    y += 1\n    return y * 2\n"),
     (printing, "    y = x * 2\n    «print(y)»\n    return y\n"),
     (printing, "    y = x * 2\n    «g(y)»\n    return y + 1\n"),
     (log_values, "    n = «x.sum().item()»\n    return x * n\n"),

@@ -142,5 +142,6 @@ class Experts(torch.nn.Module):
         return out
 
 f = Experts()
-""", "fixed", SHAPE, ("torch.arange(12.).reshape(4, 3)", "torch.arange(12.).reshape(4, 3) - 6", "-torch.ones(4, 3)"), ROWS),
+""", "fixed", SHAPE, ("torch.arange(12.).reshape(4, 3)", "torch.arange(12.).reshape(4, 3) - 6", "-torch.ones(4, 3)"), ROWS,
+        without_gradients=True),
 ]  # fmt: skip

@@ -20,7 +20,7 @@ lstm = torch.nn.LSTM(4, 4)
 
 def f(x):
     return lstm(x.view(1, 4))[0] + 1
-""", "setting"),
+""", "setting", without_gradients=True),
     _none("autograd_grad", "using `torch.autograd.grad` with `torch._dynamo.config.trace_autograd_ops=False`",
           "the compiler has a setting for it", """
 import torch

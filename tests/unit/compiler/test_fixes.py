@@ -474,12 +474,11 @@ def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPat
         "CURES",
         (*fixing.CURES, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",))),
     )
-    report = fix(made.f, torch.ones(3))
-    assert report.fix_set is not None
-    assert report.fix_set.breaks_after == 0
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     monkeypatch.chdir(tmp_path)
     report = fix(made.f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=report.patch().encode(), check=True)
     after = path.read_bytes().decode()
     for line in ("def f(x):  # a comment", '    print( "done" )', "    return y + 1   # odd spaces"):
@@ -835,3 +834,20 @@ def test_every_reason_is_for_a_type_of_the_compiler() -> None:
     registry = json.loads((Path(torch._dynamo.__file__).parent / "graph_break_registry.json").read_text())
     known = {entry["Gb_type"] for entries in registry.values() for entry in entries}
     assert not sorted(set(REASONS) - known)
+
+
+def test_gradients_differ_by_rounding_in_proportion_to_the_largest() -> None:
+    """Parts of a shared weight's gradient cancel, in an order that the compiler chooses."""
+    from dynascope.compiler.accuracy.outcome import Outcome
+    from dynascope.compiler.fixes.proving.observed import Observed, differences
+
+    def seen(what: str, *numbers: float) -> Observed:
+        parts: dict[str, Any] = {"values": [], "effects": [], "gradients": []}
+        parts[what] = [("w", torch.tensor(numbers))]
+        return Observed(Outcome(parts, drew=False, opaque=[], unchanged=set()))
+
+    right = seen("gradients", 100.0, 1e-3)
+    assert differences(seen("gradients", 100.0, 1e-3 + 3e-5), right) is None
+    assert "gradients differ" in str(differences(seen("gradients", 100.0, 2e-3), right))
+    assert "gradients differ" in str(differences(seen("gradients", 100.0, float("nan")), right))
+    assert "values differ" in str(differences(seen("values", 100.0, 1e-3 + 3e-5), seen("values", 100.0, 1e-3)))
