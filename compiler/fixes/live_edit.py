@@ -14,9 +14,11 @@ import contextlib
 import linecache
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from types import CodeType, FunctionType
+from dataclasses import replace
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from dynascope.compiler.fixes.candidate import Candidate
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.patching import own, put
 from dynascope.compiler.source.code import STATEMENTS, nested_code
@@ -28,6 +30,7 @@ Place = tuple[str, int]
 _FUTURE = 0
 for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
+_IMPORT = "import torch\n"
 _IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
 
 
@@ -206,6 +209,19 @@ class _FileChange:
         undo.code.append(code)
         exec(code, namespace)
         undo.operators += [namespace.get(name) for name in names]
+
+
+def without_known_import(candidate: Candidate) -> Candidate:
+    """The candidate without its `import torch`, where the code of the file has torch already: a cell needs no import."""
+    edits = [
+        replace(e, after=e.after.removeprefix(_IMPORT)) if not e.before.startswith(_IMPORT) and _knows_torch(e.file) else e
+        for e in candidate.edits
+    ]
+    return replace(candidate, edits=tuple(edit for edit in edits if edit.before != edit.after))
+
+
+def _knows_torch(file: str) -> bool:
+    return any(isinstance(f.__globals__.get("torch"), ModuleType) for f in _live_functions(file))
 
 
 def _live_functions(file: str) -> list[FunctionType]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dynascope.compiler.fixes import setting_cures
+from dynascope.compiler.fixes import live_edit, setting_cures
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan, full_names
@@ -359,7 +359,8 @@ class Search:
 
     def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
         problems = problems_of_recompile(recompile, step.ran.report.frame(recompile.frame), step.plan.text)
-        made = [*setting_cures.for_recompile(recompile), *(c for p in problems for c in counters.candidates(p))]
+        tensors = (live_edit.without_known_import(c) for p in problems for c in counters.candidates(p))
+        made = [*setting_cures.for_recompile(recompile), *tensors]
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         known = {recompile_key(other, self._report): other.frame for other in reversed(self._report.recompiles)}
@@ -399,7 +400,8 @@ class Search:
                 except Exception as error:
                     note = f"{cure.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
                     self.found.notes += [note] if note not in self.found.notes else []
-        return [c for c in _distinct(made) if c not in self._banned and (c, plan) not in self._refused]
+        known = map(live_edit.without_known_import, _distinct(made))
+        return [c for c in known if c not in self._banned and (c, plan) not in self._refused]
 
     def _try(
         self, candidate: Candidate, fix: Fix, step: _Step, why_worse: Callable[[Report, Plan], str | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from dynascope.compiler.report import Fix, FixSet, Report, plural, seconds
+from dynascope.compiler.report import Fix, FixSet, Report, plural, time_text
 
 #: edited lines of one fix that are shown
 MOST_LINES = 24
@@ -29,7 +29,7 @@ def fixes_summary(report: Report) -> str:
     words = f"{' and '.join(fixed)} can be fixed: {plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
     if fixes.seconds_before is None or fixes.seconds_after is None:
         return words
-    return f"{words}, {seconds(fixes.seconds_before)} → {seconds(fixes.seconds_after)} a call"
+    return f"{words}, {time_text(fixes.seconds_before)} → {time_text(fixes.seconds_after)} a call"
 
 
 def is_fixable(report: Report) -> bool:

@@ -71,6 +71,13 @@ def test_a_view_tries_all_fixes_and_says_what_it_tries(shell: Any, monkeypatch: 
         assert "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n" in text
 
 
+def test_a_cell_that_has_torch_gets_no_import(shell: Any) -> None:
+    shell("import torch", "x = torch.ones(3)")
+    report = shell.report("%%compile --fix --backend eager", *BRANCH, "f(x)")
+    assert "torch.where" in report.patch()
+    assert "import torch" not in report.patch()
+
+
 def test_fix_says_what_is_missing(shell: Any) -> None:
     shell("import torch")
     shell("%%compile --backend eager", *BRANCH, "f(torch.ones(3))")

@@ -65,3 +65,10 @@ def test_every_recompile_of_a_function_shows_its_fix() -> None:
     for frame in frames:
         (part,) = [p for p in details[frame.id]["parts"] if p["kind"] == "fix"]
         assert part["body"]["chosen"][0]["gain"] == "graphs 2 → 1"
+
+
+def test_the_times_of_a_call_are_short_ones() -> None:
+    report = fixed()
+    assert report.fix_set is not None
+    report.fix_set.seconds_before, report.fix_set.seconds_after = 0.0019, 0.00071
+    assert view_model(report)["notes"][0].startswith("1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call")
