@@ -9,7 +9,7 @@ from samples import huge, loop, many, model
 
 from dynascope.compiler.report import Break, BreakCost, Excerpt, Fix, Frame, Hit, Profile, Report, Segment, Source
 from dynascope.widgets.drawing.split_graph import whole_picture
-from dynascope.widgets.labels.words import Places, listing
+from dynascope.widgets.labels.words import Places, listing, shorten
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.overview import is_large, overview
 from dynascope.widgets.render.overview_text import SCREEN, visible
@@ -187,9 +187,10 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
 
 
 def test_a_listing_cuts_between_names_never_across_them() -> None:
-    names = ["RegionProposalNetwork.filter_proposals", "MultiScaleRoIAlign.forward", "forward"]
-    assert listing(names, 100) == ", ".join(names)
-    assert listing(names, 74) == "RegionProposalNetwork.filter_proposals, MultiScaleRoIAlign.forward, …"
-    assert listing(names, 40) == "RegionProp…_proposals, …"
+    names = ["alpha", "beta", "gamma"]
+    assert listing(names, 18) == "alpha, beta, gamma"
+    assert listing(names, 17) == "alpha, beta, …"
+    assert listing(names, 8) == "alpha, …"
     assert listing([], 10) == ""
-    assert all(len(listing(names, length)) <= length for length in range(40, 100))
+    long = "Region" * 10
+    assert listing([long, "beta"], 40) == f"{shorten(long, 20)}, beta"
