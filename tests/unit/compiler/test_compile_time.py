@@ -19,7 +19,7 @@ from torch._dynamo.utils import compilation_time_metrics
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.schema import Timed
+from dynascope.compiler.events.schema import Timed, Trace
 from dynascope.compiler.graph_benchmark.benchmark import Case
 from dynascope.compiler.graph_benchmark.region_trial import with_region
 from dynascope.compiler.recording.recording import observe
@@ -258,3 +258,22 @@ def test_the_region_computes_the_same() -> None:
     assert sum("invoke_subgraph" in str(n.target) for n in region.graph.nodes) == 4
     with torch.no_grad():
         torch.testing.assert_close(region(*case.inputs), case.module(*case.inputs))
+
+
+def test_why_a_cache_was_bypassed() -> None:
+    def lookup(name: str, payload: str) -> Trace:
+        ids = {"frame_id": 0, "frame_compile_id": 0}
+        return Trace({"artifact": {"name": name, "encoding": "json"}, **ids}, payload, compile_id="0/0")
+
+    start = Trace({"dynamo_start": {"stack": []}, "frame_id": 0, "frame_compile_id": 0}, compile_id="0/0")
+    lookups = [
+        lookup("fx_graph_cache_bypass", '{"cache_bypass_reason": "Can\'t cache HigherOrderOperator"}'),
+        lookup("fx_graph_cache_bypass", '{"cache_bypass_reason": [1], "time_saved_ns": "x"}'),
+        lookup("aotautograd_cache_hit", '{"time_saved_ns": 2500000000}'),
+        lookup("aotautograd_cache_miss", "{damaged"),
+    ]
+    time = time_of(assemble([start, *made(random.Random(0)), *lookups]))
+    assert [(c.cache, c.outcome, c.reason, c.saved_seconds) for c in time.caches] == [
+        ("FX graph", "bypass", "Can't cache HigherOrderOperator", None), ("FX graph", "bypass", None, None),
+        ("AOTAutograd", "hit", None, 2.5), ("AOTAutograd", "miss", None, None),
+    ]  # fmt: skip
