@@ -142,6 +142,8 @@ class MissingRecords:
             lacks.append("aot_backward_graph")
         if training and not kinds["aot_forward_graph"]:
             lacks.append("aot_forward_graph")
+        if kinds["aot_forward_graph_fw_metadata"] > kinds["aot_forward_graph"] + kinds["aot_inference_graph"] and not training:
+            lacks.append("aot_inference_graph")
         if kinds["caches"] and kinds["caches"] != kinds["inductor_output_code"]:
             lacks.append("inductor_output_code" if kinds["inductor_output_code"] < kinds["caches"] else "fx_graph_cache")
         if kinds["caches"] and process in self._with_aot_caches & self._with_version and not kinds["aot caches"]:

@@ -1,7 +1,8 @@
 """Damage to TORCH_TRACE logs, made from a seed: each function takes a log's bytes and returns other bytes.
 
-Two kinds of records are never deleted as a whole, because nothing else in a log shows that they were there: the metrics of a
-backward that another backend than Inductor compiles, and the graph break of a frame that then was skipped or failed.
+Some records are never deleted as a whole, because nothing else in a log shows that they were there: the metrics of a backward
+that another backend than Inductor compiles, the graph break of a frame that then was skipped or failed, and both the beginning
+and the end of a phase of the compiler.
 Letters and digits of a record's JSON are not changed into others: torch protects payloads by a sum, but not this.
 """
 
@@ -47,7 +48,9 @@ def _missable(parts: list[bytes], chance: random.Random, most: int) -> list[int]
             b'"dynamo_graph_break_reason"' in part and found is not None and found[0] in failed
         )
 
-    return [index for index in _some(parts, chance, most) if not unseen(parts[index])]
+    chosen = [index for index in _some(parts, chance, most) if not unseen(parts[index])]
+    phases = [index for index in chosen if b'{"chromium_event"' in parts[index]]
+    return [index for index in chosen if index not in phases[1:]]
 
 
 def cut(log: bytes, chance: random.Random) -> bytes:
