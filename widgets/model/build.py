@@ -68,7 +68,7 @@ def _model(report: Report) -> ViewModel:
         "recompiles": part("The list of recompiles", lambda: recompile_rows(report, places), []),
         "time": part("The run time", lambda: timeline(report, places), None),
         "compile_time": part("The compile time", lambda: compile_time_line(report, places), None),
-        "notes": [printable(n, 2000) for n in [*_fix_notes(report), *report.notes, *record_notes(report)]],
+        "notes": [printable(n, 2000) for n in [*record_notes(report), *_fix_notes(report), *report.notes]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "origin": report.origin, "fixable": is_fixable(report),
     }  # fmt: skip

@@ -104,7 +104,7 @@ class _Terminal(Terminal):
         shown = None if whole else overview(self.report, self.places)
         head += self.part("The recompile limit", lambda: self.limits(causes=shown is None))
         if shown is not None:
-            brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes()[:3]]
+            brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes(most=1)]
             large = OverviewText(shown, self.colour, self.width)
             return head + self.part("The overview", lambda: large.lines(len(head) + len(brief))) + brief
         parts = (
@@ -132,8 +132,10 @@ class _Terminal(Terminal):
                 out.append(f"  … and {len(breaks) - MOST - 20} more")
         return out
 
-    def notes(self) -> list[str]:
-        notes = [*self.report.notes[:8], *splits(self.report)[:4], *record_notes(self.report)]
+    def notes(self, most: int = 20) -> list[str]:
+        """The first notes; those on lost records are all there: the report may be wrong because of them."""
+        lost = record_notes(self.report)
+        notes = [*lost, *[*self.report.notes[:8], *splits(self.report)[:4]][: max(0, most - len(lost))]]
         lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
         return ["", *lines] if lines else []
 

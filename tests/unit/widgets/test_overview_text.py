@@ -186,6 +186,15 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
     assert "(all in zoo)" in to_text(report, width=width)
 
 
+def test_damage_is_said_also_where_notes_are_left_out() -> None:
+    report = model(breaks=12)
+    report.origin, report.unread = "trace", {"record that is not JSON": 2}
+    report.notes = [f"note {n}: " + "words " * 30 for n in range(5)]
+    text = to_text(report, width=80)
+    assert "record that is not JSON 2" in " ".join(text.split())
+    assert len(text.splitlines()) <= SCREEN
+
+
 def test_a_listing_cuts_between_names_never_across_them() -> None:
     names = ["alpha", "beta", "gamma"]
     assert listing(names, 18) == "alpha, beta, gamma"
