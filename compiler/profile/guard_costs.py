@@ -129,7 +129,8 @@ def _all(part: _Part) -> list[_Part]:
 def _parts(evaluation: Evaluation) -> _Part:
     """The guards as a tree of what they are about; the root has those on the call as a whole."""
     root = _Part()
-    parents = {source: parent for source, parent, _ in evaluation.guards}
+    #: what leads to each source; two objects can have the same, even one inside the other
+    paths: dict[str | None, set[str]] = {None: set()}
     of_name: dict[str, _Part] = {"": root}
     for source, parent, guards in evaluation.guards:
         name, outer = _name(source), _name(parent)
@@ -138,10 +139,8 @@ def _parts(evaluation: Evaluation) -> _Part:
             part = of_name[name] = of_name[outer].inside.setdefault(name, _Part())
         part.sources.add(source)
         part.guards += guards
-        while parent is not None:
-            if _name(parent) != name:
-                part.path.add(parent)
-            parent = parents[parent]
+        path = paths.setdefault(source, paths[parent] | ({parent} if parent is not None else set()))
+        part.path |= {outside for outside in path if _name(outside) != name}
     return root
 
 

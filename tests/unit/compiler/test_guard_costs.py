@@ -54,6 +54,12 @@ def test_the_largest_part_is_split() -> None:
     assert rows == [("self.*", 15, pytest.approx(9 / 11)), ("x", 2, pytest.approx(1 / 11))]
 
 
+def test_a_source_may_be_inside_itself() -> None:
+    guards = [("L", None, 0), ("L['x']", "L", 1), ("L['x']", "L['x']", 1), ("L['x'].y", "L['x']", 1)]
+    (row,) = heaviest(Evaluation("0/0", guards, lambda sources: 1e-6 * len({"L", "L['x']", "L['x'].y"} & (sources or {"L"}))))
+    assert (row.source, row.guards) == ("x.y", 1)
+
+
 class Block(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
