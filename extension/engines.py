@@ -29,7 +29,7 @@ def gather(client: Any) -> RanksReport:
 
 
 def last_record() -> dict[str, Any] | None:
-    """In an engine: its last report, and what it is compared by; None if it has none yet."""
+    """Runs in an engine: its last report with the data by which ranks are compared; None if it has none yet."""
     from dynascope.compiler.driver.latest import last
 
     try:

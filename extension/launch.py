@@ -2,7 +2,7 @@
 
 Each rank writes a file of its own into one folder (`compiler.jobs`).  With our launcher, the report comes when torchrun has
 ended.  Under the user's torchrun, the rank that ends last reports, or the first one that fails, because torchrun then ends the
-others.  The other ranks print nothing of ours.
+others.  The other ranks print no report.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 
-#: options of torchrun with which `dynascope run` hands over to it, with `-` for `_`
+#: prefixes of torchrun's options with which `dynascope run` starts torchrun; `_` is written as `-`
 _TORCHRUN = (
     "--nproc", "--nnodes", "--node-rank", "--standalone", "--rdzv", "--master", "--max-restarts", "--monitor-interval",
     "--role", "--local-addr", "--local-ranks-filter", "--log-dir", "--redirects", "--tee", "--start-method", "--run-path",
@@ -66,9 +66,9 @@ class RankRun:
         self._recorder.start()
 
     def end(self, report: Report, status: int, *, reports: bool) -> RanksReport | None:
-        """Write the file for the last time; returns the job's report if this rank is to show it.  `reports`: whether any is."""
+        """Write the file for the last time; returns the job's report if a rank shows it (`reports`), and it is this one."""
         assert self._recorder is not None
-        has_error = report.error is not None and not report.error.caught  # the file then names it
+        has_error = report.error is not None and not report.error.caught  # the file contains the error already
         self._recorder.end(
             report, "failed" if status else "finished", f"exit status {status}" if status and not has_error else None
         )
@@ -84,8 +84,8 @@ class RankRun:
         total = identity.world_size() or count
         if total > count:
             report.notes.append(
-                f"these are the {count} ranks of this machine, of {total}: --ranks-dir DIR, a folder that all machines share, "
-                "gives one report"
+                f"only the {count} ranks of this machine, of {total}, are here; for one report of all, pass --ranks-dir with a "
+                "folder that all machines share"
             )
         if self.is_default and report.alike:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -122,7 +122,7 @@ class RankRun:
 
 
 def _default_folder() -> Path:
-    """One folder for all ranks of this job on this machine, which they need not agree on."""
+    """One folder for all ranks of this job on this machine; each rank computes the same path by itself."""
     name = f"{identity.job()} {os.environ.get('GROUP_RANK', '')} {os.getppid()}"
     user = getattr(os, "getuid", lambda: 0)()
     return Path(tempfile.gettempdir()) / f"dynascope-{user}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
@@ -136,7 +136,7 @@ def launch(
 ) -> tuple[RanksReport | Report | None, int, argparse.Namespace]:
     """Run `dynascope run`'s arguments under torchrun; returns (report, exit status, arguments).
 
-    All options of torchrun are its own; the report is None if no rank wrote anything.  `check` is called with the arguments
+    torchrun's own parser reads its options; the report is None if no rank wrote anything.  `check` is called with the arguments
     before anything runs.
     """
     from torch.distributed import run as torchrun
@@ -164,7 +164,7 @@ def launch(
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of our own that torchrun's parser lacks."""
     parser.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg or .txt.")
-    parser.add_argument("--expect", metavar="TERMS", help="Fail unless it holds: ranks=alike, breaks<=1, ...")
+    parser.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
     parser.add_argument(
         "--ranks-dir", metavar="DIR", help="Folder for the files of the ranks; with several machines, one that they share."
     )
@@ -172,7 +172,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @contextlib.contextmanager
 def _folder_of_job(given: str | None) -> Iterator[Path]:
-    """The folder into which the ranks write: the given one, or one for the duration; its name is in their environment."""
+    """The folder into which the ranks write: the given one, or a temporary one; the environment passes its path."""
     folder = Path(given).absolute() if given else Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(folder)

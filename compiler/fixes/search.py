@@ -1,8 +1,9 @@
-"""Finds the fixes of a run: for each graph break the first candidate that holds, all of them together one plan.
+"""Searches for fixes for the graph breaks and recompiles of a run.
 
-One fix uncovers the next break, so the program is looked at again after each.  A candidate holds if its break is gone, if what
-the compiler does is no worse otherwise, and if the proof finds no difference from eager.  A fix that only uncovers another
-break is kept as long as the end is better than the beginning.
+A *cure* makes *candidates* for a *problem* (a break or a recompile): changes that may remove it.  The candidates that were
+chosen so far are the *plan*.  For each problem the first candidate that holds joins the plan: its problem is gone, what the
+compiler does is no worse otherwise, and the proof finds no difference from eager.  One fix uncovers the next break, so the
+program is looked at again after each; a fix that only uncovers another break is kept if the end is better than the beginning.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from dynascope.compiler.torch_private import marks
 Cure = Callable[[Problem], list[Candidate]]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
-_NO_GRADIENTS = "No gradients are asked for: that would be an error"
+_NO_GRADIENTS = "With these changes backward() raises an error; the recorded calls do not ask for gradients"
 
 
 class OutOfTime(Exception):
@@ -59,7 +60,7 @@ class Found:
     notes: list[str] = field(default_factory=list)
     is_complete: bool = True
     seconds: float = 0.0
-    #: of a call, where the run was profiled
+    #: seconds of one call, if the run was profiled
     seconds_before: float | None = None
     seconds_after: float | None = None
 
@@ -129,7 +130,7 @@ class Search:
                 self._run()
             except (OutOfTime, TookTooLong):
                 self._stopped(TIME_LIMIT)
-                self._seconds *= 1.5  # what was found so far is worth a proof
+                self._seconds *= 1.5  # time to prove what was found so far
                 self._trials.deadline = self._started + self._seconds
                 while not self._settle():
                     pass
@@ -140,7 +141,7 @@ class Search:
             self._stopped(INTERRUPTED)
 
     def _finish(self) -> None:
-        """Keep what is proved."""
+        """Confirm the result with the run's backend, keep it, and time it."""
         if self._steps:
             with contextlib.suppress(OutOfTime, TookTooLong):
                 self._leave_out()
@@ -165,7 +166,7 @@ class Search:
                 )
 
     def _name_unproved(self) -> None:
-        """Say of changes that seemed to hold why they are not proved."""
+        """Record why changes that seemed to hold are not proved."""
         for step in self._steps[1:]:
             if step.fix is not None and step.fix.verdict != "proved":
                 step.fix.reason = f"not proved: {self._why_stopped or TIME_LIMIT}"
@@ -192,7 +193,9 @@ class Search:
                 self.found.before = start.ran.report
             self._prover.compare(Plan(), start.ran.observed)
         except (NotApplicable, Refused) as reason:
-            self.found.notes.append(f"No change was tried: run again, unchanged, the program differs from itself: {reason}")
+            self.found.notes.append(
+                f"No change was tried: the unchanged program gave another result when it was run again: {reason}"
+            )
             return
         self.found.before = self.found.after = start.ran.report
         self._steps = [start]
@@ -224,7 +227,7 @@ class Search:
     def _cut_back(self) -> None:
         """Drop the last steps where they only uncover another break."""
         best = min(range(len(self._steps)), key=lambda number: self._steps[number].badness)
-        self._drop_from(best + 1, "with it another graph break remains, so nothing is gained")
+        self._drop_from(best + 1, "it only uncovers another graph break, for which no fix was found")
 
     def _settle(self) -> bool:
         """Prove all steps together; if that fails, drop the first that does not hold, and those after it."""
@@ -303,7 +306,7 @@ class Search:
         del self._steps[number:]
 
     def _confirm(self) -> None:
-        """Run the calls with the backend of the run, too."""
+        """Run the calls with the run's backend, too; give up all changes if that differs."""
         backend = self._trials.settings.backend
         if len(self._steps) == 1 or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
             return
@@ -445,6 +448,6 @@ def _distinct(candidates: Iterable[Candidate]) -> Iterable[Candidate]:
 
 
 def _entry_name(call: KeptCall) -> str:
-    """The name of what was compiled, as it stands in its module."""
+    """The qualified name of what was compiled."""
     target = marks.undecorated(marks.inner_function(call.target))
     return str(getattr(target, "__qualname__", None) or f"{type(target).__qualname__}.forward")

@@ -1,4 +1,4 @@
-"""One compiled version of a frame: its guards, its symbols, and the values that they show it was compiled for."""
+"""One compiled version of a frame: its guards, its symbols, and the input values that these reveal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynascope.compiler.source.lines import CellResolver
 
 _SIZE = re.compile(r"(?P<tensor>[\w.\[\]'\"]+)\.size\(\)\[(?P<dimension>\d+)\]")
 _SHAPE = re.compile(r"size=\[(?P<sizes>[^\]]*)\]")
-#: kinds of failed guards that are parts of one check of a tensor
+#: kinds of failures that all come from one TENSOR_MATCH guard
 _OF_TENSORS = frozenset[FailedGuardKind](
     {"size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor"}
 )
@@ -51,7 +51,7 @@ class Version:
         return next((value for written, _, value in conditions if written == f"len({about})"), None)
 
     def place(self, guard: FailedGuard, condition: str) -> Place | None:
-        """The place of the guard that failed, which is one of this version's."""
+        """The source line that made this guard, which is one of this version's."""
         if guard.kind == "range":
             return self._end_of_range(guard)
         made = self.tree.made
@@ -62,12 +62,12 @@ class Version:
         return next((place for _, written, place in every if guard_text.source(written) == condition), None)
 
     def first_use(self, guard: FailedGuard) -> Place:
-        """Where the trace of this version first used a tensor whose size another version had checked."""
+        """Where this version's trace first used the size that another version's guard checks."""
         found = (s for s in self.symbols if s.at and (s.source, s.dimension) == (guard.source, guard.dimension))
         return next((Place(tuple(s.stack) or ((s.at,) if s.at else ()), "code") for s in found), Place())
 
     def _pinned(self, guard: FailedGuard) -> Place | None:
-        """The place that gave a size of a tensor its one value; None if the size was no symbol."""
+        """Where a symbolic size was specialized to one value; None if it has no symbol, or was not specialized."""
         for symbol in self.symbols:
             if guard.dimension is not None and (symbol.source, symbol.dimension) == (guard.source, guard.dimension):
                 cause = next((c for c in symbol.constraints if c.value is not None), None)
@@ -75,7 +75,7 @@ class Version:
         return None
 
     def _end_of_range(self, guard: FailedGuard) -> Place | None:
-        """The place of that end of a range at which the value is; None if the value is unknown."""
+        """The place that set the bound which the value violates; None if the value is unknown."""
         numbers = [n for n in (guard.before, guard.actual, guard.now) if n is not None and n.lstrip("-").isdigit()]
         if len(numbers) != 3:
             return None

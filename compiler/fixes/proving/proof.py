@@ -1,7 +1,7 @@
-"""Holds a plan to eager: on the recorded inputs, on other ones, and on both sides of every condition that it changes.
+"""Checks that a plan does what eager does: on the recorded inputs, on other ones, on both sides of each condition it changes.
 
 Eager is the original program in eager mode, run from the same state.  The changed program runs with the backend "aot_eager",
-which shows also what becomes of gradients, of changes in place, and of code that runs only while tracing.
+so gradients, changes in place and side effects of tracing are checked too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynascope.compiler.fixes.text_edits import edits_between
 
 #: the backend that looks for breaks, and the one that the proof runs
 QUICK, THOROUGH = "eager", "aot_eager"
-_OTHER_ORDER = "What it prints comes in another order"
+_OTHER_ORDER = "Its output is printed in a different order"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
@@ -35,16 +35,16 @@ class Refused(Exception):
 
 
 class NoGradients(Refused):
-    """Asking for gradients is an error, on inputs that were made to require them; a wrong gradient is never that."""
+    """The changed program fails where gradients are asked for, on inputs that only the proof made require them."""
 
 
 @dataclass
 class Proof:
-    """What a plan was held against."""
+    """What was checked to prove a plan."""
 
     variations: int = 0
     forced: int = 0
-    #: sentences on what changes, beside what the candidates say themselves
+    #: sentences on what changes, in addition to the candidates' own assumptions
     remarks: list[str] = field(default_factory=list)
 
     def words(self) -> str:
@@ -67,7 +67,7 @@ class _Agreed:
 
 
 class Prover:
-    """The eager program's results, and what compares with them."""
+    """Keeps the eager program's results and compares plans with them."""
 
     def __init__(self, trials: Trials, tick: Tick = lambda: None) -> None:
         self._trials, self._tick = trials, tick

@@ -1,4 +1,4 @@
-"""A number taken out of a tensor that only feeds tensor arithmetic stays a tensor without dimensions."""
+"""Rewrites `x.item()` and the like: a value that is used only in tensor arithmetic stays a tensor without dimensions."""
 
 from __future__ import annotations
 
@@ -10,53 +10,13 @@ from dynascope.compiler.fixes.syntax.names import dotted, parameters
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-_ASSUMPTION = "Arithmetic between numbers is done in the tensor's precision instead of Python's."
-#: functions of torch, and methods of tensors, that take a tensor where they take a number
-_TAKE_TENSORS = frozenset(
-    [
-        "add",
-        "sub",
-        "subtract",
-        "mul",
-        "multiply",
-        "div",
-        "divide",
-        "true_divide",
-        "pow",
-        "clamp",
-        "clamp_min",
-        "clamp_max",
-        "clip",
-        "where",
-        "maximum",
-        "minimum",
-        "lerp",
-        "masked_fill",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "add_",
-        "sub_",
-        "mul_",
-        "div_",
-        "fill_",
-        "masked_fill_",
-        "remainder",
-        "fmod",
-        "floor_divide",
-        "atan2",
-        "abs",
-        "exp",
-        "log",
-        "sqrt",
-        "tanh",
-        "sin",
-        "cos",
-    ]
-)
+_ASSUMPTION = "Arithmetic on this value is done in the tensor's precision instead of Python's."
+#: functions of torch and methods of tensors that accept a 0-dimensional tensor for each number that they accept
+_TAKE_TENSORS = frozenset({
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "clamp", "clamp_min", "clamp_max",
+    "clip", "where", "maximum", "minimum", "lerp", "masked_fill", "eq", "ne", "lt", "le", "gt", "ge", "add_", "sub_", "mul_",
+    "div_", "fill_", "masked_fill_", "remainder", "fmod", "floor_divide", "atan2", "abs", "exp", "log", "sqrt", "tanh", "sin", "cos",
+})  # fmt: skip
 _MATH = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "floor", "ceil", "pow"}
 _MATH_NAMES = {"fabs": "abs"}
 
@@ -95,9 +55,10 @@ class _Flow:
     def __init__(self, source: Source, scope: cst.FunctionDef | cst.Module) -> None:
         self.source, self.scope = source, scope
         self.torch = Torch(source, scope)
-        #: the names of functions that have to be torch's: `math.sqrt`
+        #: edits that make `torch.sqrt` of `math.sqrt`
         self.functions: list[Change] = []
-        self._seen: set[str] = set()
+        #: the answers of `_all_uses`; True while a name is being looked at (`y = y * x`)
+        self._answers: dict[str, bool] = {}
         #: names that `is_number` is asking about
         self._open: set[str] = set()
         self._bindings: dict[str, list[cst.CSTNode]] = {}
@@ -110,7 +71,7 @@ class _Flow:
                 self._bindings.setdefault(name.value, []).append(other)
 
     def is_outermost_number(self, call: cst.Call) -> bool:
-        """Whether a call takes a number out of a tensor, and is not itself the argument of one that does."""
+        """Whether a call takes a number out of a tensor, and is not nested in another call that does."""
         number = number_of(call)
         if number is None or self._is_of_a_module(number[0]):
             return False
@@ -149,8 +110,6 @@ class _Flow:
             return name in ("len", "max", "min", "round") or name.startswith("math.") or last in ("numel", "size", "dim")
         if isinstance(node, cst.Name):
             bound = self._bindings.get(node.value, [])
-            if not bound and isinstance(self.scope, cst.FunctionDef) and node.value not in parameters(self.scope):
-                return False
             if node.value in self._open:  # `x = x + 1`: its other bindings decide
                 return not isinstance(self.scope, cst.FunctionDef) or node.value not in parameters(self.scope)
             values = [getattr(self.source.parent(b), "value", None) for b in bound if isinstance(b, cst.AssignTarget)]
@@ -166,7 +125,7 @@ class _Flow:
         return False
 
     def feeds(self, node: cst.CSTNode) -> bool:
-        """Whether a value is only computed with, together with tensors."""
+        """Whether a value is used only in arithmetic with tensors; notes the `functions` that this needs."""
         above = self.source.parent(node)
         if isinstance(above, cst.BinaryOperation):
             other = above.right if above.left is node else above.left
@@ -213,11 +172,14 @@ class _Flow:
 
     def _all_uses(self, name: str) -> bool:
         """Whether a local name is bound once and each of its uses is arithmetic."""
-        if isinstance(self.scope, cst.Module) or name in self._seen or len(self._bindings.get(name, [])) != 1:
-            return name in self._seen
-        self._seen.add(name)
+        if name in self._answers:
+            return self._answers[name]
+        if isinstance(self.scope, cst.Module) or len(self._bindings.get(name, [])) != 1:
+            return False
+        self._answers[name] = True
         used = [n for n in self.source.inside(self.scope, cst.Name) if n.value == name]
         reads = [n for n in used if not isinstance(self.source.parent(n), cst.AssignTarget | cst.Attribute | cst.Param)]
         reads += [n for n in used if isinstance(a := self.source.parent(n), cst.Attribute) and a.value is n]
         reads = [n for n in reads if not (isinstance(a := self.source.parent(n), cst.Arg) and a.keyword is n)]
-        return bool(reads) and all(self.source.scope_of(n) is self.scope and self.feeds(n) for n in reads)
+        self._answers[name] = bool(reads) and all(self.source.scope_of(n) is self.scope and self.feeds(n) for n in reads)
+        return self._answers[name]
