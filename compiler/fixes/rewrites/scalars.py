@@ -15,7 +15,8 @@ _ASSUMPTION = "Arithmetic on this value is done in the tensor's precision instea
 _TAKE_TENSORS = frozenset({
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "clamp", "clamp_min", "clamp_max",
     "clip", "where", "maximum", "minimum", "lerp", "masked_fill", "eq", "ne", "lt", "le", "gt", "ge", "add_", "sub_", "mul_",
-    "div_", "fill_", "masked_fill_", "remainder", "fmod", "floor_divide", "atan2", "abs", "exp", "log", "sqrt", "tanh", "sin", "cos",
+    "div_", "fill_", "masked_fill_", "remainder", "fmod", "floor_divide", "atan2", "abs", "exp", "log", "sqrt", "tanh", "sin",
+    "cos",
 })  # fmt: skip
 _MATH = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "floor", "ceil", "pow"}
 _MATH_NAMES = {"fabs": "abs"}
