@@ -308,6 +308,7 @@ LEFT_ALONE = [
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n    else:\n        x = x + 1\n    return x\n"),
     (scalars, "    return x[:«x.sum().item()»]\n"),
     (scalars, "    n = «int(x.sum())»\n    return x * n, list(range(n))\n"),
+    (scalars, "    n = int(x.sum()) + «int(x.max())»\n    return x * n, list(range(n))\n"),
     (scalars, "    return «x.sum().item()» * 2\n"),
     (scalars, "    return x * 1, {'loss': «x.sum().item()»}\n"),
     (value_loops, "    while «x.sum() < 100»:\n        y = x * 2\n        x = y\n    return x + y\n"),
