@@ -156,7 +156,7 @@ def test_compile_in_ipyparallels_engines(tmp_path: Path) -> None:
         client.wait_for_engines(2, timeout=120)
         view = client[:]
         view.scatter("engine", [0, 1], flatten=True, block=True)
-        view.execute(CELL, block=True)
+        view.execute(CELL, block=False).get(120)  # a blocking one also waits for output, which can get lost
         report = dynascope.gather(client)
     assert len(report.groups) == 2
     difference = report.differences[0]

@@ -33,20 +33,17 @@ def time_limit(seconds: float) -> Iterator[None]:
 class _Limit:
     def __init__(self, thread: int) -> None:
         self._thread, self._lock, self._ended = thread, threading.Lock(), False
-        self._is_reached = False
 
     def reached(self) -> None:
         with self._lock:
             if not self._ended:
-                self._is_reached = True
-                self._raise(TookTooLong)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong))
 
     def end(self) -> None:
+        """After this, nothing is raised any more; what is not raised yet is raised here.
+
+        It must not be taken back (by setting None): Python would look for it at each step from then on, and Python 3.11
+        would not end the next call under a profile function.
+        """
         with self._lock:
             self._ended = True
-            if self._is_reached:
-                self._raise(None)  # what was not raised yet is taken back
-
-    def _raise(self, error: type[BaseException] | None) -> None:
-        error_or_null = None if error is None else ctypes.py_object(error)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), error_or_null)
