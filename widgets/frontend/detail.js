@@ -1,6 +1,6 @@
 // The detail of what is selected: facts, and parts as tabs, each with a link of its own.
 
-import { button, closest, copyText, h, idOf, roving, withCode } from "./dom.js";
+import { button, closest, copyText, h, roving, withCode } from "./dom.js";
 import { fxView } from "./fx.js";
 import { paintCode } from "./lens.js";
 import { linkTo, sourceText } from "./logic.js";
@@ -291,6 +291,7 @@ export function detailView(ctx) {
   const chosen = new Map();
   /** By id: the folds of its FX graph that are open. @type {Map<string, Set<string>>} */
   const opened = new Map();
+  let shownId = "";
 
   /** @type {(detail: Detail, id: string, open: Set<string>) => HTMLElement[]} */
   function tabs(detail, id, open) {
@@ -332,7 +333,7 @@ export function detailView(ctx) {
   function openSymbol(event) {
     const name = closest(event, ".dyn-sym")?.dataset.symbol;
     const { content } = ctx;
-    const shown = content?.details[idOf(node)];
+    const shown = content?.details[shownId];
     if (!name || !content || !shown?.symbols) return;
     const { frame } = shown.symbols;
     chosen.set(content.details[frame].kind, "symbols");
@@ -402,7 +403,7 @@ export function detailView(ctx) {
   /** @type {(content: ViewModel, id: string) => void} */
   function show(content, id) {
     const detail = content.details[id];
-    node.dataset.id = id;
+    shownId = id;
     node.hidden = false;
     if (!detail) {
       node.replaceChildren(h("p", { cls: "dyn-hint", text: hint(content) }));

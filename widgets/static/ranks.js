@@ -432,34 +432,34 @@ map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,cls=label2.
 dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===
 key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"f\
 ix",body:{chosen:[],others:[],cell:""}},...others]}function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria\
--label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map;function tabs(detail,id,open){let parts=partsOf(detail,ctx);
-if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"dyn\
--panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{for(let[
-key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute("\
-aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){let{key,name}=part,
+-label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map,shownId="";function tabs(detail,id,open){let parts=partsOf(
+detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("di\
+v",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{
+for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute(
+"aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){let{key,name}=part,
 onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},href=linkTo(
 id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(key,tab),list.
 append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),[list,panel]}
-function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.details[idOf(
-node)];if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].kind,"symbo\
-ls"),ctx.select(frame),ctx.link(frame,"symbols");let row=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.startsWith(
-`${name} = `));row?.classList.add("dyn-target"),row?.setAttribute("tabindex","-1"),row?.focus()}node.addEventListener("c\
-lick",openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({kind,
-target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this func\
-tion",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[
-["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,
-set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.
-regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dyn-btn",`${word}\
- ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).length?"Select a line of\
- the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing was compiled."}
-function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||
-"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("\
-h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?
-copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text}\
- ↗`}))))}function show(content,id){let detail=content.details[id];if(node.dataset.id=id,node.hidden=!1,!detail){node.replaceChildren(
-h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened2.get(id)||new Set;opened2.set(id,open);let main=h("di\
-v",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(
-detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
+function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.details[shownId];
+if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].kind,"symbols"),ctx.
+select(frame),ctx.link(frame,"symbols");let row=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.startsWith(`${name}\
+ = `));row?.classList.add("dyn-target"),row?.setAttribute("tabindex","-1"),row?.focus()}node.addEventListener("click",openSymbol),
+node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({kind,target}){if(!ctx.
+canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this function",box=h("div",
+{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[["allow","All\
+ow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,set),ctx.
+changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.regions.
+get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dyn-btn",`${word} ${where}`,
+choose,props))}return box}function hint(content){return Object.keys(content.details).length?"Select a line of the source\
+ or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing was compiled."}function heading(detail){
+let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={
+target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,
+code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?copyButton(copy,"Copy place"):
+null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){
+let detail=content.details[id];if(shownId=id,node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(
+content)}));return}let open=opened2.get(id)||new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,
+id,open));node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,
+choose:(kind,part)=>chosen.set(kind,part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
 "default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
 "…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
 name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?
