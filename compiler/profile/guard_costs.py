@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from dynascope.compiler.assembly import guard_text
 from dynascope.compiler.profile.attribution import Call, read_calls
@@ -22,6 +22,7 @@ from dynascope.compiler.profile.profiler_trace import CALL, plain_events
 from dynascope.compiler.profile.timing import profiled
 from dynascope.compiler.replay.replay import Prepare, RecordedCall
 from dynascope.compiler.report import FrameGuards, GuardCosts, GuardSwitch, GuardTime, Report
+from dynascope.compiler.report.measurements import SwitchName
 from dynascope.compiler.torch_private import hooks, profiling
 from dynascope.compiler.torch_private.profiling import Evaluation
 
@@ -161,7 +162,7 @@ def try_switches(recorded: RecordedCall, compiled: Compiled) -> list[GuardSwitch
     with hooks.HOOKS.paused(), recorded.replaying() as prepare, contextlib.suppress(KeyboardInterrupt):
         before = _taken(compiled, prepare, {}, {})
         for name in profiling.guard_switches():
-            one = GuardSwitch(name=name, before=before)
+            one = GuardSwitch(name=cast(SwitchName, name), before=before)
             try:
                 options, values = profiling.guard_switch(name)
                 if time.perf_counter() < until:

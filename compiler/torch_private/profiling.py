@@ -11,7 +11,6 @@ from types import FrameType
 from typing import Any
 
 from dynascope.compiler.patching import patched
-from dynascope.compiler.report.measurements import SwitchName
 from dynascope.compiler.torch_private import caches
 from dynascope.compiler.torch_private.availability import guarded
 
@@ -153,27 +152,27 @@ def _managers(manager: Any, parent: str | None) -> Iterator[tuple[str, str | Non
 
 
 #: switches that are functions for `guard_filter_fn`, and settings of torch._dynamo.config
-_FILTERS: tuple[SwitchName, ...] = (
+_FILTERS: tuple[str, ...] = (
     "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
 )  # fmt: skip
-_SETTINGS: tuple[SwitchName, ...] = ("use_recursive_dict_tags_for_guards", "install_free_tensors")
+_SETTINGS: tuple[str, ...] = ("use_recursive_dict_tags_for_guards", "install_free_tensors")
 
 
-def guard_switches() -> list[SwitchName]:
+def guard_switches() -> list[str]:
     """The documented switches that leave out guards, as far as this torch has them and they are off."""
     import inspect
 
     import torch
     import torch._dynamo.config as config
 
-    names: list[SwitchName] = [n for n in _FILTERS if hasattr(torch.compiler, n)]
+    names: list[str] = [n for n in _FILTERS if hasattr(torch.compiler, n)]
     names += [n for n in _SETTINGS if getattr(config, n, None) is False]
     if "skip_guard_eval_unsafe" in inspect.signature(torch.compiler.set_stance).parameters:
         names.append("skip_guard_eval_unsafe")
     return names
 
 
-def guard_switch(name: SwitchName) -> tuple[dict[str, Any], dict[str, Any]]:
+def guard_switch(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What sets a switch: options of torch.compile, and values of torch._dynamo.config."""
     import torch
 

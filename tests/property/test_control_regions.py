@@ -23,7 +23,7 @@ from made_programs import Function, Model, Statement, programs, text
 import dynascope
 from dynascope.compiler.torch_private.region_flag import flag_kept
 
-EXAMPLES = examples(75)
+EXAMPLES = examples(40)
 
 
 @pytest.fixture(scope="module")
