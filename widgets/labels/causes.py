@@ -152,7 +152,9 @@ def first_words(words: CauseWords) -> str:
         subject = of.replace("the only", "its") + (" are" if part > 1 else " is")
         return f"{fix.removesuffix(f' ({_TRACED_AGAIN})')}: {subject} in the first call only."
     if cause.setting is not None:
-        return f"{fix}: the compiler advises it for {of}."
+        owners = {package(b.file) or "your code" for b in words.breaks}
+        whose = f" ({owners.pop()})" if len(owners) == 1 else ""
+        return f"{fix}: the compiler advises it for {of}{whose}."
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
     more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""

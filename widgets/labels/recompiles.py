@@ -111,17 +111,14 @@ def compiled_again(report: Report) -> list[Recompile]:
     return [r for r in report.recompiles if r.refused_by is None]
 
 
-def versions(report: Report, frame: Frame) -> list[Frame]:
-    """The versions of a frame's code in this recording, in order."""
-    frames = {f.id: f for f in report.frames}
-    first = frame
-    while first.recompile_of in frames:
-        first = frames[first.recompile_of]
-    row = [first]
-    for other in report.frames:
-        if other.recompile_of == row[-1].id:
-            row.append(other)
-    return row
+def versions(report: Report) -> dict[str, list[Frame]]:
+    """For each frame, by id, the versions of its code in this recording, in order."""
+    rows: dict[str, list[Frame]] = {}
+    for frame in report.frames:
+        row = rows.setdefault(frame.id, rows.get(frame.recompile_of or "", []))
+        if not row or row[-1].id == frame.recompile_of:
+            row.append(frame)
+    return rows
 
 
 def symbol_title(symbol: Symbol) -> str:

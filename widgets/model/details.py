@@ -34,6 +34,7 @@ from dynascope.widgets.labels.recompiles import (
     recompile_title,
     symbol_title,
     undecided_words,
+    versions,
 )
 from dynascope.widgets.labels.sentences import cost_method, split_title
 from dynascope.widgets.labels.words import Places, printable, shorten
@@ -76,6 +77,11 @@ class _Details:
         self.recompiles: dict[str, list[Recompile]] = defaultdict(list)
         for r in report.recompiles:
             self.recompiles[r.frame].append(r)
+        #: by file, line and name of a function: its frames that were compiled again
+        self.again: dict[tuple[str, int, str], set[str]] = defaultdict(set)
+        for f in (f for f in report.frames if f.id in self.recompiles):
+            self.again[f.file, f.line, f.name].add(f.id)
+        self.versions = versions(report)
         self.called: dict[str, list[Frame]] = defaultdict(list)
         for f in report.frames:
             if f.parent is not None and f.status != "ignored":
@@ -221,12 +227,6 @@ class _Details:
             "line": f.line, "target": frame_target(f),
         }  # fmt: skip
 
-    def _compiled_again(self, f: Frame) -> set[str]:
-        """Ids of the frames that were compiled again for the code of this one."""
-        return {
-            g.id for g in self.report.frames if g.id in self.recompiles and (g.file, g.line, g.name) == (f.file, f.line, f.name)
-        }
-
     def _frame_parts(self, f: Frame) -> list[Part]:
         parts: list[Part] = []
         again = self.recompiles.get(f.id, [])
@@ -234,7 +234,7 @@ class _Details:
             words = [w for r in again for w in self._why_again(f, r)]
             reasons = [printable(x, 2000) for r in again for x in r.reasons]
             parts.append(_prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons))
-            parts += fix_parts(self.report, self._compiled_again(f), f.file)
+            parts += fix_parts(self.report, self.again[f.file, f.line, f.name], f.file)
         text, todo = self._frame_story(f)
         if text or todo:
             parts.append(_prose("about", "What happened", text, todo))
@@ -246,7 +246,7 @@ class _Details:
         if self.called.get(f.id):
             rows = [[self._frame_words(c), self.places.frame(c), c.status, c.id] for c in self.called[f.id][:ROWS]]
             parts.append(list_part("calls", f"Calls ({len(self.called[f.id])})", rows))
-        parts += guard_parts(self.report, f, again, self.places)
+        parts += guard_parts(self.report, f, self.versions[f.id], self.places)
         parts += times_part(self.report, f)
         if f.inlined:
             rows = [[shorten(i.name or "?", 120), self.places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined[:ROWS]]

@@ -14,7 +14,6 @@ from dynascope.widgets.labels.recompiles import (
     failures,
     line_words,
     symbol_words,
-    versions,
     wanted_by,
 )
 from dynascope.widgets.labels.words import Places, printable, shorten
@@ -25,10 +24,9 @@ from dynascope.widgets.wire import Part
 ROWS = 500
 
 
-def guard_parts(report: Report, frame: Frame, recompiles: list[Recompile], places: Places) -> list[Part]:
-    """The tabs that a frame has."""
+def guard_parts(report: Report, frame: Frame, row: list[Frame], places: Places) -> list[Part]:
+    """The tabs that a frame has; `row`: all versions of its code."""
     parts: list[Part] = []
-    row = versions(report, frame)
     if len(row) > 1:
         again = {r.frame: r for r in report.recompiles if r.refused_by is None}
         rows = [_version(f, again.get(f.id), places) for f in row]
