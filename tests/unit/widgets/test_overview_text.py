@@ -8,7 +8,9 @@ import pytest
 from samples import huge, loop, many, model
 
 from dynascope.compiler.report import Break, BreakCost, Excerpt, Fix, Frame, Hit, Profile, Report, Segment, Source
+from dynascope.compiler.report.causes import causes
 from dynascope.widgets.drawing.split_graph import whole_picture
+from dynascope.widgets.labels.causes import CauseWords, first_words
 from dynascope.widgets.labels.words import Places, listing, shorten
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.overview import is_large, overview
@@ -184,6 +186,17 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
     report.frames[0].file = report.frames[1].file
     assert "◇" not in to_text(report, width=width)
     assert "(all in zoo)" in to_text(report, width=width)
+
+
+def test_what_to_do_first_says_whose_code_it_is_about() -> None:
+    report = model(breaks=12)
+    words = [CauseWords(report, Places(report), cause) for cause in causes(report)]
+    sentences = [first_words(one) for one in words if one.cause.kind == "break"]
+    assert [one.cause.setting is None for one in words if one.cause.kind == "break"] == [True, False]
+    assert all("(zoo)" in sentence for sentence in sentences)
+    setting = next(one for one in words if one.cause.setting is not None)
+    setting.breaks[0].file = "mine.py"
+    assert first_words(setting).endswith(" of 12 graph breaks.")  # of several
 
 
 def test_damage_is_said_also_where_notes_are_left_out() -> None:
