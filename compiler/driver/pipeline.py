@@ -78,8 +78,8 @@ class Run:
         self._tried: list[inputs.Tried] | None = None
         self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
         self._fixes_own = fix_own is not None
-        repeats = self._fix is not None or (settings is not None and settings.second_call)
-        self._kept = KeptCalls() if repeats else None
+        tries_again = self._fix is not None or (settings is not None and settings.second_call)
+        self._kept = KeptCalls() if tries_again else None
         self._cells, self._on_progress = cells, on_progress
         self._retrace: Callable[[Any], None] = lambda target: None
         self._stack = contextlib.ExitStack()

@@ -339,7 +339,7 @@ class RepeatedBlock:
 class CompileTime:
     """Where the time of the compiles went, from the events that the compiler writes for its own time line."""
 
-    #: of all phases that lie in no other
+    #: of all phases that lie in no other, those of all threads added up
     seconds: float = 0.0
     lanes: list[str] = field(default_factory=list)
     #: by lane and start; of very many, the longest

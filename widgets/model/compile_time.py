@@ -28,7 +28,8 @@ def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
     rows, shares = _rows(time), _shares(time)
     most = ", ".join(f"{s['name']} {100 * s['part']:.0f} %" for s in shares[:3])
     return {
-        "title": f"Compile time · {time_text(time.seconds)} · {most}", "total": time_text(time.seconds),
+        # the time that passed, as in "compiled in"; the shares are of what all threads did
+        "title": f"Compile time · {time_text(clock.total)} · {most}", "total": time_text(clock.total),
         "lanes": [name for name, _ in rows], "segments": _segments(time, names, clock, [key for _, key in rows]),
         "shares": shares, "rows": _most_expensive(time, names),
         "repeats": [printable(repeat_words(b, report, places), 800) for b in time.repeats[:REPEATS]],
