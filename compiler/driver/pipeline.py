@@ -119,7 +119,10 @@ class Run:
         finally:
             self._report = self._annotated(self.recording.report)
             if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
-                self._try_again(self._report)
+                try:
+                    self._try_again(self._report)
+                except Exception as fault:  # ours: the report is kept, and the user's code goes on
+                    self._report.notes.append(f"the calls were not tried again: {type(fault).__name__}: {fault}")
             remember(self._report)
 
     def _annotated(self, report: Report) -> Report:

@@ -43,7 +43,7 @@ class _RecordedCall(RecordedCall):
     @contextlib.contextmanager
     def replaying(self) -> Iterator[Prepare]:
         with super().replaying() as prepare:
-            changed = [(o, name, value) for o, name, value in self._numbers if name in o and o[name] != value]
+            changed = [(o, name, value) for o, name, value in self._numbers if name in o and _differs(o[name], value)]
             before = [(owner, name, owner[name]) for owner, name, _ in changed]
 
             def prepared(*, only_changed: bool = False) -> Arguments:
@@ -57,6 +57,11 @@ class _RecordedCall(RecordedCall):
             finally:
                 for owner, name, value in before:
                     owner[name] = value
+
+
+def _differs(now: Any, value: Any) -> bool:
+    """Whether a number or text has another value; what is in its place now may be anything, and is not asked."""
+    return type(now) is not type(value) or bool(now != value)
 
 
 def _numbers(function: Callable[..., Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:

@@ -412,6 +412,40 @@ def test_a_search_looks_at_all_objects_once(module: MakeModule, monkeypatch: pyt
     assert len(looks) <= 3  # one of the run itself
 
 
+def test_a_number_that_a_call_turns_into_a_tensor_is_restored(module: MakeModule) -> None:
+    made = module("""
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = 0
+
+    def forward(self, x):
+        self.seen = self.seen + x
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x * 3
+        return y + self.seen
+""")
+    net = made.Net()
+    report = fix(net, torch.ones(3))
+    assert [x.verdict for x in report.fixes or () if x.chosen] == ["proved"]
+    assert torch.equal(net.seen, torch.ones(3))
+
+
+def test_a_search_that_fails_keeps_the_report(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any, **settings: Any) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("dynascope.compiler.driver.fixing.find_fixes", fails)
+    report = fix(module(BRANCH).f, torch.ones(3))
+    assert report.summary.breaks == 1
+    assert "the calls were not tried again: RuntimeError: a fault of ours" in report.notes
+    assert dynascope.last() is report
+
+
 def test_the_time_limit(module: MakeModule) -> None:
     report = fix(module(PRINTS).f, torch.ones(3), fix_seconds=0)
     assert report.fix_set is not None
