@@ -117,7 +117,9 @@ class MissingRecords:
         kinds, lacks = known.kinds, []
         ending = kinds["dynamo_cpp_guards_str"] or kinds["dynamo_error"]
         if known.metrics is None:
-            return ["compilation_metrics"] if ending and known.over else []
+            if ending and not kinds["dynamo_start"]:  # torch.export traces without both, and writes no such ending
+                lacks.append("dynamo_start")
+            return [*lacks, "compilation_metrics"] if ending and known.over else lacks
         metrics = known.metrics
         refused = kinds["recompile_reasons"] and metrics.get("co_name") is None
         if not kinds["dynamo_start"] and not refused:
@@ -126,7 +128,8 @@ class MissingRecords:
             lacks.append("recompile_reasons")
         if metrics.get("guard_count") is not None:
             lacks += ["guards"] * (not kinds["dynamo_cpp_guards_str"] and not kinds["dynamo_guards"])
-            lacks += ["dynamo_output_graph"] * (bool(metrics.get("graph_op_count")) and not kinds["dynamo_output_graph"])
+        had_graph = bool(metrics.get("graph_op_count")) or metrics.get("backend_compile_time_s") is not None
+        lacks += ["dynamo_output_graph"] * (had_graph and not kinds["dynamo_output_graph"])
         breaks = [r for r in metrics.get("restart_reasons") or () if "\n  Explanation:" in r]
         if len(breaks) > kinds["dynamo_graph_break_reason"] or (known.skipped and not kinds["dynamo_graph_break_reason"]):
             lacks.append("dynamo_graph_break_reason")
