@@ -8,7 +8,7 @@
 #   make bench                     measure what recording costs
 #   make docs                      execute the tutorials and build an offline site in build/docs
 #   make test-torch TORCH=2.9.1    the tests that depend on torch, under another torch (its own environment, below build/)
-#   make test-python PYTHON=...    everything that CI runs, under another Python (and TORCH; its own environment, below build/)
+#   make test-python PYTHON=...    all tests, under another Python (and TORCH; its own environment, below build/)
 #   make gpu                       what needs a GPU: tests, traces, times and pages, into build/gpu; needs torch, no network
 #   make gpu-adopt                 turn what make gpu found into committed traces and a page
 #   make pins                      write binder/constraints.txt from what is in .venv
