@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -30,6 +31,18 @@ else:
     same = os.environ.get("DYNASCOPE_SEED") != "random"
     settings.register_profile("dynascope", deadline=None, derandomize=same, print_blob=True)
     settings.load_profile("dynascope")
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Leave torch's own 300,000 objects out of what looks at every object: full garbage collections, and each run of a cell.
+
+    The tests run thousands of cells in one process, and take half the time so; those in kernels and commands see all objects.
+    """
+    if session.config.getoption("dist", "no") == "no":  # where tests run: it starts worker processes otherwise
+        import torch._dynamo.convert_frame
+        import torch._functorch.aot_autograd  # noqa: F401
+
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
