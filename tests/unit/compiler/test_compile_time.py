@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch._dynamo.utils import compilation_time_metrics
+from torch._dynamo.utils import compilation_time_metrics, dynamo_timed, get_chromium_event_logger
 
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
@@ -24,7 +24,7 @@ from dynascope.compiler.graph_benchmark.benchmark import Case
 from dynascope.compiler.graph_benchmark.region_trial import with_region
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.recording.trace_files import load
-from dynascope.compiler.report import CompileTime, Report
+from dynascope.compiler.report import AutotuneChoice, CompileTime, Report
 
 TRACES = Path(__file__).parents[2] / "traces"
 WHOLE = TRACES / "compile_time-2.13.0.log.gz"
@@ -198,6 +198,62 @@ def test_of_very_many_phases_the_longest_are_kept(monkeypatch: pytest.MonkeyPatc
     time = time_of(assemble(events))
     assert (len(time.phases), time.left_out, len(time.totals)) == (5, len(events) // 2 - 5, len(events) // 2)
     assert time.seconds == pytest.approx(sum(t.self_seconds for t in time.totals))
+
+
+# -- autotuning -------------------------------------------------------------------------------------
+
+TUNED = "packed_linear_template_autotuning"
+
+
+@pytest.mark.parametrize("log", sorted(TRACES.glob("autotuning-*")), ids=lambda log: log.name.removesuffix(".log.gz"))
+def test_what_autotuning_found(log: Path) -> None:
+    report = load(log)
+    time = time_of(report)
+    (phase,) = [p for p in time.phases if p.name == TUNED]
+    (noted,) = [event["args"] for event in logged(log) if event["name"] == TUNED and event["ph"] == "E"]
+    statistics = json.loads(noted["autotune_choices_stats"])
+    assert time.autotuning == [AutotuneChoice(
+        op="packed_linear", shapes=noted["autotune_shape"], dtypes="float32, float32, float32", choices=2,
+        best="cpp_CppMicroGemmFP32Vec_0", best_ms=statistics["best_time"], seconds=phase.seconds, compile_id="0/0", frame="f0",
+    )]  # fmt: skip
+    assert 0 < statistics["best_time"] < 1
+    assert {p.kind for p in time.phases if "_template_" in p.name} == {"autotuning"}
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+
+
+def test_autotuning_of_a_live_run() -> None:
+    torch._dynamo.reset()
+    name = "mm_template_autotuning"
+    noted = {"autotune_shape": "4x4, 4x4", "autotune_dtypes": "torch.float32, torch.float32"}
+    statistics = {"num_choices": 3, "best_kernel": "a", "best_kernel_desc": "B=16", "best_time": 2}
+
+    def tuning(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        with dynamo_timed(name, log_pt2_compile_event=True, metadata=noted):
+            get_chromium_event_logger().add_event_data(name, autotune_choices_stats=json.dumps(statistics))
+        return gm.forward
+
+    with observe() as recording:
+        torch.compile(lambda x: x @ x, backend=tuning)(torch.ones(4, 4))
+    (choice,) = time_of(recording.report).autotuning
+    assert choice.seconds > 0
+    assert (choice.op, choice.shapes, choice.dtypes, choice.choices) == ("mm", "4x4, 4x4", "float32, float32", 3)
+    assert (choice.best, choice.best_description, choice.best_ms, choice.frame) == ("a", "B=16", 2, "f0")
+
+
+@pytest.mark.parametrize(
+    ("statistics", "damaged", "choices"),
+    [
+        (None, 0, None), ("{", 1, None), ("[]", 1, None), (3, 1, None), ("[" * 100_000, 1, None),
+        ('{"num_choices": -1, "best_kernel": 3, "best_time": "x"}', 0, None),
+        ('{"num_choices": 4, "best_kernel": "a", "best_kernel_desc": "b", "best_time": Infinity}', 0, 4),
+    ],
+)  # fmt: skip
+def test_what_autotuning_did_not_note_is_unknown(statistics: Any, damaged: int, choices: int | None) -> None:
+    arguments = {"autotune_shape": ["4x4"], "autotune_choices_stats": statistics}
+    events = [timed({"name": TUNED, "ph": phase, "ts": ts, "args": arguments}) for phase, ts in (("B", 1e6), ("E", 3e6))]
+    report = assemble([event for event in events if event], RecordingFacts(origin="trace"))
+    assert sum(report.unread.values()) == damaged
+    assert time_of(report).autotuning == [AutotuneChoice(op="packed_linear", choices=choices, seconds=2.0)]
 
 
 # -- repeated blocks --------------------------------------------------------------------------------

@@ -12,7 +12,16 @@ import pytest
 import dynascope
 from dynascope.cli import main
 from dynascope.compiler.assembly.compile_time.repeats import repeats
-from dynascope.compiler.report import CacheLookup, CompilePhase, CompileTime, PhaseTotal, RegionTrial, RepeatedBlock, Report
+from dynascope.compiler.report import (
+    AutotuneChoice,
+    CacheLookup,
+    CompilePhase,
+    CompileTime,
+    PhaseTotal,
+    RegionTrial,
+    RepeatedBlock,
+    Report,
+)
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.model.compile_time import MOST
 
@@ -92,6 +101,33 @@ def test_what_is_unknown_is_said() -> None:
     assert "7 short phases not drawn" in text
     assert "FX graph cache: 1 bypass (<b>mutated</b>" in text
     assert "\x1b" not in text
+
+
+def test_what_autotuning_found_is_shown() -> None:
+    model = view_model(dynascope.load(LOG.with_name("autotuning-2.13.0.log.gz")))
+    line = model["compile_time"]
+    assert line is not None
+    assert line["tuned"] == [{
+        "name": "packed_linear 8x16, 1982689x1, 16x16 (float32)", "tried": "2 variants timed in 6.08 s",
+        "best": "cpp_CppMicroGemmFP32Vec_0, 810 ns", "where": "inner", "id": "f0",
+    }]  # fmt: skip
+    rows = {tuple(row) for part in model["details"]["f0"]["parts"] if part["key"] == "times" for row in part["body"]}
+    tuned = line["tuned"][0]
+    assert (f"Autotuning of {tuned['name']}", tuned["tried"], f"fastest: {tuned['best']}", "") in rows
+
+
+def test_of_many_operations_those_that_took_longest_are_shown() -> None:
+    time = CompileTime(seconds=1.0, autotuning=[AutotuneChoice(op=f"op{i}", seconds=i) for i in range(12)])
+    report = Report(compile_time=time)
+    text = " ".join(report.details().split())
+    assert "autotuning of op11: variants timed in 11 s; fastest: unknown autotuning of op10:" in text
+    assert "2 more operations autotuned: report.compile_time.autotuning has them" in text
+    time.autotuning = [AutotuneChoice(op="mm", choices=1, best="\x1b[31mk", best_description="B=16", best_ms=0.25, frame="f9")]
+    text = " ".join(report.details().split())
+    assert "autotuning of mm: 1 variant timed in 0 ms; fastest: ␛[31mk, 250 µs (B=16)" in text
+    time.autotuning = []
+    assert "utotun" not in report.details()
+    assert "autotuning" not in report.to_dict()["compile_time"]
 
 
 def test_a_measured_region_is_said() -> None:
