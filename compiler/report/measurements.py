@@ -331,6 +331,8 @@ class RegionTrial:
     backend: str
     seconds: float
     region_seconds: float
+    #: with each block compiled by itself, all by the code of the first one, and the rest of the graph eager; None: not measured
+    blocks_seconds: float | None = None
 
 
 @dataclass(kw_only=True)

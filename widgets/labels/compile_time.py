@@ -73,9 +73,11 @@ def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
     )
     if block.trial is not None:
         t = block.trial
+        by_itself = "; with each block compiled by itself (block.compile()) and the rest eager, in "
+        each = by_itself + seconds(t.blocks_seconds) if t.blocks_seconds is not None else ""
         return sentence + (
             f"As one region (torch.compiler.nested_compile_region), {t.backend} compiled this graph in "
-            f"{seconds(t.region_seconds)} instead of {seconds(t.seconds)}, without gradients and without caches."
+            f"{seconds(t.region_seconds)} instead of {seconds(t.seconds)}{each}; without gradients and without caches."
         )
     how = "" if report.from_file else f'; report.try_region("{block.graphs[0]}") measures it'
     return f"{sentence}What one region for it (torch.compiler.nested_compile_region) would save is unknown{how}."

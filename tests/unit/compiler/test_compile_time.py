@@ -21,10 +21,11 @@ from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.events.chromium import timed
 from dynascope.compiler.events.schema import Timed, Trace
 from dynascope.compiler.graph_benchmark.benchmark import Case
-from dynascope.compiler.graph_benchmark.region_trial import with_region
+from dynascope.compiler.graph_benchmark.region_trial import block_by_block, with_region
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.recording.trace_files import load
 from dynascope.compiler.report import AutotuneChoice, CompileTime, Report
+from dynascope.compiler.torch_private import surroundings
 
 TRACES = Path(__file__).parents[2] / "traces"
 WHOLE = TRACES / "compile_time-2.13.0.log.gz"
@@ -271,6 +272,7 @@ def test_a_block_that_repeats_is_found_and_one_region_for_it_is_measured() -> No
     trial = report.try_region("g0", backend="aot_eager")
     assert block.trial is trial
     assert trial.seconds > 0 < trial.region_seconds
+    assert trial.blocks_seconds
     assert Report.from_dict(report.to_dict()) == report
 
 
@@ -305,7 +307,7 @@ def test_blocks_with_other_constants_or_shapes_are_not_equal() -> None:
     assert time_of(recording.report).repeats == []
 
 
-def test_the_region_computes_the_same() -> None:
+def test_the_region_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
     with observe() as recording:
         torch.compile(torch.nn.Sequential(*(Block() for _ in range(4)), torch.nn.Tanh()), backend="eager")(torch.ones(2, 4))
@@ -314,6 +316,16 @@ def test_the_region_computes_the_same() -> None:
     assert sum("invoke_subgraph" in str(n.target) for n in region.graph.nodes) == 4
     with torch.no_grad():
         torch.testing.assert_close(region(*case.inputs), case.module(*case.inputs))
+        compiled: list[torch.fx.GraphModule] = []
+
+        def noting(backend: str, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+            compiled.append(gm)
+            return gm.forward
+
+        monkeypatch.setattr(surroundings, "compiled_graph", noting)
+        blocks = block_by_block(region, "eager")
+        torch.testing.assert_close(blocks(*case.inputs), case.module(*case.inputs))
+        assert [sum(n.op.startswith("call_") for n in gm.graph.nodes) for gm in compiled] == [3]  # one block, for all four
 
 
 def test_why_a_cache_was_bypassed() -> None:

@@ -137,7 +137,10 @@ def test_a_measured_region_is_said() -> None:
     report = Report(compile_time=CompileTime(seconds=1.0, repeats=[block]))
     assert 'is unknown; report.try_region("g0") measures it.' in " ".join(report.details().split())
     block.trial = RegionTrial(backend="inductor", seconds=24.0, region_seconds=3.4)
-    assert "inductor compiled this graph in 3.40 s instead of 24 s" in " ".join(report.details().split())
+    assert "inductor compiled this graph in 3.40 s instead of 24 s; without gradients" in " ".join(report.details().split())
+    block.trial.blocks_seconds = 2.5
+    text = " ".join(report.details().split())
+    assert "24 s; with each block compiled by itself (block.compile()) and the rest eager, in 2.50 s; without" in text
 
 
 def test_the_trace_for_perfetto_is_that_of_torch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
