@@ -336,6 +336,16 @@ class PhaseRow(TypedDict):
     id: str
 
 
+class TunedRow(TypedDict):
+    """One operation for which kernels were timed; `id`: its frame, or empty."""
+
+    name: str
+    tried: str
+    best: str
+    where: str
+    id: str
+
+
 class CompileTimeLine(TypedDict):
     """Where the time of the compiles went; a lane for each depth of nesting, in each thread."""
 
@@ -345,6 +355,7 @@ class CompileTimeLine(TypedDict):
     segments: list[TimeSegment]
     shares: list[Share]
     rows: list[PhaseRow]
+    tuned: list[TunedRow]
     caches: list[str]
     repeats: list[str]
     notes: list[str]

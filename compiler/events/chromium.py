@@ -8,6 +8,9 @@ from typing import Any
 
 from dynascope.compiler.events.schema import Timed
 
+#: the end of the name of a phase in which Inductor times kernels for one operation, and what torch notes there
+AUTOTUNING = "_template_autotuning"
+_TUNED = ("autotune_shape", "autotune_dtypes", "autotune_choices_stats")
 #: microseconds; larger ones are no time
 _MOST = 1 << 62
 
@@ -26,8 +29,10 @@ def timed(event: Any) -> Timed | None:
         compile_id, function = arguments.get("compile_id"), arguments.get("fn_name")
         if not (isinstance(name, str) and type(at) in (int, float) and math.isfinite(at) and abs(at) < _MOST):
             raise ValueError(f"no event: {name!r} at {at!r}")
+        tuned = phase == "E" and name.endswith(AUTOTUNING)
         return Timed(
             name, phase == "B", at / 1e6, str(function) if function else None,
+            {key: arguments.get(key) for key in _TUNED} if tuned else None,
             compile_id=None if compile_id in (None, "None") else str(compile_id),
         )  # fmt: skip
     except (AttributeError, KeyError, TypeError, OverflowError) as error:

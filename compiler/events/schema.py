@@ -119,13 +119,15 @@ class Trace(_Event):
 class Timed(_Event):
     """The compiler begins a phase (`begins`) or ends it, at a time in seconds.
 
-    `function` is the name that `torch._dynamo.utils.compile_times()` has for it, where it is another one.
+    `function` is the name that `torch._dynamo.utils.compile_times()` has for it, where it is another one.  `tuned` is what
+    torch notes at the end of an autotuning, unchanged.
     """
 
     name: str
     begins: bool
     at: float
     function: str | None = None
+    tuned: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)

@@ -1,14 +1,16 @@
-"""What compiling a repeated block as one region would save: measured on a captured graph, with and without the region.
+"""What compiling a repeated block once would save: measured on a captured graph, as it is, with a region, and block by block.
 
-The region is `invoke_subgraph`, to which `torch.compiler.nested_compile_region` is traced: the backend compiles it once.  Both
-compiles are from scratch, without the caller's settings and without gradients, on synthetic data; what Dynamo would save is not
-in the figures.
+The region is `invoke_subgraph`, to which `torch.compiler.nested_compile_region` is traced: the backend compiles it once.  Block
+by block is regional compilation: only the blocks are compiled, all by the code of the first one, and the rest runs eagerly.
+All compiles are from scratch, without the caller's settings and without gradients, on synthetic data; what Dynamo would save
+is not in the figures.
 """
 
 from __future__ import annotations
 
 import operator
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.assembly.compile_time.repeats import operations
@@ -38,21 +40,29 @@ def try_region(report: Report, id: str, backend: str | None) -> RegionTrial:
             with torch.no_grad():
                 case = Case(graph, None)
                 start = [n.name for n in operations(graph)].index(block.first_node or "")
-                # first what a process does once, such as looking for a C++ compiler; a backend may change the module
-                modules = (with_region(case.rebuild(), start, block), case.rebuild(), with_region(case.rebuild(), start, block))
-                _, plain_seconds, region_seconds = [_compile(backend, module, case.inputs) for module in modules]
+
+                def region() -> torch.fx.GraphModule:
+                    return with_region(case.rebuild(), start, block)  # made anew: a backend may change the module
+
+                def whole(module: torch.fx.GraphModule) -> float:
+                    return _seconds(backend, lambda: surroundings.compiled_graph(backend, module, case.inputs)(*case.inputs))
+
+                whole(region())  # what a process does once, such as looking for a C++ compiler
+                trial = RegionTrial(backend=backend, seconds=whole(case.rebuild()), region_seconds=whole(region()))
+                each = block_by_block(region(), backend)
+                trial.blocks_seconds = _seconds(backend, lambda: each(*case.inputs))
     except NotRunnable as reason:
         raise NotRunnable(f"{id} cannot be compiled again: {reason}") from reason.__cause__
-    block.trial = RegionTrial(backend=backend, seconds=plain_seconds, region_seconds=region_seconds)
-    return block.trial
+    block.trial = trial
+    return trial
 
 
-def _compile(backend: str, module: torch.fx.GraphModule, inputs: list[Any]) -> float:
-    """Seconds from a graph to the end of its first call."""
+def _seconds(backend: str, first_call: Callable[[], Any]) -> float:
+    """Seconds of a first call, which compiles."""
     with config.from_scratch():
         start = time.perf_counter()
         try:
-            surroundings.compiled_graph(backend, module, inputs)(*inputs)
+            first_call()
         except Exception as error:
             raise NotRunnable(f"{backend} could not compile it: {type(error).__name__}") from error
         return time.perf_counter() - start
@@ -98,6 +108,24 @@ def with_region(module: torch.fx.GraphModule, start: int, block: RepeatedBlock) 
         elif node not in inside and node not in new:
             new[node] = outer.node_copy(node, lambda n: new[n])
     return torch.fx.GraphModule(attributes, outer)
+
+
+def block_by_block(module: torch.fx.GraphModule, backend: str) -> torch.fx.GraphModule:
+    """The module that `with_region` made, with its calls of the region as calls of code that the first one compiles."""
+    import torch
+
+    made: list[Callable[..., Any]] = []
+
+    def block(region: torch.fx.GraphModule, name: str, *inputs: Any) -> Any:
+        if not made:
+            made.append(surroundings.compiled_graph(backend, region, list(inputs)))
+        return made[0](*inputs)
+
+    for node in module.graph.nodes:
+        if node.target == torch.ops.higher_order.invoke_subgraph:
+            node.target = block
+    module.recompile()
+    return module
 
 
 def _from_outside(turn: list[torch.fx.Node]) -> list[torch.fx.Node]:

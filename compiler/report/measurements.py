@@ -305,12 +305,34 @@ class CacheLookup:
 
 
 @dataclass(kw_only=True)
+class AutotuneChoice:
+    """One operation for which Inductor timed several kernels, as it noted it."""
+
+    #: "mm", and its inputs: "64x64, 64x64", "float32, float32"
+    op: str
+    shapes: str | None = None
+    dtypes: str | None = None
+    #: how many kernels were timed
+    choices: int | None = None
+    #: the fastest of them, what the compiler says of it, and how long it takes
+    best: str | None = None
+    best_description: str | None = None
+    best_ms: float | None = None
+    #: how long timing them all took
+    seconds: float = 0.0
+    compile_id: str | None = None
+    frame: str | None = None
+
+
+@dataclass(kw_only=True)
 class RegionTrial:
     """A graph compiled as it is, and with a repeated block as one region that is compiled once; without caches."""
 
     backend: str
     seconds: float
     region_seconds: float
+    #: with each block compiled by itself, all by the code of the first one, and the rest of the graph eager; None: not measured
+    blocks_seconds: float | None = None
 
 
 @dataclass(kw_only=True)
@@ -351,6 +373,8 @@ class CompileTime:
     #: names of phases that began and have no recorded end: their time is not counted
     unfinished: list[str] = field(default_factory=list)
     caches: list[CacheLookup] = field(default_factory=list)
+    #: what caches gave without timing anything is not among them
+    autotuning: list[AutotuneChoice] = field(default_factory=list)
     #: the largest first
     repeats: list[RepeatedBlock] = field(default_factory=list)
 

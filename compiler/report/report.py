@@ -205,17 +205,19 @@ class Report(ReportData):
         return run
 
     def try_region(self, id: str, *, backend: str | None = None) -> RegionTrial:
-        """Measure what compiling the repeated block of a graph as one region would save (nested_compile_region).
+        """Measure what compiling the repeated block of a graph only once would save.
 
-        The graph is compiled twice from scratch, as it is and with the region, on synthetic data and without gradients: this
-        takes about as long as the compile that was recorded. What Dynamo would save is not measured.
+        It is tried as one region of the graph (nested_compile_region), and as blocks that are compiled by themselves while
+        the rest runs eagerly (regional compilation: `block.compile()`). All compiles are from scratch, on synthetic data and
+        without gradients: this takes somewhat longer than the compile that was recorded. What Dynamo would save is not
+        measured.
 
         Args:
             id: of the graph ("g0"); its block is in `report.compile_time.repeats`.
             backend: the backend that compiles it; None: as for `run_graph`.
 
         Returns:
-            A RegionTrial: seconds of both compiles. It is also kept in the block's `trial`, and every view shows it.
+            A RegionTrial: seconds of these compiles. It is also kept in the block's `trial`, and every view shows it.
 
         Raises:
             KeyError: there is no graph with this id.

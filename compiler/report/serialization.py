@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from dynascope.compiler.report.guards import GuardSite, Symbol
-from dynascope.compiler.report.measurements import CacheLookup, CompilePhase, PhaseTotal, RepeatedBlock
+from dynascope.compiler.report.measurements import AutotuneChoice, CacheLookup, CompilePhase, PhaseTotal, RepeatedBlock
 from dynascope.compiler.report.schema import SCHEMA, ReportData
 from dynascope.compiler.report.upgrade import from_schema_1
 
@@ -19,7 +19,7 @@ _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have: left out of the data where they are None
 _OPTIONAL = ("compile_time", "profile", "inputs", "check", "fixes", "fix_set")
 #: parts that a report may have thousands of: fields with their default are left out of the data
-_SPARSE = (GuardSite, Symbol, CompilePhase, PhaseTotal, CacheLookup, RepeatedBlock)
+_SPARSE = (GuardSite, Symbol, CompilePhase, PhaseTotal, CacheLookup, AutotuneChoice, RepeatedBlock)
 
 
 def to_dict(report: ReportData) -> dict[str, Any]:
@@ -29,9 +29,10 @@ def to_dict(report: ReportData) -> dict[str, Any]:
     for owner, part in [*((data, name) for name in _OPTIONAL), *of_graphs, *of_breaks]:
         if owner[part] is None:
             del owner[part]
-    for graph in data["graphs"]:
-        if not graph["kernels"]:
-            del graph["kernels"]
+    listed = [*((graph, "kernels") for graph in data["graphs"]), (data.get("compile_time"), "autotuning")]
+    for owner, part in listed:
+        if owner is not None and not owner[part]:
+            del owner[part]
     return data
 
 

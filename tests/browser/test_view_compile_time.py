@@ -11,8 +11,10 @@ from playwright.sync_api import Browser, expect
 from browser.lab import shot_path
 from browser.view_pages import ROOT, Shown, grave_faults
 from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.report import AutotuneChoice
 from dynascope.widgets.render.page import to_html
 
+HOSTILE = "<img src=x onerror=alert(1)>"
 LOG = ROOT / "tests" / "traces" / "compile_time-2.13.0.log.gz"
 
 
@@ -20,7 +22,8 @@ LOG = ROOT / "tests" / "traces" / "compile_time-2.13.0.log.gz"
 def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
     report = load(LOG)
     assert report.compile_time is not None
-    report.compile_time.phases[-1].name = "<img src=x onerror=alert(1)>"
+    report.compile_time.phases[-1].name = HOSTILE
+    report.compile_time.autotuning = [AutotuneChoice(op="mm", shapes=HOSTILE, best=HOSTILE, best_ms=0.012, frame="f1")]
     path = tmp_path / "page.html"
     path.write_text(to_html(report), "utf-8")
     context = chromium.new_context(offline=True, viewport={"width": 1100, "height": 900})
@@ -34,9 +37,10 @@ def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
 def test_it_opens_and_leads_to_the_frames(shown: Shown) -> None:
     part = shown.root.locator(".dyn-compile")
     expect(part.locator("summary")).to_contain_text("Compile time · 77 s · C++ and Triton 74 %")
-    expect(part.locator("table")).not_to_be_visible()
+    phases, tuned = part.locator("table").first, part.get_by_role("table", name="autotuning")
+    expect(phases).not_to_be_visible()
     part.locator("summary").click()
-    expect(part.locator("tr")).to_have_count(11)
+    expect(phases.locator("tr")).to_have_count(11)
     pieces = part.locator(".dyn-seg")
     dynamo = pieces.first.bounding_box()
     inner = part.get_by_title("compile_attempt_0: 67 s").bounding_box()
@@ -44,6 +48,11 @@ def test_it_opens_and_leads_to_the_frames(shown: Shown) -> None:
     assert inner is not None
     assert dynamo["x"] - 1 <= inner["x"] <= inner["x"] + inner["width"] <= dynamo["x"] + dynamo["width"] + 1
     assert inner["y"] > dynamo["y"]
+    expect(tuned.locator("tr")).to_have_count(2)
+    expect(tuned).to_contain_text(f"mm {HOSTILE}variants timed in 0 ms{HOSTILE}, 12 µs")
+    assert part.locator("img").count() == 0
+    tuned.get_by_role("button").click()
+    assert shown.selected() == ["f1"]
     pieces.first.click()
     assert shown.selected() == ["f0"]
     expect(shown.root.locator(".dyn-detail [role=tab][aria-selected=true]")).to_have_text("Compile time (76 s)")

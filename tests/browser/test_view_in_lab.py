@@ -9,13 +9,14 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from browser.lab import LabPage, Server
-from browser.view_pages import MANY, MIXED, ONE, SAMPLE, START, STATIC, VIEWS, Shown, grave_faults, view_of
+from browser.view_pages import MANY, MIXED, ONE, SAMPLE, STAGED, START, STATIC, VIEWS, Shown, grave_faults, view_of
 
 
 @pytest.fixture(scope="module")
 def lab(chromium: Browser, lab_server: Server) -> Iterator[LabPage]:
     """One notebook, run once, for all tests here: none changes what another one looks at."""
-    name = lab_server.write("view.ipynb", [START, ONE, MIXED, MANY, SAMPLE.format(name="hostile"), STATIC]).name
+    cells = [START, ONE, MIXED, MANY, SAMPLE.format(name="hostile"), STATIC, *STAGED]
+    name = lab_server.write("view.ipynb", cells).name
     page = LabPage(lab_server, chromium, name, 1200, 1300)
     page.run_all()
     page.focus()
@@ -258,6 +259,20 @@ def test_hostile_text_does_nothing_in_the_widget_nor_in_the_static_picture(lab: 
     assert lab.page.evaluate("() => window.pwned") is None
     assert shown.overflowing() == []
     lab.shot("lab-hostile")
+
+
+def test_the_text_of_a_stage_comes_from_the_kernel_when_it_is_opened(lab: LabPage) -> None:
+    hostile = "<img src=x onerror='window.pwned=1'> from the kernel"
+    shown = view_of(lab, 7)
+    shown.select("g0")
+    lab.python(f"staged.stage_texts['g0']['fx_graph_runnable'][0] = {hostile!r}")
+    shown.root.get_by_role("tab", name="Runnable script").click()
+    panel = shown.root.locator(".dyn-panel")
+    expect(panel.locator("pre")).to_have_text(hostile)
+    assert panel.locator("img").count() == 0
+    assert lab.page.evaluate("() => window.pwned") is None
+    shown.root.get_by_role("tab", name="Post-grad graph").click()
+    expect(panel.locator("pre")).to_contain_text("torch.ops.aten.mm.default")
 
 
 def test_the_page_has_nothing_to_complain_about(lab: LabPage) -> None:

@@ -1,8 +1,8 @@
 """Writes the corpus of TORCH_TRACE logs in this folder: `python make_traces.py [NAME ...]`, with any torch from 2.9 on.
 
 Each program runs in a process of its own; the log is stored without this machine's paths, without the long keys of caches and
-without most of the records that only measure the compiler (`chromium_event`; compile_time has all of them), and packed.  Its
-MD5 sums are computed again, because paths are in the payloads.
+without most of the records that only measure the compiler (`chromium_event`; compile_time and autotuning have all of them), and
+packed.  Its MD5 sums are computed again, because paths are in the payloads.
 """
 
 from __future__ import annotations
@@ -247,12 +247,23 @@ for t in threads:
 for t in threads:
     t.join()
 """
+AUTOTUNING = """
+import torch
+import torch._inductor.config
+
+torch._inductor.config.freezing = True
+tuned = torch.compile(torch.nn.Linear(16, 16), options={"max_autotune": True, "max_autotune_gemm_backends": "CPP,ATEN"})
+with torch.no_grad():
+    tuned(torch.ones(8, 16))
+"""
 PROGRAMS = {
     "breaks": BREAKS, "recompiles": RECOMPILES, "training": TRAINING, "inductor": INDUCTOR, "compiled_autograd": AUTOGRAD,
     "reset": RESETS, "errors": ERRORS, "strict_export": STRICT_EXPORT, "export": EXPORT, "aotinductor": AOTINDUCTOR,
     "ranks": RANKS, "ddp": DDP, "threads": THREADS,
-    "compile_time": COMPILE_TIME,
+    "compile_time": COMPILE_TIME, "autotuning": AUTOTUNING,
 }  # fmt: skip
+#: their traces have all chromium events
+WITH_EVENTS = ("compile_time", "autotuning")
 
 
 def main(names: list[str]) -> None:
@@ -263,7 +274,7 @@ def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for number, log in enumerate(run(name, Path(folder))):
                 target = HERE / f"{name}{number or ''}-{version}.log.gz"
-                target.write_bytes(gzip.compress(stored(log, folder, 20 if name != "compile_time" else 10**6), 9, mtime=0))
+                target.write_bytes(gzip.compress(stored(log, folder, 10**6 if name in WITH_EVENTS else 20), 9, mtime=0))
                 print(target.name, target.stat().st_size)
 
 

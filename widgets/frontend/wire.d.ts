@@ -268,6 +268,14 @@ export interface PhaseRow {
   id: string;
 }
 
+export interface TunedRow {
+  name: string;
+  tried: string;
+  best: string;
+  where: string;
+  id: string;
+}
+
 export interface CompileTimeLine {
   title: string;
   total: string;
@@ -275,6 +283,7 @@ export interface CompileTimeLine {
   segments: TimeSegment[];
   shares: Share[];
   rows: PhaseRow[];
+  tuned: TunedRow[];
   caches: string[];
   repeats: string[];
   notes: string[];

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dynascope.compiler.report import CompileTime, PhaseKind, RepeatedBlock, Report, plural, seconds
+from dynascope.compiler.report import AutotuneChoice, CompileTime, PhaseKind, RepeatedBlock, Report, plural, seconds, time_text
 from dynascope.widgets.labels.words import Places
 
 #: name and explanation of each kind
@@ -39,6 +39,19 @@ def cache_words(time: CompileTime) -> list[str]:
     return sentences
 
 
+def choice_words(choice: AutotuneChoice) -> tuple[str, str, str]:
+    """The operation, what was tried, and the fastest: `mm 8x64, 64x8 (float32)`, `3 variants timed in 1.2 s`, `name, 12 µs`."""
+    kinds = ", ".join(dict.fromkeys((choice.dtypes or "").split(", ")))
+    what = " ".join(part for part in (choice.op, choice.shapes, f"({kinds})" if kinds else "") if part)
+    tried = plural(choice.choices, "variant") if choice.choices is not None else "variants"
+    best = choice.best or "unknown"
+    if choice.best_ms is not None:
+        best += f", {time_text(choice.best_ms / 1e3)}"
+    if choice.best_description:
+        best += f" ({choice.best_description})"
+    return what, f"{tried} timed in {seconds(choice.seconds)}", best
+
+
 def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
     """What repeats, where, and what compiling it once would save, if that was measured."""
     numbers = {g.id: n for n, g in enumerate(report.graphs)}
@@ -60,17 +73,21 @@ def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
     )
     if block.trial is not None:
         t = block.trial
+        by_itself = "; with each block compiled by itself (block.compile()) and the rest eager, in "
+        each = by_itself + seconds(t.blocks_seconds) if t.blocks_seconds is not None else ""
         return sentence + (
             f"As one region (torch.compiler.nested_compile_region), {t.backend} compiled this graph in "
-            f"{seconds(t.region_seconds)} instead of {seconds(t.seconds)}, without gradients and without caches."
+            f"{seconds(t.region_seconds)} instead of {seconds(t.seconds)}{each}; without gradients and without caches."
         )
     how = "" if report.from_file else f'; report.try_region("{block.graphs[0]}") measures it'
     return f"{sentence}What one region for it (torch.compiler.nested_compile_region) would save is unknown{how}."
 
 
-def missing_words(time: CompileTime) -> list[str]:
-    """What of the compile time is unknown or not drawn."""
+def missing_words(time: CompileTime, choices: int) -> list[str]:
+    """What of the compile time is unknown or not drawn; `choices` of autotuning are listed."""
     notes = []
+    if (more := len(time.autotuning) - choices) > 0:
+        notes.append(f"{plural(more, 'more operation')} autotuned: report.compile_time.autotuning has them")
     if time.unfinished:
         names = ", ".join(dict.fromkeys(time.unfinished))
         notes.append(f"{plural(len(time.unfinished), 'phase')} without a recorded end, whose time is not counted: {names}")

@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 
 from dynascope.compiler.report import CompilePhase, CompileTime, Frame, Report, time_text
-from dynascope.widgets.labels.compile_time import KINDS, cache_words, missing_words, repeat_words
+from dynascope.widgets.labels.compile_time import KINDS, cache_words, choice_words, missing_words, repeat_words
 from dynascope.widgets.labels.words import Places, printable, shorten
-from dynascope.widgets.wire import CompileTimeLine, Part, PhaseRow, Share, TimeSegment
+from dynascope.widgets.wire import CompileTimeLine, Part, PhaseRow, Share, TimeSegment, TunedRow
 
 #: phases that are drawn, rows of the table, repeated blocks
 MOST, ROWS, REPEATS = 1500, 10, 5
@@ -32,8 +32,9 @@ def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
         "title": f"Compile time · {time_text(clock.total)} · {most}", "total": time_text(clock.total),
         "lanes": [name for name, _ in rows], "segments": _segments(time, names, clock, [key for _, key in rows]),
         "shares": shares, "rows": _most_expensive(time, names),
+        "tuned": _tuned(time, names), "notes": [printable(s, 600) for s in missing_words(time, ROWS)],
         "repeats": [printable(repeat_words(b, report, places), 800) for b in time.repeats[:REPEATS]],
-        "caches": [printable(s, 600) for s in cache_words(time)], "notes": [printable(s, 600) for s in missing_words(time)],
+        "caches": [printable(s, 600) for s in cache_words(time)],
     }  # fmt: skip
 
 
@@ -57,6 +58,9 @@ def times_part(report: Report, frame: Frame) -> list[Part]:
     for c in (c for c in time.caches if c.frame == frame.id):
         saved = f"saved {time_text(c.saved_seconds)}" if c.saved_seconds else printable(c.reason or "", 400)
         rows.append([f"{c.cache} cache: {shorten(c.outcome, 40)}", "", saved, ""])
+    for choice in [c for c in time.autotuning if c.frame == frame.id][: 2 * ROWS]:
+        what, tried, best = choice_words(choice)
+        rows.append([shorten(f"Autotuning of {what}", 200), tried, shorten(f"fastest: {best}", 400), ""])
     return [{"key": "times", "name": f"Compile time ({time_text(_outermost(mine))})", "kind": "list", "body": rows}]
 
 
@@ -136,6 +140,19 @@ def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
         rows.append({
             "name": shorten(t.name, 120), "kind": t.kind, "what": KINDS[t.kind][0], "own": time_text(t.self_seconds),
             "total": time_text(t.seconds), "count": t.count, "where": names.get(frame, ""),
+            "id": frame if frame in names else "",
+        })  # fmt: skip
+    return rows
+
+
+def _tuned(time: CompileTime, names: dict[str, str]) -> list[TunedRow]:
+    """What autotuning chose, where it took longest."""
+    rows: list[TunedRow] = []
+    for choice in sorted(time.autotuning, key=lambda c: -c.seconds)[:ROWS]:
+        what, tried, best = choice_words(choice)
+        frame = choice.frame or ""
+        rows.append({
+            "name": shorten(what, 200), "tried": tried, "best": shorten(best, 400), "where": names.get(frame, ""),
             "id": frame if frame in names else "",
         })  # fmt: skip
     return rows

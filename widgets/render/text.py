@@ -207,6 +207,8 @@ class _Terminal(Terminal):
             times = f" {row['count']}×" if row["count"] > 1 else ""
             inside = f" ({row['total']} with inner phases)" if row["total"] != row["own"] else ""
             out += self.wrap(f"{row['own']:>8} {row['name']}{times}, {row['what']}{inside}", "    ", 2)
+        for tuned in line["tuned"]:
+            out += self.wrap(f"autotuning of {tuned['name']}: {tuned['tried']}; fastest: {tuned['best']}", "    ", 3)
         for sentence in (*line["repeats"], *line["caches"], *line["notes"]):
             out += self.wrap(sentence, "    ", 6)
         return out

@@ -83,19 +83,23 @@ width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){let no
 piece.ids||[piece.id]),lane.append(node)}return lane});pane.replaceChildren(...lanes);let first=pane.querySelector(".dyn\
 -seg");first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([,ids])=>ids.includes(selected)).map(
 ([piece])=>piece):[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}return{pane,buttons,draw(line){time=
-line,drawLanes(line)},highlight(id){return selected=id,highlight()}}}var phaseRow=({name,kind,what,own,total,count,where,id},select)=>h("tr",{},h("td",{cls:"dyn-number",text:own}),h("td",{cls:"\
-dyn-number",text:total}),h("td",{cls:"dyn-number",text:count>1?`${count}×`:""}),h("td",{},h("code",{text:name})),h("td",
-{},h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"}),what),h("td",{},id?button("dyn-link",where,()=>select(id)):
-where));function compileTimeView(select,open){let lanes=lanesView("the compile time",select,open),shares=h("ul",{cls:"dy\
-n-shares","aria-label":"where the compile time goes"}),title=h("h2"),table=h("table"),words=h("div",{cls:"dyn-verdict"}),
+line,drawLanes(line)},highlight(id){return selected=id,highlight()}}}var frameLink=(where,id,select)=>id?button("dyn-link",where,()=>select(id)):where,withHead=(names,rows)=>[h("tr",{},...names.
+map(text=>h("th",{text,scope:"col"}))),...rows],phaseRow=({name,kind,what,own,total,count,where,id},select)=>h("tr",{},h(
+"td",{cls:"dyn-number",text:own}),h("td",{cls:"dyn-number",text:total}),h("td",{cls:"dyn-number",text:count>1?`${count}×`:
+""}),h("td",{},h("code",{text:name})),h("td",{},h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"}),what),h("td",
+{},frameLink(where,id,select))),tunedRow=({name,tried,best,where,id},select)=>h("tr",{},h("td",{},h("code",{text:name})),
+h("td",{text:tried}),h("td",{},h("code",{text:best})),h("td",{},frameLink(where,id,select)));function compileTimeView(select,open){
+let lanes=lanesView("the compile time",select,open),shares=h("ul",{cls:"dyn-shares","aria-label":"where the compile time\
+ goes"}),title=h("h2"),table=h("table"),tuned=h("table",{"aria-label":"autotuning"}),words=h("div",{cls:"dyn-verdict"}),
 bar2=h("div",{cls:"dyn-bar"},shares,...lanes.buttons),heads=["alone","with inner","","phase","part of the compiler","mos\
-t of it in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),bar2,lanes.pane,words,table),node=h("sect\
-ion",{cls:"dyn-time dyn-compile","aria-label":"compile time"},folded),time=null,stale=!1,draw=()=>{!time||!folded.open||
+t of it in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),bar2,lanes.pane,words,table,tuned),node=h(
+"section",{cls:"dyn-time dyn-compile","aria-label":"compile time"},folded),time=null,stale=!1,draw=()=>{!time||!folded.open||
 !stale||(stale=!1,lanes.draw(time))};return folded.addEventListener("toggle",draw),{node,draw(content){if(time=content.compile_time,
 node.hidden=!time,!time)return;title.textContent=time.title,shares.replaceChildren(...shareItems(time.shares));let lines=[
-...time.repeats,...time.caches,...time.notes];words.replaceChildren(...lines.map(text=>h("p",{text})));let head=h("tr",{},
-...heads.map(text=>h("th",{text,scope:"col"})));table.replaceChildren(head,...time.rows.map(row=>phaseRow(row,select))),
-stale=!0,draw()},highlight:(_,id)=>lanes.highlight(id)}}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
+...time.repeats,...time.caches,...time.notes];words.replaceChildren(...lines.map(text=>h("p",{text}))),table.replaceChildren(
+...withHead(heads,time.rows.map(row=>phaseRow(row,select)))),tuned.hidden=!time.tuned.length,tuned.replaceChildren(...withHead(
+["autotuning of","","fastest","in the frame"],time.tuned.map(row=>tunedRow(row,select)))),stale=!0,draw()},highlight:(_,id)=>lanes.
+highlight(id)}}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
 MAP={width:150,height:62};function framesOf(picture){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
 out:[]});for(let group of picture.groups)frames.set(group.id,frameOf(group));let owner=new Map(frames);for(let box of picture.
 boxes){let frame=frames.get(box.group||"")||frameOf(box);frame.id===box.id?frames.set(box.id,frame):frame.boxes.push(box);

@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.assembly.compile_records import CompileRecord, CompileRecords
-from dynascope.compiler.report import CacheLookup, CompilePhase, CompileTime, PhaseKind, PhaseTotal
+from dynascope.compiler.assembly.compile_time.autotuning import autotune_choice
+from dynascope.compiler.events.chromium import AUTOTUNING
+from dynascope.compiler.report import AutotuneChoice, CacheLookup, CompilePhase, CompileTime, PhaseKind, PhaseTotal
 
 #: phases that a report holds, the longest ones; what lies in a phase is shorter, so no phase loses the one around it
 MOST = 2000
+#: the ends of the names of phases that begin with an operation's name
+_AUTOTUNING = (AUTOTUNING, "_template_precompiling")
 #: by the beginning of a phase's name; where none fits, a phase is of the kind of the one around it
 _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
     ("dynamo", (
@@ -52,6 +56,7 @@ class _Span:
     compile_id: str | None
     end: float = 0.0
     record: CompileRecord | None = None
+    tuned: dict[str, Any] | None = None
     around: _Span | None = None
     lane: int = 0
     inner: float = 0.0
@@ -74,6 +79,7 @@ def compile_time(
     lanes = _nest(spans, owner)
     first = min((s.start for s in spans), default=0.0)
     phases: list[CompilePhase] = []
+    choices: list[AutotuneChoice] = []
     kinds: dict[_Span, PhaseKind] = {}
     totals: dict[tuple[str, PhaseKind], PhaseTotal] = {}
     backward: set[_Span] = set()
@@ -92,6 +98,8 @@ def compile_time(
             self_seconds=round(own, 6), lane=span.lane, depth=len(chain), compile_id=span.compile_id,
             frame=frames.get(span.record.order) if span.record is not None else None, backward=span in backward,
         ))  # fmt: skip
+        if span.tuned is not None:
+            choices.append(autotune_choice(phases[-1], span.tuned, unread))
     kept = set(sorted(range(len(phases)), key=lambda i: (-phases[i].seconds, phases[i].depth))[:MOST])
     for total in totals.values():
         total.seconds, total.self_seconds = round(total.seconds, 6), round(total.self_seconds, 6)
@@ -103,6 +111,7 @@ def compile_time(
         totals=sorted(totals.values(), key=lambda t: -t.self_seconds),
         unfinished=[s.name for s in open_],
         caches=[_lookup(record, frames, *found) for record in records.records for found in record.lookups],
+        autotuning=choices,
     )
 
 
@@ -123,7 +132,7 @@ def _pair(records: CompileRecords, unread: Counter[str]) -> tuple[list[_Span], l
         unread["chromium_event: beginning of a phase without its end"] += len(stack) - at - 1
         span = stack[at]
         del stack[at:]
-        span.end, span.record = event.at, record
+        span.end, span.record, span.tuned = event.at, record, event.tuned
         if span.end < span.start:
             unread["chromium_event: phase that ends before it begins"] += 1
         else:
@@ -175,6 +184,8 @@ def _chain(span: _Span | None) -> Any:
 
 
 def _kind(name: str) -> PhaseKind | None:
+    if name.endswith(_AUTOTUNING):
+        return "autotuning"
     return next((kind for kind, beginnings in _KINDS if name.startswith(beginnings)), None)
 
 

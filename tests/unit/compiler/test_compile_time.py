@@ -14,17 +14,18 @@ from typing import Any
 
 import pytest
 import torch
-from torch._dynamo.utils import compilation_time_metrics
+from torch._dynamo.utils import compilation_time_metrics, dynamo_timed, get_chromium_event_logger
 
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.events.chromium import timed
 from dynascope.compiler.events.schema import Timed, Trace
 from dynascope.compiler.graph_benchmark.benchmark import Case
-from dynascope.compiler.graph_benchmark.region_trial import with_region
+from dynascope.compiler.graph_benchmark.region_trial import block_by_block, with_region
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.recording.trace_files import load
-from dynascope.compiler.report import CompileTime, Report
+from dynascope.compiler.report import AutotuneChoice, CompileTime, Report
+from dynascope.compiler.torch_private import surroundings
 
 TRACES = Path(__file__).parents[2] / "traces"
 WHOLE = TRACES / "compile_time-2.13.0.log.gz"
@@ -200,6 +201,62 @@ def test_of_very_many_phases_the_longest_are_kept(monkeypatch: pytest.MonkeyPatc
     assert time.seconds == pytest.approx(sum(t.self_seconds for t in time.totals))
 
 
+# -- autotuning -------------------------------------------------------------------------------------
+
+TUNED = "packed_linear_template_autotuning"
+
+
+@pytest.mark.parametrize("log", sorted(TRACES.glob("autotuning-*")), ids=lambda log: log.name.removesuffix(".log.gz"))
+def test_what_autotuning_found(log: Path) -> None:
+    report = load(log)
+    time = time_of(report)
+    (phase,) = [p for p in time.phases if p.name == TUNED]
+    (noted,) = [event["args"] for event in logged(log) if event["name"] == TUNED and event["ph"] == "E"]
+    statistics = json.loads(noted["autotune_choices_stats"])
+    assert time.autotuning == [AutotuneChoice(
+        op="packed_linear", shapes=noted["autotune_shape"], dtypes="float32, float32, float32", choices=2,
+        best="cpp_CppMicroGemmFP32Vec_0", best_ms=statistics["best_time"], seconds=phase.seconds, compile_id="0/0", frame="f0",
+    )]  # fmt: skip
+    assert 0 < statistics["best_time"] < 1
+    assert {p.kind for p in time.phases if "_template_" in p.name} == {"autotuning"}
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+
+
+def test_autotuning_of_a_live_run() -> None:
+    torch._dynamo.reset()
+    name = "mm_template_autotuning"
+    noted = {"autotune_shape": "4x4, 4x4", "autotune_dtypes": "torch.float32, torch.float32"}
+    statistics = {"num_choices": 3, "best_kernel": "a", "best_kernel_desc": "B=16", "best_time": 2}
+
+    def tuning(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        with dynamo_timed(name, log_pt2_compile_event=True, metadata=noted):
+            get_chromium_event_logger().add_event_data(name, autotune_choices_stats=json.dumps(statistics))
+        return gm.forward
+
+    with observe() as recording:
+        torch.compile(lambda x: x @ x, backend=tuning)(torch.ones(4, 4))
+    (choice,) = time_of(recording.report).autotuning
+    assert choice.seconds > 0
+    assert (choice.op, choice.shapes, choice.dtypes, choice.choices) == ("mm", "4x4, 4x4", "float32, float32", 3)
+    assert (choice.best, choice.best_description, choice.best_ms, choice.frame) == ("a", "B=16", 2, "f0")
+
+
+@pytest.mark.parametrize(
+    ("statistics", "damaged", "choices"),
+    [
+        (None, 0, None), ("{", 1, None), ("[]", 1, None), (3, 1, None), ("[" * 100_000, 1, None),
+        ('{"num_choices": -1, "best_kernel": 3, "best_time": "x"}', 0, None),
+        ('{"num_choices": 4, "best_kernel": "a", "best_kernel_desc": "b", "best_time": Infinity}', 0, 4),
+    ],
+)  # fmt: skip
+def test_what_autotuning_did_not_note_is_unknown(statistics: Any, damaged: int, choices: int | None) -> None:
+    arguments = {"autotune_shape": ["4x4"], "autotune_choices_stats": statistics}
+    events = [timed({"name": TUNED, "ph": phase, "ts": ts, "args": arguments}) for phase, ts in (("B", 1e6), ("E", 3e6))]
+    report = assemble([event for event in events if event], RecordingFacts(origin="trace"))
+    assert sum(report.unread.values()) == damaged
+    assert time_of(report).autotuning == [AutotuneChoice(op="packed_linear", choices=choices, seconds=2.0)]
+
+
 # -- repeated blocks --------------------------------------------------------------------------------
 
 
@@ -215,6 +272,7 @@ def test_a_block_that_repeats_is_found_and_one_region_for_it_is_measured() -> No
     trial = report.try_region("g0", backend="aot_eager")
     assert block.trial is trial
     assert trial.seconds > 0 < trial.region_seconds
+    assert trial.blocks_seconds
     assert Report.from_dict(report.to_dict()) == report
 
 
@@ -249,7 +307,7 @@ def test_blocks_with_other_constants_or_shapes_are_not_equal() -> None:
     assert time_of(recording.report).repeats == []
 
 
-def test_the_region_computes_the_same() -> None:
+def test_the_region_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
     with observe() as recording:
         torch.compile(torch.nn.Sequential(*(Block() for _ in range(4)), torch.nn.Tanh()), backend="eager")(torch.ones(2, 4))
@@ -258,6 +316,16 @@ def test_the_region_computes_the_same() -> None:
     assert sum("invoke_subgraph" in str(n.target) for n in region.graph.nodes) == 4
     with torch.no_grad():
         torch.testing.assert_close(region(*case.inputs), case.module(*case.inputs))
+        compiled: list[torch.fx.GraphModule] = []
+
+        def noting(backend: str, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+            compiled.append(gm)
+            return gm.forward
+
+        monkeypatch.setattr(surroundings, "compiled_graph", noting)
+        blocks = block_by_block(region, "eager")
+        torch.testing.assert_close(blocks(*case.inputs), case.module(*case.inputs))
+        assert [sum(n.op.startswith("call_") for n in gm.graph.nodes) for gm in compiled] == [3]  # one block, for all four
 
 
 def test_why_a_cache_was_bypassed() -> None:

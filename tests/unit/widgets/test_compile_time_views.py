@@ -12,7 +12,16 @@ import pytest
 import dynascope
 from dynascope.cli import main
 from dynascope.compiler.assembly.compile_time.repeats import repeats
-from dynascope.compiler.report import CacheLookup, CompilePhase, CompileTime, PhaseTotal, RegionTrial, RepeatedBlock, Report
+from dynascope.compiler.report import (
+    AutotuneChoice,
+    CacheLookup,
+    CompilePhase,
+    CompileTime,
+    PhaseTotal,
+    RegionTrial,
+    RepeatedBlock,
+    Report,
+)
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.model.compile_time import MOST
 
@@ -94,6 +103,33 @@ def test_what_is_unknown_is_said() -> None:
     assert "\x1b" not in text
 
 
+def test_what_autotuning_found_is_shown() -> None:
+    model = view_model(dynascope.load(LOG.with_name("autotuning-2.13.0.log.gz")))
+    line = model["compile_time"]
+    assert line is not None
+    assert line["tuned"] == [{
+        "name": "packed_linear 8x16, 1982689x1, 16x16 (float32)", "tried": "2 variants timed in 6.08 s",
+        "best": "cpp_CppMicroGemmFP32Vec_0, 810 ns", "where": "inner", "id": "f0",
+    }]  # fmt: skip
+    rows = {tuple(row) for part in model["details"]["f0"]["parts"] if part["key"] == "times" for row in part["body"]}
+    tuned = line["tuned"][0]
+    assert (f"Autotuning of {tuned['name']}", tuned["tried"], f"fastest: {tuned['best']}", "") in rows
+
+
+def test_of_many_operations_those_that_took_longest_are_shown() -> None:
+    time = CompileTime(seconds=1.0, autotuning=[AutotuneChoice(op=f"op{i}", seconds=i) for i in range(12)])
+    report = Report(compile_time=time)
+    text = " ".join(report.details().split())
+    assert "autotuning of op11: variants timed in 11 s; fastest: unknown autotuning of op10:" in text
+    assert "2 more operations autotuned: report.compile_time.autotuning has them" in text
+    time.autotuning = [AutotuneChoice(op="mm", choices=1, best="\x1b[31mk", best_description="B=16", best_ms=0.25, frame="f9")]
+    text = " ".join(report.details().split())
+    assert "autotuning of mm: 1 variant timed in 0 ms; fastest: ␛[31mk, 250 µs (B=16)" in text
+    time.autotuning = []
+    assert "utotun" not in report.details()
+    assert "autotuning" not in report.to_dict()["compile_time"]
+
+
 def test_a_measured_region_is_said() -> None:
     block = RepeatedBlock(
         count=24, ops=4, share=0.99, graphs=["g0"], modules=["layers.0", "layers.23"], functions=["Block.forward"]
@@ -101,7 +137,10 @@ def test_a_measured_region_is_said() -> None:
     report = Report(compile_time=CompileTime(seconds=1.0, repeats=[block]))
     assert 'is unknown; report.try_region("g0") measures it.' in " ".join(report.details().split())
     block.trial = RegionTrial(backend="inductor", seconds=24.0, region_seconds=3.4)
-    assert "inductor compiled this graph in 3.40 s instead of 24 s" in " ".join(report.details().split())
+    assert "inductor compiled this graph in 3.40 s instead of 24 s; without gradients" in " ".join(report.details().split())
+    block.trial.blocks_seconds = 2.5
+    text = " ".join(report.details().split())
+    assert "24 s; with each block compiled by itself (block.compile()) and the rest eager, in 2.50 s; without" in text
 
 
 def test_the_trace_for_perfetto_is_that_of_torch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
