@@ -7,7 +7,7 @@ and those that it leaves in `.grad`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -34,22 +34,36 @@ class Outcome:
     unchanged: set[str]
 
 
-def replay(target: Any, entry: Callable[..., Any], prepare: Prepare, namespace: dict[str, Any] | None = None) -> Outcome:
-    """Run `entry`, made of `target`, once more; `namespace`: where a cell's statements bind their names."""
+def replay(
+    target: Any,
+    entry: Callable[..., Any],
+    prepare: Prepare,
+    namespace: dict[str, Any] | None = None,
+    names: Iterable[str] = (),
+) -> Outcome:
+    """Run `entry`, made of `target`, once more.
+
+    `namespace`: where a cell's statements bind their names; `names`: those that they use, if `target` does not tell.
+    """
     import torch
 
+    used = () if namespace is None else names or target.__code__.co_names
+
+    def bound() -> dict[str, Any]:
+        return {name: namespace[name] for name in used if namespace is not None and name in namespace}
+
     args, kwargs = prepare()
-    before = _Before(target, args, kwargs)
+    given = bound()
+    before = _Before(target, args, kwargs, given)
     state = torch.get_rng_state()
     result = entry(*args, **kwargs)
     drew = not torch.equal(state, torch.get_rng_state())
-    bound: dict[str, Any] = {}
-    if namespace is not None:
-        result = result[1]
-        bound = {name: namespace[name] for name in target.__code__.co_names if name in namespace}
+    result = result if namespace is None else result[1]
     opaque: dict[str, None] = {}
     values = list(parts_of("the value", result, opaque))
-    groups = {"values": values, "effects": before.effects(bound), "gradients": before.gradients(values)}
+    new = {name: value for name, value in bound().items() if value is not given.get(name)}
+    results = [*values, *(part for name, value in new.items() for part in parts_of(name, value))]
+    groups = {"values": values, "effects": before.effects(bound()), "gradients": before.gradients(results)}
     parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
     return Outcome(parts, drew, list(opaque), before.unchanged())
 
@@ -65,7 +79,8 @@ def _copied(value: Any) -> Any:
 class _Before:
     """The state that a call may change, kept from before the call."""
 
-    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[str, Any]) -> None:
+        """`bound`: the names of a cell's statements, which are its arguments."""
         import torch
 
         reached = Reachable([target])
@@ -75,7 +90,10 @@ class _Before:
         self._versions = {id(value): version_of(value) for _, value in self._of_modules() if isinstance(value, torch.Tensor)}
         self._numbers = {(name, value) for name, value in self._of_modules() if isinstance(value, NUMBERS)}
         leaves = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in reached.with_gradient()]
-        asking = [part for part in [*parts_of("argument", [*args, kwargs]), *leaves] if isinstance(part[1], torch.Tensor)]
+        own = {name: value for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)}
+        of_names = [part for name, value in own.items() for part in parts_of(f"argument {name}", value)]
+        parts = [*parts_of("argument", [*args, kwargs]), *of_names, *leaves]
+        asking = [part for part in parts if isinstance(part[1], torch.Tensor)]
         first = {id(t): (name, t) for name, t in reversed(asking) if t.requires_grad}
         self._asking = [(name, t, version_of(t), _gradient_of(t)) for name, t in reversed(first.values())]
 

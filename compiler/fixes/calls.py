@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.replay.last_call import watching
-from dynascope.compiler.replay.reachable import Reachable
+from dynascope.compiler.replay.reachable import Reachable, names_used
 from dynascope.compiler.replay.replay import Arguments, Prepare, RecordedCall
 from dynascope.compiler.replay.state import GlobalName
 from dynascope.compiler.source.origin import in_torch
@@ -19,6 +19,8 @@ MOST_CALLS = 8
 #: calls whose arguments are copied because something may be compiled in them
 MOST_COPIED = 50
 _PLAIN = (bool, int, float, str)
+#: other arguments for a call, made of its own ones, which it may change in place
+Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,22 @@ class KeptCall:
 
     target: Any
     recorded: RecordedCall
-    #: of a cell's statements: where they bind their names
+    #: of a cell's statements: where they bind their names, and the names that they use as the cell is written
     namespace: dict[str, Any] | None = None
+    names: tuple[str, ...] = ()
+
+    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """What the call works on: its arguments; of a cell's statements, the values of their names."""
+        if self.namespace is None:
+            return args, kwargs
+        return (), {name: self.namespace[name] for name in self.names if name in self.namespace}
+
+    def varied(self, vary: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments of the call with what it works on changed."""
+        if self.namespace is None:
+            return vary(args, kwargs)
+        self.namespace.update(vary(*self.given(args, kwargs))[1])
+        return args, kwargs
 
 
 class _RecordedCall(RecordedCall):
@@ -92,9 +108,11 @@ class KeptCalls:
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
         """`entry`, the compiled `target`, with its calls kept."""
 
+        names = () if namespace is None else tuple(sorted(names_used(target.__code__)))
+
         def call(*args: Any, **kwargs: Any) -> Any:
             may_copy = self._may_copy()
-            kept = KeptCall(target, _RecordedCall(target, args, kwargs, namespace), namespace) if may_copy else None
+            kept = KeptCall(target, _RecordedCall(target, args, kwargs, namespace), namespace, names) if may_copy else None
             before = caches.compiles()
             try:
                 return entry(*args, **kwargs)

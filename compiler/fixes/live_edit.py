@@ -2,8 +2,9 @@
 
 The edited file is compiled under its own name, and each function of it that lives gets the code object that now stands at its
 place: identity, references, closures and decorators stay.  What an edit adds to the module (a helper, an import) is run in the
-namespace of its functions; a decorator that it adds is applied to the function under its name.  All of it is undone exactly,
-also after an interrupt, and the compiler forgets the code.
+namespace of its functions; a decorator that it adds is applied to the function under its name.  A cell's statements,
+compiled as a function, get the code that `from_text` makes of the edited cell; none of them is run here.  All of it is undone
+exactly, also after an interrupt, and the compiler forgets the code.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import __future__
 import ast
 import contextlib
 import linecache
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
@@ -21,8 +22,8 @@ from typing import Any
 from dynascope.compiler.fixes.candidate import Candidate
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.patching import own, put
-from dynascope.compiler.source.code import STATEMENTS, nested_code
-from dynascope.compiler.source.functions import functions_of
+from dynascope.compiler.source.code import nested_code
+from dynascope.compiler.source.functions import from_text, functions_of
 from dynascope.compiler.torch_private import caches, custom_operators
 
 #: (qualified name, which of several with that name)
@@ -31,6 +32,7 @@ _FUTURE = 0
 for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
 _IMPORT = "import torch\n"
+_IMPORTS = (ast.Import, ast.ImportFrom)
 _IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
 
 
@@ -114,6 +116,8 @@ class _FileChange:
         except (SyntaxError, ValueError) as error:
             raise NotApplicable(f"the edited text is not valid Python: {error}") from None
         self.flags = flags
+        #: of a cell: its own statements are compiled, and need not run here
+        self.is_compiled_itself = any(from_text(function) is not None for function in self.functions)
 
     def apply(self, undo: _Undo, helpers: Mapping[str, Any]) -> None:
         undo.code.append(self.new)
@@ -128,32 +132,35 @@ class _FileChange:
             self._run_added(self.old_tree.body, self.new_tree.body, namespace, namespace, undo)
 
     def _swap(self, undo: _Undo) -> None:
-        """Give each living function the code object at its place in the new text."""
-        places = _by_position(self.old)
-        new = dict(_functions_in(self.new))
-        counts = [defaultdict(int), defaultdict(int)]  # type: ignore[var-annotated]
-        for number, module in enumerate((self.old, self.new)):
-            for (name, _), _ in _functions_in(module):
-                counts[number][name] += 1
+        """Give each living function the code object that stands for it in the new text."""
+        places, new = self._places()
         is_found = False
         for function in self.functions:
             old = function.__code__
-            place = places.get((old.co_name, old.co_firstlineno))
-            if place is None or (code := new.get(place)) is None or counts[0][place[0]] != counts[1][place[0]]:
+            make, place = from_text(function), places.get((old.co_name, old.co_firstlineno)) or ("", 0)
+            code = new.get(place) if make is None else make(self.after)
+            if code is None:
                 continue
             is_found = True
             if _is_same(old, code):
                 continue
             if code.co_freevars != old.co_freevars:
                 raise NotApplicable(f"{place[0]} would need other variables of the functions around it")
+            if make is not None:  # it is no part of `self.new`
+                undo.code.append(code)
             undo.functions.append((function, old, code))
             function.__code__ = code
-        if not is_found and any(function.__name__ == STATEMENTS for function in self.functions):
-            raise NotApplicable(
-                "only functions are changed: put the cell's statements into a function, and call it in the cell"
-            )
         if not is_found:
             raise NotApplicable("the file has changed since it was loaded")
+
+    def _places(self) -> tuple[dict[tuple[str, int], Place | None], dict[Place, CodeType]]:
+        """The place of each function of the old text, and the code at each place of the new one.
+
+        A name that the two do not have equally often has no place.
+        """
+        names = [Counter(name for (name, _), _ in _functions_in(module)) for module in (self.old, self.new)]
+        new = {place: code for place, code in _functions_in(self.new) if names[0][place[0]] == names[1][place[0]]}
+        return _by_position(self.old), new
 
     def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
         """Run the statements of a module or class that are new, and apply decorators that are new."""
@@ -171,7 +178,8 @@ class _FileChange:
             elif isinstance(statement, ast.FunctionDef) and isinstance(before, ast.FunctionDef):
                 self._decorate(before, statement, namespace, owner, undo)
             elif owner is namespace:
-                if not _stands_for(statement, edited):
+                runs = isinstance(statement, _IMPORTS) or not self.is_compiled_itself
+                if runs and not _stands_for(statement, edited):
                     self._execute(statement, namespace, undo)
             elif isinstance(statement, ast.FunctionDef):
                 self._add_method(statement, namespace, owner, undo)

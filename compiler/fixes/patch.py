@@ -64,10 +64,14 @@ def _imports(text: str) -> tuple[dict[str, str], int]:
         if isinstance(node, ast.Import):
             names |= {a.name: a.asname or a.name for a in node.names if "." not in a.name or a.asname}
             names |= {a.name.partition(".")[0]: a.name.partition(".")[0] for a in node.names if not a.asname}
-        elif not isinstance(node, ast.ImportFrom) and not (number == 0 and isinstance(node, ast.Expr)):
+        elif not isinstance(node, ast.ImportFrom) and not (number == 0 and _is_docstring(node)):
             break
         last = node.end_lineno or node.lineno
     return names, last or _comments(text)
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _comments(text: str) -> int:

@@ -13,7 +13,6 @@ from dynascope.compiler.fixes.search import Found
 from dynascope.compiler.fixes.session import live_fixes
 from dynascope.compiler.fixes.text_edits import edits_between
 from dynascope.compiler.report import FixEdit, FixSet, Report
-from dynascope.compiler.source.code import STATEMENTS
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import marks
@@ -62,12 +61,7 @@ def _function_of(target: Any) -> FunctionType | None:
 
 
 def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
-    """The user's file that the settings go into: that of what was compiled, or one that is edited.
-
-    None if there is none, and for the statements of a cell: there they would be compiled, too.
-    """
-    if function is not None and function.__name__ == STATEMENTS:
-        return None
+    """The user's file that the settings go into: that of what was compiled, or one that is edited; None if there is none."""
     files = [*([function.__code__.co_filename] if function is not None else []), *plan.texts]
     return next((file for file in files if is_users(file) and plan.text(file)), None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import DYNAMO
@@ -28,7 +29,8 @@ def candidates(problem: Problem) -> list[Candidate]:
     if _REORDERABLE.search(text) or "print" in text or "warn" in text:
         found += _reorderable(problem)
     if _SCALARS.search(text):
-        found.append(_dynamo("Capture numbers that come out of tensors", capture_scalar_outputs=True))
+        captured = _dynamo("Capture numbers that come out of tensors", capture_scalar_outputs=True)
+        found += [captured, *(_together(captured, one) for one in _reorderable(problem))]
     if _SHAPES.search(text):
         found.append(_dynamo("Capture operations whose sizes depend on values", capture_dynamic_output_shape_ops=True))
     if _SCALARS.search(text) or _SHAPES.search(text):
@@ -54,6 +56,12 @@ def for_recompile(recompile: Recompile) -> list[Candidate]:
 
 def _dynamo(title: str, **values: object) -> Candidate:
     return Candidate("setting", title, settings={DYNAMO + name: value for name, value in values.items()})
+
+
+def _together(one: Candidate, other: Candidate) -> Candidate:
+    """Both settings: `print(f"{x.item():.3f}")` needs them."""
+    title = f"{one.title}; {other.title[0].lower()}{other.title[1:]}"
+    return replace(other, title=title, settings={**one.settings, **other.settings})
 
 
 def _reorderable(problem: Problem) -> list[Candidate]:

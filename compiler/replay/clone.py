@@ -56,7 +56,7 @@ class Clones:
         # attributes set by mark_dynamic and the like; a cloned tensor subclass keeps its own inner tensors
         vars(made).update({name: inner for name, inner in vars(value).items() if name not in vars(made)})
         if value.requires_grad and not value.is_leaf:
-            return _computed(made)
+            return computed(made)
         return made.requires_grad_(value.requires_grad)
 
     def _strided(self, value: Any) -> Any:
@@ -68,8 +68,8 @@ class Clones:
         return made.set_(storage, value.storage_offset(), value.size(), value.stride())
 
 
-def _computed(tensor: Any) -> Any:
-    """The tensor as the result of an operation, because a leaf that requires a gradient cannot be changed in place."""
+def computed(tensor: Any) -> Any:
+    """The very tensor as the result of an operation: a leaf that requires a gradient cannot be changed in place."""
     import torch
 
     class Computed(torch.autograd.Function):

@@ -21,7 +21,7 @@ from dynascope.compiler.replay.clone import Clones, NotRepeatable
 from dynascope.compiler.replay.process_state import held_back
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.snapshot import StateSnapshot
-from dynascope.compiler.replay.state import states_of
+from dynascope.compiler.replay.state import GlobalName, states_of
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -83,7 +83,9 @@ class RecordedCall:
         arguments = self._arguments
         if arguments is None:
             raise NotRepeatable(self.refusal)
-        reached = Reachable([self.function])
+        # the code may have been edited since, and use fewer of them
+        names = [GlobalName(self._namespace, name) for name in arguments.names] if self._namespace is not None else []
+        reached = Reachable([self.function, *names])
         reached.add(arguments.originals, without=arguments.cloned)
         snapshot = StateSnapshot(reached.objects)
 
@@ -113,7 +115,7 @@ class _ArgumentState:
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any]) -> None:
         keep = Clones()
-        self.originals = (args, kwargs, names)
+        self.originals, self.names = (args, kwargs, names), list(names)
         reached = Reachable(self.originals, _is_data)
         if any(isinstance(value, io.IOBase) for value, _ in reached.fragile):
             raise NotRepeatable("one of its arguments is a file")

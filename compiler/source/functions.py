@@ -7,9 +7,14 @@ import gc
 import sys
 import weakref
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextvars import ContextVar
-from types import FunctionType
+from types import CodeType, FunctionType
+
+#: makes a function's code from another text of its file
+FromText = Callable[[str], CodeType]
+#: of functions that their file does not define as such: a cell's statements
+_from_text: weakref.WeakKeyDictionary[FunctionType, FromText] = weakref.WeakKeyDictionary()
 
 _References = dict[str, list["weakref.ref[FunctionType]"]]
 
@@ -22,6 +27,16 @@ def functions_of(files: Collection[str]) -> list[FunctionType]:
         return [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename in files]
     alive = (reference() for file in files for reference in index.references().get(file, ()))
     return [function for function in alive if function is not None]
+
+
+def set_from_text(function: FunctionType, make: FromText) -> None:
+    """Register how the code of a function that its file does not define is made from another text of the file."""
+    _from_text[function] = make
+
+
+def from_text(function: FunctionType) -> FromText | None:
+    """What `set_from_text` has registered; None for a function that its file defines."""
+    return _from_text.get(function)
 
 
 @contextlib.contextmanager

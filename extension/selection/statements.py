@@ -23,15 +23,21 @@ Statements that mean something else inside a function run between these function
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
 from dynascope.cell.ast_tools import blocks, bound_names, copy_compound, dotted_name, generated, is_text, located, own_nodes
 from dynascope.cell.interrupts import interruptible
-from dynascope.cell.source import Cell, Namespace, compile_tree, run_statement
+from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
+from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, map_constants
+from dynascope.compiler.source.functions import set_from_text
+from dynascope.selection.definitions import definitions
 from dynascope.selection.global_reads import GlobalReads, names_read
 
 #: the function's one local name, and the prefix of the flags
@@ -42,6 +48,8 @@ _FRAME_READERS = frozenset(
 )
 #: in a trace `torch.compile` returns its argument, `set_stance` is refused, and the result of `re.compile` cannot be bound
 _NOT_IN_A_TRACE = ("compile", "set_stance")
+#: `torch._dynamo.config.x = 1`: in a trace, a setting of the compiler would come too late
+_SETTING = re.compile(r"\w+\._(dynamo|inductor|functorch)\.config\.")
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 _OPERATIONS = (
     "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift radd rsub rmul rtruediv rfloordiv rmod rpow "
@@ -76,10 +84,10 @@ class Part:
     compiled: bool
 
 
-def divide(cell: Cell, namespace: Namespace) -> list[Part]:
-    """The cell's statements in parts, in order."""
+def divide(cell: Cell, namespace: Namespace, missing: Iterable[str]) -> list[Part]:
+    """The cell's statements in parts, in order; `missing`: names that the cell binds, and that are not bound before it."""
     parts: list[Part] = []
-    checks = _Checks(set(bound_names(cell.statements)) - set(namespace), GlobalReads(namespace), _IN)
+    checks = _Checks(missing, GlobalReads(namespace), _IN)
     bound: set[str] = set()
     read_before_bound: set[str] = set()  # in the current part
     for statement in cell.statements:
@@ -109,7 +117,15 @@ def why_outside(statement: ast.stmt) -> str | None:
         return "text"  # sets __doc__
     if isinstance(statement, ast.Delete) and _deleted(statement):
         return "del"  # Dynamo does not trace the deletion of a global: it would skip the whole function
+    if _is_setting(statement):
+        return "setting"
     return next(filter(None, map(_why_outside, own_nodes(statement))), None)
+
+
+def _is_setting(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    places = statement.targets if isinstance(statement, ast.Assign) else [value.func] if isinstance(value, ast.Call) else []
+    return any(_SETTING.match(dotted_name(place) or "") for place in places)
 
 
 def _why_outside(node: ast.AST) -> str | None:
@@ -133,7 +149,7 @@ def notes(cell: Cell) -> list[str]:
     return [
         f"line {line} ran unchanged, outside the compiled statements ({reason})."
         for line, reason in reasons
-        if reason not in (None, "import", "text", "del")
+        if reason not in (None, "import", "text", "del", "setting")
     ]
 
 
@@ -143,30 +159,34 @@ def notes(cell: Cell) -> list[str]:
 def run(shell: Any, cell: Cell, make_entry: Callable[[Any], Any]) -> Any:
     """Run the cell with its statements compiled by `make_entry`; returns the value of the last expression."""
     value = None
-    for part in divide(cell, shell.user_ns):
+    missing = set(bound_names(cell.statements)) - set(shell.user_ns)
+    parts = divide(cell, shell.user_ns, missing)
+    binds, numbers = _binds(parts), itertools.count()
+    for part in parts:
         if part.compiled:
-            value = _run_compiled(shell, cell, part.statements, make_entry)
+            edited = partial(_edited, shell, cell, missing, binds, next(numbers))
+            value = _run_compiled(shell, cell, part.statements, make_entry, edited)
         else:
             for statement in part.statements:
                 value = run_statement(shell, cell, statement)
     return value
 
 
-def _run_compiled(shell: Any, cell: Cell, statements: list[ast.stmt], make_entry: Callable[[Any], Any]) -> Any:
+def _run_compiled(
+    shell: Any,
+    cell: Cell,
+    statements: list[ast.stmt],
+    make_entry: Callable[[Any], Any],
+    edited: Callable[[str], tuple[Cell, list[ast.stmt]]],
+) -> Any:
+    """`edited`: the cell with another text, and what stands there for the statements."""
     import torch
 
     namespace: Namespace = shell.user_ns
-    bound = bound_names(statements)
-    used = {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)}
-    local = _IN
-    while local in used or local in bound:
-        local += "_"
-    placeholders = {name: _Missing(name) for name in bound if name not in namespace}
-    tree = _as_function(statements, bound, local, _Checks(placeholders, GlobalReads(namespace), local), cell)
-    module = compile_tree(shell, cell, tree, "exec")
-    code = next(c for c in module.co_consts if isinstance(c, CodeType))
-    function = FunctionType(map_constants(code, _at_module_level), namespace, STATEMENTS)
+    placeholders = {name: _Missing(name) for name in bound_names(statements) if name not in namespace}
+    function = FunctionType(_code(shell, cell, statements, placeholders), namespace, STATEMENTS)
     function.__module__ = namespace.get("__name__", "__main__")
+    set_from_text(function, lambda text: _code(shell, *edited(text), placeholders))
     namespace.update(placeholders)
     try:
         return interruptible(make_entry(function), (placeholders, torch.empty(0, device="cpu")))[1]
@@ -174,6 +194,39 @@ def _run_compiled(shell: Any, cell: Cell, statements: list[ast.stmt], make_entry
         for name, placeholder in placeholders.items():
             if namespace.get(name) is placeholder:
                 del namespace[name]
+
+
+def _binds(parts: list[Part]) -> list[set[str]]:
+    """The names that each compiled part binds."""
+    return [set(bound_names(part.statements)) for part in parts if part.compiled]
+
+
+def _edited(
+    shell: Any, cell: Cell, missing: set[str], binds: list[set[str]], number: int, text: str
+) -> tuple[Cell, list[ast.stmt]]:
+    """The cell with another text, and the statements of the compiled part of this number.
+
+    Raises NotApplicable if that text has other parts, or they bind other names.
+    """
+    edited = reread(shell, replace(cell, text=text))
+    if definitions(edited, shell.user_ns):
+        raise NotApplicable("in a cell that defines a function only that is compiled: put the statements into a function first")
+    parts = divide(edited, shell.user_ns, missing)
+    if _binds(parts) != binds:
+        raise NotApplicable("the cell would bind other names")
+    return edited, [part for part in parts if part.compiled][number].statements
+
+
+def _code(shell: Any, cell: Cell, statements: list[ast.stmt], missing: Iterable[str]) -> CodeType:
+    """The code of a function of these statements; `missing`: names that have placeholders."""
+    bound = bound_names(statements)
+    used = {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)}
+    local = _IN
+    while local in used or local in bound:
+        local += "_"
+    tree = _as_function(statements, bound, local, _Checks(missing, GlobalReads(shell.user_ns), local), cell)
+    module = compile_tree(shell, cell, tree, "exec")
+    return map_constants(next(c for c in module.co_consts if isinstance(c, CodeType)), _at_module_level)
 
 
 def _as_function(statements: list[ast.stmt], bound: list[str], local: str, checks: _Checks, cell: Cell) -> ast.Module:

@@ -10,7 +10,9 @@ from types import ModuleType
 import pytest
 from harness import edited, lines_of
 
+from dynascope.compiler.fixes import setting_cures
 from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.patch import with_settings
 from dynascope.compiler.fixes.rewrites import (
     REWRITES,
     branches,
@@ -238,6 +240,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ("    print(f'{x.sum():.2f}', f\"{x.max()}\", end='')\n    return x\n",),
     ),
     (
+        printing,
+        "    for i in range(3):\n        if i:\n            «print(i, x.sum().item())»\n    return x\n",
+        ('    for i in range(3):\n        if i:\n            print(i, f"{x.sum()}")\n    return x\n',),
+    ),
+    (
         log_values,
         "    total = «x.sum().item()»\n    y = x * 2\n    print(total)  # the sum\n    return y\n",
         (
@@ -364,6 +371,31 @@ def test_torch_is_named_as_the_module_names_it() -> None:
     assert "torch.where(" in text
     text = first("def f(x):\n    import torch as th\n")
     assert "th.where(" in text
+
+
+def test_a_cells_statements() -> None:
+    """An earlier cell may have bound a name that nothing above binds; the cell gets no name of its own."""
+    cell = "for i in range(2):\n    if «x.sum() > i»:\n        x, y = y, x\nz = x\n"
+    where = "torch.where(x.sum() > i, y, x), torch.where(x.sum() > i, x, y)"
+    assert offered(branches, cell)[0][1] == f"import torch\nfor i in range(2):\n    x, y = {where}\nz = x\n"
+    assert [c.title for c, _ in offered(branches, "if i:\n    x = i\n" + cell)] == []
+
+
+def test_a_message_that_needs_two_settings() -> None:
+    at = problem("import torch\n\ndef f(x):\n    «print(f'{x.sum().item():.2f}')»\n", reason="Tensor.item()")
+    captured, both = setting_cures.candidates(at)[:2]
+    printed = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
+    assert both.settings == {**captured.settings, **printed}
+
+
+def test_settings_stand_above_what_is_compiled() -> None:
+    settings = {"torch._dynamo.config.capture_scalar_outputs": True}
+    text = with_settings("import torch\nf(1)\n", settings, {})
+    assert text == "import torch\n\ntorch._dynamo.config.capture_scalar_outputs = True\n\nf(1)\n"
+    text = with_settings("'text'\nf(1)\n", settings, {"torch": "t"})
+    assert text == "'text'\n\nt._dynamo.config.capture_scalar_outputs = True\n\nf(1)\n"
+    text = with_settings("# a cell\nf(1)\nx.item()\n", settings, {"torch": "torch"})
+    assert text.startswith("# a cell\n\ntorch._dynamo.config")
 
 
 def test_an_import_moves_to_the_others() -> None:

@@ -16,13 +16,10 @@ from typing import Any
 from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import difference, parts_of
 from dynascope.compiler.accuracy.outcome import Outcome
+from dynascope.compiler.fixes.calls import KeptCall, Vary
 from dynascope.compiler.fixes.proving.side_state import SideState, changed
 from dynascope.compiler.fixes.proving.time_limit import time_limit
-from dynascope.compiler.replay.replay import Prepare
-
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-#: other arguments for a call, made of its own ones, which it may change in place
-Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
+from dynascope.compiler.replay.replay import Arguments, Prepare
 
 #: of a gradient's largest number
 _ROUNDING = 2e-6
@@ -54,15 +51,14 @@ class Observed:
 
 
 def observe_call(
-    target: Any,
+    call: KeptCall,
     entry: Callable[..., Any],
     prepare: Prepare,
     vary: Vary,
-    namespace: dict[str, Any] | None = None,
     state: SideState | None = None,
     seconds: float = math.inf,
 ) -> Observed:
-    """Run `entry`, made of `target`, once, on arguments that `vary` has changed; an error of the user's code is data.
+    """Run `entry`, made of a call's target, once, on arguments that `vary` has changed; an error of the user's code is data.
 
     Raises TookTooLong after so many seconds.
     """
@@ -71,7 +67,7 @@ def observe_call(
     observed = Observed()
 
     def prepared(*, only_changed: bool = False) -> Arguments:
-        return vary(*prepare(only_changed=only_changed))
+        return call.varied(vary, *prepare(only_changed=only_changed))
 
     values: list[Any] = []
 
@@ -84,7 +80,7 @@ def observe_call(
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
         try:
-            observed.outcome = outcome.replay(target, kept, prepared, namespace)
+            observed.outcome = outcome.replay(call.target, kept, prepared, call.namespace, call.names)
             observed.backward_fails = not observed.outcome.parts["gradients"] and _fails(values)
         except Exception as error:
             observed.error = error.with_traceback(None)

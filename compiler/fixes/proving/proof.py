@@ -140,8 +140,8 @@ class Prover:
     def _of(self, call: KeptCall) -> list[Variation]:
         if id(call) not in self._variations:
             with call.recorded.replaying() as prepare:
-                args, kwargs = prepare()
-                self._variations[id(call)] = [recorded(), *variations(call.target, args, kwargs)]
+                given, holder = call.given(*prepare()), call.target if call.namespace is None else None
+                self._variations[id(call)] = [recorded(), *variations(holder, *given)]
         return self._variations[id(call)]
 
     def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:

@@ -155,4 +155,4 @@ class Trials:
         self, call: KeptCall, entry: Callable[..., Any], prepare: Prepare, variation: Variation, deadline: float
     ) -> Observed:
         seconds = max(deadline - time.perf_counter(), 0.0)
-        return observe_call(call.target, entry, prepare, variation.vary, call.namespace, self._states[id(call)], seconds)
+        return observe_call(call, entry, prepare, variation.vary, self._states[id(call)], seconds)

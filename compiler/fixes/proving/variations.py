@@ -16,8 +16,10 @@ from types import FunctionType
 from typing import Any
 
 from dynascope.compiler.accuracy.compare import parts_of
-from dynascope.compiler.fixes.proving.observed import Arguments, Vary
+from dynascope.compiler.fixes.calls import Vary
+from dynascope.compiler.replay.clone import computed
 from dynascope.compiler.replay.reachable import names_used
+from dynascope.compiler.replay.replay import Arguments
 from dynascope.compiler.replay.state import value_or_absent
 
 _LARGE = 1e4
@@ -47,7 +49,10 @@ def recorded() -> Variation:
 
 
 def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
-    """The variations that make a difference for such arguments, most telling first."""
+    """The variations that make a difference for such arguments, most telling first.
+
+    `target`: what may hold further tensors; None if nothing does.
+    """
     held = tensors_held(target)
     tensors = _tensors(args, kwargs, held)
     found: list[Variation] = []
@@ -201,13 +206,11 @@ _VALUES: tuple[tuple[str, _Change], ...] = (
 
 def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
     """Make the inputs results of an operation: of a leaf that a call returns as it is, no gradient is computed."""
-    import torch
-
     args, kwargs = first(args, kwargs)
-    with torch.enable_grad(), contextlib.suppress(RuntimeError):  # one whose elements share memory
-        for tensor in _tensors(args, kwargs, []):
+    for tensor in _tensors(args, kwargs, []):
+        with contextlib.suppress(RuntimeError):  # one whose elements share memory
             if tensor.is_floating_point() and not tensor.requires_grad:
-                tensor.add_(torch.zeros((), dtype=tensor.dtype, device=tensor.device, requires_grad=True))
+                computed(tensor)
     return args, kwargs
 
 

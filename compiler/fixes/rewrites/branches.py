@@ -102,7 +102,7 @@ def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
         names = [n for n in names if n in late]
         hoisted: list[str] = []
         condition = conditions.as_tensor(source, torch, branch.test)
-        if condition is not None and len(names) > 1:
+        if condition is not None and len(names) > 1 and isinstance(source.scope_of(branch), cst.FunctionDef):
             name = unused_name(source, "condition")
             hoisted, condition = [f"{name} = {condition}"], name
         made = [(n, _value_of(source, torch, branch, n, before, condition)) for n in names]
@@ -172,7 +172,8 @@ def _value_of(source: Source, torch: Torch, branch: cst.If, name: str, before: s
     yes, no = (v if v is not None and v.text != name else _unchanged(name, before, operator) for v in (yes, no))
     if yes.operator != no.operator:
         raise Refused
-    return _Value(_chosen(source, torch, branch.test, yes.text, no.text, hoisted), (*yes.nodes, *no.nodes), operator)
+    nodes = (*yes.nodes, *no.nodes, *([branch.test] if hoisted is None else []))
+    return _Value(_chosen(source, torch, branch.test, yes.text, no.text, hoisted), nodes, operator)
 
 
 def _unchanged(name: str, before: set[str], operator: str) -> _Value:

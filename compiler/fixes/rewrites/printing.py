@@ -25,7 +25,8 @@ def candidates(problem: Problem) -> list[Candidate]:
     statement = observer_at(source, problem)
     if statement is None:
         return []
-    return [*_reorderable(problem, source, statement), *_moved(problem, source, statement)]
+    line = source.innermost(problem, cst.SimpleStatementLine) or statement
+    return [*_reorderable(problem, source, line), *_moved(problem, source, statement)]
 
 
 def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:

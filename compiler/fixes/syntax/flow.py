@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from dynascope.compiler.fixes.syntax.names import Uses, parameters, uses
-from dynascope.compiler.fixes.syntax.source_text import Source
+from dynascope.compiler.fixes.syntax.source_text import STATEMENTS, Source
 
 
 def statements(block: cst.CSTNode | None) -> list[cst.CSTNode]:
@@ -50,9 +50,17 @@ def leaves(block: Sequence[cst.CSTNode]) -> bool:
 
 
 def bound_before(source: Source, statement: cst.CSTNode) -> set[str]:
-    """Local names that are bound whenever control reaches a statement."""
+    """Local names that are bound whenever control reaches a statement.
+
+    Of a cell's statements also those that none before it binds: if no earlier cell does, the proof finds it.
+    """
     scope = source.scope_of(statement)
-    bound = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
+    if isinstance(scope, cst.FunctionDef):
+        bound = parameters(scope)
+    else:
+        start = source.start(statement)
+        above = (s for s in source.all_of(*STATEMENTS) if source.end(s) <= start)  # type: ignore[type-abstract]
+        bound = set(source.names) - uses(*above).writes
     at: cst.CSTNode | None = statement
     while at is not None and at is not scope:
         block = list(source.block_of(at))

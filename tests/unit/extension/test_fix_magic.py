@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 import torch
 from clicks import clicks
 
+from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes import setting_cures
+from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.runs import display
 
 BRANCH = (
@@ -85,14 +88,77 @@ def test_fix_says_what_is_missing(shell: Any) -> None:
     assert "takes no arguments" in shell("%fix 3").text
 
 
-def test_statements_of_a_cell_keep_their_settings_outside(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the cell they would be compiled, too."""
+@pytest.fixture
+def settings() -> Iterator[None]:
+    """The settings of Dynamo that fixed cells set, restored."""
+    with torch._dynamo.config.patch(capture_scalar_outputs=False, reorderable_logging_functions=set()):
+        yield
+
+
+@pytest.mark.usefixtures("settings")
+def test_the_statements_of_a_cell_are_fixed(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = next_inputs(shell, monkeypatch)
+    shell("import torch", "x, y, ran = torch.arange(3), torch.arange(3), []")
+    cell = ("%%compile --fix --fix-seconds 600 --backend eager", "if x.sum() > 0:  # a branch", "    y = x * 2",
+            "scale = y.max().item()", 'print("scaled by", y.max())', "z = y * scale", "ran.append(1)", "z + 1")  # fmt: skip
+    before = set(shell.ns)
+    report = shell.report(*cell)
+    assert {name for name in set(shell.ns) - before if not name.startswith("_")} == {"scale", "z"}
+    assert shell.ns["ran"] == [1]
+    assert all(x.verdict == "proved" for x in report.fixes if x.chosen)
+    assert report.fix_set.breaks_before > report.fix_set.breaks_after == 0
+    assert "Not in the cell" not in shell("%fix").text
+    [fixed] = texts
+    assert [line for line in fixed.splitlines() if line and line not in cell] == [
+        "# a branch",
+        "torch._dynamo.config.capture_scalar_outputs = True",
+        "torch._dynamo.config.reorderable_logging_functions.add(print)",
+        "y = torch.where(x.sum() > 0, x * 2, y)",
+    ]
+    shell.report(*fixed.splitlines()).expect("breaks=0,graphs=1")
+    assert shell.ns["z"].tolist() == [0, 8, 16]
+
+
+def test_statements_in_several_parts(shell: Any) -> None:
+    """What is not compiled divides the cell."""
+    shell("import torch", "x = torch.arange(3)")
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", "y = x + 1", "import math", "for _ in range(2):",
+                          "    y = y * 3 if y.sum() > 8 else y + 1", "number: int = 1", "y")  # fmt: skip
+    assert report.fix_set.breaks_after == 0
+    assert "+    y = torch.where(y.sum() > 8, y * 3, y + 1)" in report.patch()
+
+
+def test_statements_that_cannot_be_fixed(shell: Any) -> None:
+    """A function in the cell would be compiled instead of its statements."""
     shell("import torch", "x = torch.ones(3)")
-    shell("%%compile --fix --fix-seconds 600 --backend eager", "y = x + 1", 'print("half way")', "y * 2")
-    text = shell("%fix").text
-    assert texts == []
-    assert "Not in the cell: torch._dynamo.config.reorderable_logging_functions.add(print)" in text
+    report = shell.report("%%compile --fix --backend eager", "y = x + 1", "while y.sum() < 100:", "    y = y * 2")
+    assert report.patch() == ""
+    [tried] = [x for x in report.fixes if x.title == "Loop with torch.while_loop"]
+    assert (tried.verdict, tried.reason[:36]) == ("refused", "in a cell that defines a function on")
+
+
+def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads one name less, which is restored with the others."""
+
+    def planted(problem: Problem) -> list[Candidate]:
+        return [Candidate("rewrite", "planted", (Edit(problem.file, 2, 2, "y = x * n.max().item()\n", "y = x * 1\n"),))]
+
+    monkeypatch.setattr(fixing, "CURES", [planted])
+    shell("import torch", "x, n = torch.ones(3), torch.ones(3)")
+    x, n = shell.ns["x"], shell.ns["n"]
+    report = shell.report("%%compile --fix --backend eager", "y = x * n.max().item()")
+    [tried] = report.fixes
+    assert (tried.verdict, "other random values" in tried.reason) == ("refused", True)
+    assert shell.ns["x"] is x
+    assert shell.ns["n"] is n
+    assert (x.tolist(), n.tolist()) == ([1, 1, 1], [1, 1, 1])
+
+
+def test_gradients_of_a_cells_names_are_compared(shell: Any) -> None:
+    shell("import torch", "x = torch.ones(3)")
+    report = shell.report("%%compile --fix --backend eager", "y = x.sqrt() if x.sum() > 1 else x * 0")
+    [tried] = [x for x in report.fixes if x.title == "Choose with torch.where"]
+    assert (tried.verdict, "gradients differ: gradient of argument x" in tried.reason) == ("refused", True)
 
 
 def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
