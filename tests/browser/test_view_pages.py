@@ -105,6 +105,19 @@ def test_axe_finds_nothing_grave(open_page: OpenPage, dark: bool) -> None:
                 assert grave_faults(shown.page, "html") == [], id
 
 
+def test_the_legend_says_what_the_marks_mean(open_page: OpenPage) -> None:
+    shown = open_page("loop")
+    legend = shown.root.locator(".dyn-marks")
+    expect(legend.locator("dl")).not_to_be_visible()
+    legend.locator("summary").click()
+    expect(legend).to_contain_text("✂graph break: the compiler cannot trace this expression, so Python runs it")
+    for width in (1200, 600):
+        shown.page.set_viewport_size({"width": width, "height": 900})
+        assert shown.overflowing() == [], width
+        shown.page.screenshot(path=shot_path(f"page-legend-{width}"), full_page=True)
+    assert grave_faults(shown.page, ".dyn-marks") == []
+
+
 def test_every_detail_of_a_kind_fits_and_is_named(open_page: OpenPage) -> None:
     shown = open_page("loop", width=700)
     for id in ("b0", "f1", "f2", "f4", "g0"):

@@ -3,6 +3,7 @@
 import { button, h } from "./dom.js";
 import { copyButton } from "./detail.js";
 import { clock } from "./logic.js";
+import { marksView } from "./marks.js";
 
 /** @import { Context } from "./view" */
 /** @import { Chip, ViewModel } from "./wire" */
@@ -70,7 +71,7 @@ export function headerView(ctx) {
   const notes = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
   const changes = h("div", { cls: "dyn-diff" });
   const printed = h("div", { cls: "dyn-printed" });
-  const head = h("div", { cls: "dyn-head" }, title, progress, chips);
+  const head = h("div", { cls: "dyn-head" }, title, progress, chips, marksView());
   const node = h("header", { cls: "dyn-top" }, head, controls, notes, changes, printed);
   let timer = 0;
   /** Whether the path to save at is being asked for. */

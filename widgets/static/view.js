@@ -23,10 +23,10 @@ selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||even
 [backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&
 (event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener(
 "focusin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
-"aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row){select(idOf(row)),open()}});box.addEventListener("click",event=>select(
+"aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row2){select(idOf(row2)),open()}});box.addEventListener("click",event=>select(
 idOf(closest(event,`.${rowClass}`))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),
-box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row=rows.find(r=>idOf(r)===
-id);return markSelected(row?[row]:[]),row&&mark(row),()=>reveal(box,row)}}}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
+box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row2=rows.find(r=>idOf(
+r)===id);return markSelected(row2?[row2]:[]),row2&&mark(row2),()=>reveal(box,row2)}}}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
 id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
 ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
 h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){return rowsView(
@@ -69,8 +69,8 @@ t of it in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),b
 !stale||(stale=!1,lanes.draw(time))};return folded.addEventListener("toggle",draw),{node,draw(content){if(time=content.compile_time,
 node.hidden=!time,!time)return;title.textContent=time.title,shares.replaceChildren(...shareItems(time.shares));let lines=[
 ...time.repeats,...time.caches,...time.notes];words.replaceChildren(...lines.map(text=>h("p",{text}))),table.replaceChildren(
-...withHead(heads,time.rows.map(row=>phaseRow(row,select)))),tuned.hidden=!time.tuned.length,tuned.replaceChildren(...withHead(
-["autotuning of","","fastest","in the frame"],time.tuned.map(row=>tunedRow(row,select)))),stale=!0,draw()},highlight:(_,id)=>lanes.
+...withHead(heads,time.rows.map(row2=>phaseRow(row2,select)))),tuned.hidden=!time.tuned.length,tuned.replaceChildren(...withHead(
+["autotuning of","","fastest","in the frame"],time.tuned.map(row2=>tunedRow(row2,select)))),stale=!0,draw()},highlight:(_,id)=>lanes.
 highlight(id)}}function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
 exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];for(let[id,detail]of Object.entries(content.
 details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title} ${detail.
@@ -272,14 +272,14 @@ style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value})
 ""}))}function listView(nodes,point,start,symbols){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relat\
 ive`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.
 length} nodes; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,
-now=start,from=0,press=(i,on)=>{let row=rows.get(i);row&&row.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,
-!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.
-scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row]of rows)i>=first&&i<end||
-(row.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row=listRow(nodes[i],i,
-i===now,()=>choose(i));linkSymbols(row,symbols),rows.set(i,row),added.push(row)}inner[first<from?"prepend":"append"](...added),
-from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.
-key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<
-now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
+now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{press(
+now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(
+box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=first&&
+i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row2=listRow(nodes[i],
+i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,row2),added.push(row2)}inner[first<from?"prepend":"append"](
+...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.
+length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.
+scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
 ()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.
 map(([x,y,w,h2],i)=>boxOf(picture,nodes,i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.
 joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.
@@ -366,7 +366,7 @@ breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title
  graphs`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(`dyn-chip dyn-of-${owner}`,
 "",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("div",{cls:"dyn-src",role:"listbox",
 "aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),act=line=>{let from=line.
-dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(row=>row.line===current?.
+dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(row2=>row2.line===current?.
 lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("clic\
 k",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?
 select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive("aria-pressed"),content=null,
@@ -385,11 +385,11 @@ new Map,current=model.overview&&model.lens[0]||null,files.hidden=!current||model
 model.lens.map(file=>fileButton(file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,
 ...content2.lens.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs(
 {line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.
-file));found[0]&&bring(found[0].file,found[0].line)}let nodes=rows.filter(row=>belongs(row,content2,id)).map(row=>row.node);
-return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.lens.
-find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&bring(at,target);let found=rows.
-find(row=>row.line.line===line&&row.file===file);if(found){for(let row of rows)row.node.classList.toggle("dyn-point",row===
-found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+file));found[0]&&bring(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.
+node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.
+lens.find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&bring(at,target);let found=rows.
+find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",
+row2===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -446,13 +446,13 @@ id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,te
 append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),[list,panel]}
 function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.details[shownId];
 if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].kind,"symbols"),ctx.
-select(frame),ctx.link(frame,"symbols");let row=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.startsWith(`${name}\
- = `));row?.classList.add("dyn-target"),row?.setAttribute("tabindex","-1"),row?.focus()}node.addEventListener("click",openSymbol),
-node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({kind,target}){if(!ctx.
-canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this function",box=h("div",
-{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[["allow","All\
-ow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,set),ctx.
-changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.regions.
+select(frame),ctx.link(frame,"symbols");let row2=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.startsWith(`${name}\
+ = `));row2?.classList.add("dyn-target"),row2?.setAttribute("tabindex","-1"),row2?.focus()}node.addEventListener("click",
+openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({kind,target}){
+if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this function",box=h(
+"div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[["allow",
+"Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,set),
+ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.regions.
 get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dyn-btn",`${word} ${where}`,
 choose,props))}return box}function hint(content){return Object.keys(content.details).length?"Select a line of the source\
  or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing was compiled."}function heading(detail){
@@ -463,7 +463,20 @@ null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...t
 let detail=content.details[id];if(shownId=id,node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(
 content)}));return}let open=opened2.get(id)||new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,
 id,open));node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,
-choose:(kind,part)=>chosen.set(kind,part)}}var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
+choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-g0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-b-break","✂",
+"graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line of a skipped or\
+ failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-no dyn-in-allow",
+"7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph breaks are errors"],
+["dyn-guards","≡ 2 guards","conditions of this line that are checked before each compiled call"],["dyn-guards dyn-fail\
+ed","≡ 2 guards","one of them failed, and the function was compiled again"],["dyn-again","↻","recompile: a guard fai\
+led, and the function was compiled again"],["","frame 0/1","the second compile (1) of the first function (0)"],["","runs\
+ eagerly","runs as without torch.compile"],["","resumes, ↳","the rest of a function after a graph break, compiled on i\
+ts own"],["","skipped frame","it runs eagerly; functions that it calls may be compiled"],["","empty frame","nothing in i\
+t had to be compiled"],["","2 hits","the same graph break, seen from 2 frames"],["","2 of 8 versions","compiled versions\
+ in the cache of a function, and the recompile limit"],["","◆","your own code; other names are those of libraries"]];function row([
+cls,mark,meaning]){let badge=cls.startsWith("dyn-b-")&&h("span",{cls:"dyn-badge"},h("b",{cls,text:mark}));return[h("dt",
+{},badge||h("span",{cls,text:mark})),h("dd",{text:meaning})]}var marksView=()=>h("details",{cls:"dyn-marks"},h("summary",
+{text:"Legend",title:"what the marks and words mean"}),h("dl",{cls:"dyn-facts"},...MARKS2.flatMap(row)));var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
 "default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
 "…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
 name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?
@@ -473,11 +486,11 @@ return{text:value===!0?name:String(value).slice(0,60),kind:"plain"}})}function h
 title=h("div",{cls:"dyn-title"}),chips=h("div",{cls:"dyn-chips"}),progress=h("div",{cls:"dyn-progress",role:"status"}),controls=h(
 "div",{cls:"dyn-controls",role:"group","aria-label":"controls"}),notes=h("div",{cls:"dyn-status",role:"status","aria-liv\
 e":"polite"}),changes=h("div",{cls:"dyn-diff"}),printed=h("div",{cls:"dyn-printed"}),head=h("div",{cls:"dyn-head"},title,
-progress,chips),node=h("header",{cls:"dyn-top"},head,controls,notes,changes,printed),timer=0,saving=!1,given=name=>{let value2=(host.
-get("settings")||{})[name];return value2===void 0?null:value2},value=name=>name in pending2.settings?pending2.settings[name]:
-given(name),change=(name,to)=>{pending2.set(name,to,given(name)),ctx.changed()},changedClass=name=>name in pending2.settings?
-" dyn-changed":"";function toggle(name){let on=value(name)===!0,off=given(name)===null?null:!1,inactive=name==="error_on\
-_graph_break"&&value("fullgraph")===!0,cls=`dyn-switch${changedClass(name)}${inactive?" dyn-inactive":""}`,title2=inactive?
+progress,chips,marksView()),node=h("header",{cls:"dyn-top"},head,controls,notes,changes,printed),timer=0,saving=!1,given=name=>{
+let value2=(host.get("settings")||{})[name];return value2===void 0?null:value2},value=name=>name in pending2.settings?pending2.
+settings[name]:given(name),change=(name,to)=>{pending2.set(name,to,given(name)),ctx.changed()},changedClass=name=>name in
+pending2.settings?" dyn-changed":"";function toggle(name){let on=value(name)===!0,off=given(name)===null?null:!1,inactive=name===
+"error_on_graph_break"&&value("fullgraph")===!0,cls=`dyn-switch${changedClass(name)}${inactive?" dyn-inactive":""}`,title2=inactive?
 "has no effect: fullgraph takes precedence":null;return button(cls,name,()=>change(name,on?off:!0),{role:"switch","aria-\
 checked":String(on),title:title2})}function choice(name,options){let now=value(name),list=h("select",{"aria-label":name,
 cls:`dyn-select${changedClass(name)}`}),all=options.some(([v])=>v===now)?options:[[now,String(now)],...options];for(let[
@@ -533,13 +546,13 @@ h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}funct
 events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?"; its own li\
 nes run eagerly":eager?`, ${eager} % in eager code`:"",title=`${part} % of the row with the most ${what}${note2}`;return h(
 "span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-
-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row,at,open,measured){let{
-name,depth,place,owner,events}=row,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-ca\
-ll-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"\
+eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row2,at,open,measured){let{
+name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-c\
+all-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"\
 false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcel\
 l",style:`padding-left:${Math.min(depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),
 h("span",{cls:"dyn-place",text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("spa\
-n",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row,measured))}function overviewView(select,enter){let first=h(
+n",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row2,measured))}function overviewView(select,enter){let first=h(
 "div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"cal\
 ls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",event=>{let chosen=closest(
 event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});let causesTitle=h(
@@ -551,10 +564,10 @@ calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls()
 at=inSight(calls,open,only),had=grid.contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(
 n)?open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.
 setAttribute("tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.
-delete(at),drawCalls(),highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row=rows.
-get(at);row?.setAttribute("tabindex","0"),row?.focus({preventScroll:!0}),reveal(grid,row)}function drawOwners(all){let library=shown?.
+delete(at),drawCalls(),highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row2=rows.
+get(at);row2?.setAttribute("tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function drawOwners(all){let library=shown?.
 library||"",known=Object.entries({own:"My code",model:library,other:library?"Others":"Libraries"}).filter(([owner])=>all.
-some(row=>row.owner===owner));whose.hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mixed",known.length>
+some(row2=>row2.owner===owner));whose.hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mixed",known.length>
 1&&known[0][0]==="own"),known.some(([owner])=>owner===only)||(only="");let had=whose.contains(document.activeElement);whose.
 replaceChildren(...[["","All"],...known].map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,"",()=>{},{"data-o\
 wner":owner,"aria-pressed":String(owner===only)},h("b",{text})))),had&&whose.querySelector("[aria-pressed='true']")?.focus()}
@@ -570,21 +583,21 @@ filter(({owner})=>!only||owner===only),kept=shown.causes.filter(cause=>of(cause)
 (cause,n)=>causeNode({...cause,places:of(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.
 replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share\
  of the captured operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.
-findIndex(row2=>row2.ids.includes(id)&&!(row2.folded&&row2.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>
+findIndex(row3=>row3.ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>
 0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&!only&&
-drawCalls();let row=rows.get(at);markSelected(row?[row]:[]),row&&stop!==at&&!grid.contains(document.activeElement)&&(rows.
-get(stop)?.setAttribute("tabindex","-1"),row.setAttribute("tabindex","0"),stop=at);let of=shown.causes.flatMap(cause=>cause.
+drawCalls();let row2=rows.get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&
+(rows.get(stop)?.setAttribute("tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let of=shown.causes.flatMap(cause=>cause.
 places).filter(place=>place.ids.includes(id)),ids=new Set(of.map(place=>place.id)),pressed=[...causes.querySelectorAll("\
-.dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>reveal(grid,row,!0)}return grid.
-addEventListener("click",event=>{let row=closest(event,".dyn-call");if(!shown||!row)return;let at=Number(row.dataset.at);
-go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].
-id)}),grid.addEventListener("keydown",event=>{let row=closest(event,".dyn-call");if(!shown||!row||event.altKey||event.ctrlKey||
-event.metaKey)return;let{calls}=shown,at=Number(row.dataset.at),all=[...rows.keys()],place=all.indexOf(at),moves={ArrowDown:all[place+
-1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.key]??at);else if(event.
-key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&
-hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="E\
-nter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(
-event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
+.dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>reveal(grid,row2,!0)}return grid.
+addEventListener("click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(row2.dataset.
+at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].
+id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2||event.altKey||event.
+ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.keys()],place=all.indexOf(at),moves={
+ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.key]??
+at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="Arro\
+wLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.
+key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;
+handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
 h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
 code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\
