@@ -104,7 +104,7 @@ class _Terminal(Terminal):
         shown = None if whole else overview(self.report, self.places)
         head += self.part("The recompile limit", lambda: self.limits(causes=shown is None))
         if shown is not None:
-            brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes(most=1)]
+            brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes(most=2)]
             large = OverviewText(shown, self.colour, self.width)
             return head + self.part("The overview", lambda: large.lines(len(head) + len(brief))) + brief
         parts = (

@@ -201,8 +201,9 @@ def test_what_to_do_first_says_whose_code_it_is_about() -> None:
 
 def test_damage_is_said_also_where_notes_are_left_out() -> None:
     report = model(breaks=12)
-    report.origin, report.unread = "trace", {"record that is not JSON": 2}
     report.notes = [f"note {n}: " + "words " * 30 for n in range(5)]
+    assert [f"note {n}:" in to_text(report) for n in range(5)] == [True, True, False, False, False]
+    report.origin, report.unread = "trace", {"record that is not JSON": 2}
     text = to_text(report, width=80)
     assert "record that is not JSON 2" in " ".join(text.split())
     assert len(text.splitlines()) <= SCREEN
