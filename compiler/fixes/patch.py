@@ -5,29 +5,79 @@ from __future__ import annotations
 import ast
 import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from dynascope.compiler.fixes.candidate import Edit
-from dynascope.compiler.fixes.plan import DYNAMO, Plan
+from dynascope.compiler.fixes.plan import DYNAMO, MARK, Plan
 from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
 from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 
+_MARK = MARK.removeprefix("torch")
 _HEADER = "# dynascope: also set {}\n"
 
 
-def final_texts(plan: Plan, settings_file: str | None, known: Mapping[str, str]) -> dict[str, str]:
-    """The texts of all files with the edits, and the settings of Dynamo as statements in `settings_file`.
+def final_texts(plan: Plan, settings_file: str | None, function: str, known: Mapping[str, str]) -> dict[str, str]:
+    """The texts of all files with the edits; `settings_file` gets settings of Dynamo, and marks before calls of `function`.
 
     `known`: packages that need no import there, with their names.
     """
     texts = dict(plan.texts)
+    if plan.marks and settings_file is not None:
+        text = marked_calls(plan.text(settings_file), function, plan.marks, known)
+        texts |= {settings_file: text} if text is not None else {}
     values = {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}
     if values and settings_file is not None:
-        texts[settings_file] = with_settings(plan.text(settings_file), values, known)
+        texts[settings_file] = with_settings(texts.get(settings_file) or plan.text(settings_file), values, known)
     return texts
+
+
+def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[str, str] = MappingProxyType({})) -> str | None:
+    """The text with these marks (as in `plan.MARK`) on the line before each call of a function that it defines.
+
+    `c = torch.compile(f)` is another name of f.  None if a call has no line of its own, or the argument is no plain name there.
+    """
+    text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
+    torch = {**known, **_imports(text)[0]}["torch"]
+    tree, lines = ast.parse(text), text.splitlines(keepends=True)
+    defined = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == function]
+    names = {function, *_compiled_from(tree, function)}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names]
+    statements = [n for n in ast.walk(tree) if isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return))]
+    own = [(s, c) for s in statements for c in _calls_at_once(s) if c in calls]
+    if len(defined) != 1 or not calls or len(own) != len(calls):
+        return None
+    parameters = [p.arg for p in (*defined[0].args.posonlyargs, *defined[0].args.args)]
+    for statement, call in sorted(own, key=lambda pair: -pair[0].lineno):
+        indent = lines[statement.lineno - 1][: statement.col_offset]
+        given = dict(zip(parameters, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
+        for name, dimension in (mark.split(", ") for mark in marks):
+            value = given.get(name)
+            if not isinstance(value, ast.Name) or indent.strip():
+                return None
+            lines.insert(statement.lineno - 1, f"{indent}{torch}{_MARK}({value.id}, {dimension})\n")
+    return "".join(lines)
+
+
+def _compiled_from(tree: ast.AST, function: str) -> Iterator[str]:
+    """Names of what torch.compile makes of a function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+            given = [a.id for a in node.value.args if isinstance(a, ast.Name)]
+            if node.value.func.attr == "compile" and given == [function]:
+                yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def _calls_at_once(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls that a statement makes itself, not in a lambda or with the names of a comprehension."""
+    if isinstance(node, ast.Call):
+        yield node
+    if not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        for child in ast.iter_child_nodes(node):
+            yield from _calls_at_once(child)
 
 
 def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str]) -> str:
@@ -89,7 +139,10 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
     if not texts:
         return ""
     above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
+    above.pop(MARK, None)
     words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
+    if not any(text.count(_MARK) > plan.text(file).count(_MARK) for file, text in texts.items()):
+        words += [f"{MARK}({mark})" for mark in plan.marks]
     parts = [_HEADER.format(setting) for setting in words]
     for file, text in texts.items():
         before = plan.originals.get(file) or plan.with_texts({}).text(file)

@@ -20,6 +20,8 @@ from dynascope.compiler.torch_private import config
 DYNAMO = "torch._dynamo.config."
 #: arguments of torch.compile that a candidate may set
 COMPILE = ("dynamic",)
+#: marks that the caller sets on arguments: "x, 0" is dimension 0 of x
+MARK = "torch._dynamo.mark_dynamic"
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,21 @@ class Plan:
             with config.dynamo_config(**live):
                 yield
 
+    @property
+    def marks(self) -> list[str]:
+        """Sizes of arguments that are marked as dynamic, as in `MARK`."""
+        found = self.settings.get(MARK)
+        return list(map(str, found)) if isinstance(found, list) else []
+
     def compile_settings(self, settings: Settings) -> Settings:
         """The settings of the run with those of the plan that are arguments of torch.compile."""
-        own = {name: value for name, value in self.settings.items() if not name.startswith(DYNAMO)}
+        own = {name: value for name, value in self.settings.items() if name in COMPILE}
         return settings.replace(**own) if own else settings
 
 
 def full_names(settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings by their full names: what torch.compile takes keeps its own, all else is Dynamo's."""
-    return {n if n.startswith(DYNAMO) or n in COMPILE else DYNAMO + n: value for n, value in settings.items()}
+    """Settings by their full names: marks and what torch.compile takes keep their own, all else is Dynamo's."""
+    return {n if n.startswith(DYNAMO) or n in (*COMPILE, MARK) else DYNAMO + n: value for n, value in settings.items()}
 
 
 def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:

@@ -26,7 +26,8 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
     function = _function_of(target)
     settings_file = _file_of(function, plan)
     is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
-    texts = patch.final_texts(plan, settings_file, _packages(function) if is_cell else {})
+    name = function.__name__ if function is not None else ""
+    texts = patch.final_texts(plan, settings_file, name, _packages(function) if is_cell else {})
     originals = {file: plan.originals.get(file) or Plan().text(file) for file in texts}
     report.fixes = found.fixes
     report.fix_set = FixSet(

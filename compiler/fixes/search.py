@@ -361,9 +361,10 @@ class Search:
         )
 
     def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
-        problems = problems_of_recompile(recompile, step.ran.report.frame(recompile.frame), step.plan.text)
+        frame = step.ran.report.frame(recompile.frame)
+        problems = problems_of_recompile(recompile, frame, step.plan.text)
         tensors = (live_edit.without_known_import(c) for p in problems for c in counters.candidates(p))
-        made = [*setting_cures.for_recompile(recompile), *tensors]
+        made = [*setting_cures.for_recompile(recompile, frame.name, step.plan.text(frame.file)), *tensors]
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         known = {recompile_key(other, self._report): other.frame for other in reversed(self._report.recompiles)}

@@ -7,7 +7,8 @@ import re
 from dataclasses import replace
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.plan import DYNAMO
+from dynascope.compiler.fixes.patch import marked_calls
+from dynascope.compiler.fixes.plan import DYNAMO, MARK
 from dynascope.compiler.report import Recompile
 
 _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
@@ -42,12 +43,20 @@ def candidates(problem: Problem) -> list[Candidate]:
     return found
 
 
-def for_recompile(recompile: Recompile) -> list[Candidate]:
-    """Settings under which one compile may serve for all calls."""
+def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:
+    """Settings under which one compile may serve for all calls.
+
+    A mark of the only size that varies is smaller than all sizes at once, where there is a line for it: before the calls of
+    `function` in `text`.
+    """
     found: list[Candidate] = []
     guards = recompile.failed_guards
     if any(guard.kind in ("size", "stride", "range", "minimum", "expression", "value") for guard in guards):
         found.append(Candidate("setting", "Compile for all sizes at once", settings={"dynamic": True}))
+    if [guard.kind for guard in guards] == ["size"] and (guards[0].source or "").isidentifier():
+        name, mark = guards[0].source, f"{guards[0].source}, {guards[0].dimension}"
+        marked = Candidate("setting", f"Mark dimension {guards[0].dimension} of {name} as dynamic", settings={MARK: [mark]})
+        found.insert(len(found) if marked_calls(text, function, [mark]) is None else 0, marked)
     if any((guard.source or "").startswith("self.") and guard.kind == "value" for guard in guards):
         settings = {DYNAMO + "allow_unspec_int_on_nn_module": True, "dynamic": True}
         found.append(Candidate("setting", "Take whole numbers of modules as inputs", settings=settings))

@@ -1,10 +1,10 @@
-"""The state of a tensor that torch keeps under private names: its version and its hooks."""
+"""The state of a tensor that torch keeps under private names: its version, its hooks, the sizes marked as dynamic."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler.torch_private.availability import note_missing
+from dynascope.compiler.torch_private.availability import guarded, note_missing
 
 
 def version_of(tensor: Any) -> int | None:
@@ -28,3 +28,13 @@ def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
     """The dicts in which torch keeps a tensor's backward hooks; empty if there are no hooks."""
     groups = (getattr(tensor, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
     return tuple(hooks for hooks in groups if hooks is not None)
+
+
+def mark_dynamic(tensor: Any, dimension: int) -> None:
+    """Mark a size of a copied tensor as dynamic; the tensor that it was copied from keeps its own marks."""
+    import torch
+
+    marks = {name: value for name, value in vars(tensor).items() if name.startswith(("_dynamo_", "_specialize_on"))}
+    vars(tensor).update({name: value.copy() for name, value in marks.items() if isinstance(value, (set, dict))})
+    with guarded("marks of dynamic sizes"):
+        torch._dynamo.mark_dynamic(tensor, dimension)

@@ -12,7 +12,7 @@ from harness import edited, lines_of
 
 from dynascope.compiler.fixes import setting_cures
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.patch import with_settings
+from dynascope.compiler.fixes.patch import marked_calls, with_settings
 from dynascope.compiler.fixes.rewrites import (
     REWRITES,
     branches,
@@ -396,6 +396,21 @@ def test_settings_stand_above_what_is_compiled() -> None:
     assert text == "'text'\n\nt._dynamo.config.capture_scalar_outputs = True\n\nf(1)\n"
     text = with_settings("# a cell\nf(1)\nx.item()\n", settings, {"torch": "torch"})
     assert text.startswith("# a cell\n\ntorch._dynamo.config")
+
+
+def test_marks_stand_before_the_calls() -> None:
+    head = "import torch as t\n\ndef f(x, n=1): return x * n\n\n"
+
+    def marked(calls: str) -> str | None:
+        text = marked_calls(head + calls, "f", ["x, 0"])
+        return None if text is None else text.removeprefix(head)
+
+    mark = "t._dynamo.mark_dynamic({}, 0)\n"
+    assert marked("f(a)\nc = t.compile(f)\nfor b in a:\n    y = c(n=2, x=b)\n") == (
+        f"{mark.format('a')}f(a)\nc = t.compile(f)\nfor b in a:\n    {mark.format('b')}    y = c(n=2, x=b)\n"
+    )
+    others = ["f(t.ones(3))", "f(a)\nf(2)", "a = 1; f(a)", "for a in b: f(a)", "while f(a): pass", "[f(a) for a in b]", "f(*a)"]
+    assert [marked(f"{other}\n") for other in [*others, "f(n=1)", "g(a)"]] == [None] * 9
 
 
 def test_an_import_moves_to_the_others() -> None:

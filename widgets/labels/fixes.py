@@ -11,6 +11,7 @@ MOST_LINES = 24
 
 
 _DYNAMIC = "torch.compile(..., dynamic=True)"
+_MARK = "torch._dynamo.mark_dynamic"
 
 
 def fixes_summary(report: Report) -> str:
@@ -52,14 +53,19 @@ def unplaced_settings(report: Report) -> list[str]:
     placed = "".join(edit.after for edit in fixes.edits)
     if any("--dynamic true" in text.partition("\n")[0] for text in fixes.cells.values()):
         placed += _DYNAMIC
-    return [line for line in setting_lines(fixes) if line not in placed]
+    lines = setting_lines(fixes)
+    if any("mark_dynamic(" in edit.after and "mark_dynamic(" not in edit.before for edit in fixes.edits):
+        lines = [line for line in lines if not line.startswith(_MARK)]  # the argument may have another name where it is called
+    return [line for line in lines if line not in placed]
 
 
 def setting_lines(fix: Fix | FixSet) -> list[str]:
     """The settings of a fix as they are written in Python."""
     lines = []
     for name, value in fix.settings.items():
-        if isinstance(value, list):
+        if name == _MARK and isinstance(value, list):
+            lines += [f"{name}({mark})" for mark in value]
+        elif isinstance(value, list):
             lines += [f"{name}.add({function.removeprefix('builtins.')})" for function in value]
         else:
             lines.append(f"{name} = {value!r}" if "." in name else f"torch.compile(..., {name}={value!r})")

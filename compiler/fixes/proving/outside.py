@@ -11,6 +11,9 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from dynascope.compiler.fixes.text_edits import NotApplicable
+from dynascope.compiler.torch_private.tensor_state import mark_dynamic
+
 
 @contextlib.contextmanager
 def in_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
@@ -40,6 +43,32 @@ def with_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -
                 given.arguments[name] = _tensor(given.arguments[name])
         with in_tensors(target, others):
             return entry(*given.args, **given.kwargs)
+
+    return call
+
+
+def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> Callable[..., Any]:
+    """`entry`, made of `target`, called with sizes of its arguments marked as dynamic: `"x, 0"` is dimension 0 of `x`.
+
+    Raises NotApplicable if there is no such argument.
+    """
+    if not marks:
+        return entry
+    import torch
+
+    signature = inspect.signature(getattr(target, "forward", target))
+    wanted = [mark.split(", ") for mark in marks]
+    for name, _ in wanted:
+        if name not in signature.parameters:
+            raise NotApplicable(f"{name} is no argument of what is compiled")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        for name, dimension in wanted:
+            value = given.get(name)
+            if isinstance(value, torch.Tensor) and value.dim() > int(dimension):
+                mark_dynamic(value, int(dimension))
+        return entry(*args, **kwargs)
 
     return call
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.observed import Observed, observe_call
-from dynascope.compiler.fixes.proving.outside import with_tensors
+from dynascope.compiler.fixes.proving.outside import with_marks, with_tensors
 from dynascope.compiler.fixes.proving.side_state import SideState
 from dynascope.compiler.fixes.proving.variations import Variation, recorded
 from dynascope.compiler.recording.recording import observe
@@ -105,7 +105,8 @@ class Trials:
                 if id(call.target) not in entries:
                     trace_anew(call.target)
                     entry = self._compiling.entry_point(call.target, settings)
-                    entries[id(call.target)] = with_tensors(call.target, entry, plan.tensors)
+                    entry = with_tensors(call.target, entry, plan.tensors)
+                    entries[id(call.target)] = with_marks(call.target, entry, plan.marks)
                 return entries[id(call.target)]
 
             yield entry_of

@@ -177,6 +177,23 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     shell.report(*fixed.splitlines()).expect("recompiles=0,graphs=1")
 
 
+def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = next_inputs(shell, monkeypatch)
+    shell("import torch")
+    cell = ("%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    return x.sin() * 2", "for n in (3, 5):",
+            "    batch = torch.ones(2, n)", "    y = f(batch)")  # fmt: skip
+    report = shell.report(*cell)
+    [chosen] = [x for x in report.fixes if x.chosen]
+    assert (chosen.verdict, chosen.settings) == ("proved", {"torch._dynamo.mark_dynamic": ["x, 1"]})
+    assert not hasattr(shell.ns["batch"], "_dynamo_dynamic_indices")
+    assert shell("%fix").text.strip() == ""
+    [fixed] = texts
+    assert fixed.splitlines() == [*cell[:-1], "    torch._dynamo.mark_dynamic(batch, 1)", cell[-1]]
+    report = shell.report(*fixed.splitlines())
+    report.expect("recompiles=0,graphs=1")
+    assert [s.dynamic for frame in report.frames for s in frame.symbols] == ["marked"]
+
+
 COUNTED = (
     "class Net(torch.nn.Module):",
     "    def __init__(self):",
@@ -200,7 +217,7 @@ def test_a_number_that_counts_up_in_a_module(shell: Any) -> None:
 
 
 def test_a_number_that_counts_up_becomes_a_tensor(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setting_cures, "for_recompile", lambda recompile: [])
+    monkeypatch.setattr(setting_cures, "for_recompile", lambda *args: [])
     shell("import torch")
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *COUNTED)
     [chosen] = [x for x in report.fixes if x.chosen]
