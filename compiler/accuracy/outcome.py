@@ -43,7 +43,7 @@ def replay(
 ) -> Outcome:
     """Run `entry`, made of `target`, once more.
 
-    `namespace`: where a cell's statements bind their names; `names`: those that they use, if `target` does not tell.
+    `namespace`: where a cell's statements bind their names; `names`: those that are taken for its arguments and values.
     """
     import torch
 
@@ -53,7 +53,7 @@ def replay(
         return {name: namespace[name] for name in used if namespace is not None and name in namespace}
 
     args, kwargs = prepare()
-    given = bound()
+    given = bound() if names else {}
     before = _Before(target, args, kwargs, given)
     state = torch.get_rng_state()
     result = entry(*args, **kwargs)
@@ -61,7 +61,7 @@ def replay(
     result = result if namespace is None else result[1]
     opaque: dict[str, None] = {}
     values = list(parts_of("the value", result, opaque))
-    new = {name: value for name, value in bound().items() if value is not given.get(name)}
+    new = {name: value for name, value in bound().items() if names and value is not given.get(name)}
     results = [*values, *(part for name, value in new.items() for part in parts_of(name, value))]
     groups = {"values": values, "effects": before.effects(bound()), "gradients": before.gradients(results)}
     parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
@@ -80,7 +80,7 @@ class _Before:
     """The state that a call may change, kept from before the call."""
 
     def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[str, Any]) -> None:
-        """`bound`: the names of a cell's statements, which are its arguments."""
+        """`bound`: names of a cell's statements that are taken for its arguments."""
         import torch
 
         reached = Reachable([target])
