@@ -42,7 +42,10 @@ from dynascope.compiler.torch_private import marks
 Cure = Callable[[Problem], list[Candidate]]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
-_NO_GRADIENTS = "With these changes backward() raises an error; the recorded calls do not ask for gradients"
+_NO_GRADIENTS = (
+    "No gradients are asked for, as in the recorded calls: with them the compiled code raises an error, and the changed code "
+    "may be wrong where it is not compiled"
+)
 
 
 class OutOfTime(Exception):

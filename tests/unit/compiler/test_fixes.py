@@ -689,7 +689,7 @@ def test_a_fix_with_which_gradients_are_an_error_says_so(module: MakeModule) -> 
         """).f
     report = fix(f, torch.arange(4.0))
     [chosen] = [x for x in report.fixes or () if x.chosen]
-    assert "the recorded calls do not ask for gradients" in chosen.assumption
+    assert "No gradients are asked for, as in the recorded calls" in chosen.assumption
 
 
 def test_a_break_that_moves_to_the_call_is_not_fixed(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
