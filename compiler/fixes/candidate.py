@@ -42,12 +42,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Problem:
-    """A graph break as the cures see it: where it is, and the source around it.
+    """A graph break or recompile as the cures see it: where it is, and the source around it.
 
     `source` is the whole text of `file` (a cell's text counts as a file), `line` to `end_line` the lines of the expression that
     broke, counted from 1 (`column`, `end_column` in characters from 0, or None where unknown), `function` the qualified name of
     the function that holds it, `kind` torch's graph-break type (`gb_type`, "" where unknown), `reason` the compiler's words,
-    and `in_loop`, `in_with` and `in_try` say whether it stands in such a statement.
+    and `in_loop`, `in_with` and `in_try` say whether it stands in such a statement.  Of a recompile, `kind` is RECOMPILE and
+    `reason` the name of the number that changed.
     """
 
     file: str

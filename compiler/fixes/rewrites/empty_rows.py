@@ -13,27 +13,13 @@ from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _ASSUMPTION = "The statements also run when no row is selected, and then change nothing."
 _IN_PLACE = {
-    "index_add_",
-    "index_fill_",
-    "index_copy_",
-    "index_put_",
-    "masked_fill_",
-    "masked_scatter_",
-    "scatter_",
-    "scatter_add_",
-}
+    "index_add_", "index_fill_", "index_copy_", "index_put_", "masked_fill_", "masked_scatter_", "scatter_", "scatter_add_",
+}  # fmt: skip
 _SAME_ROWS = {"long", "int", "to", "squeeze", "unsqueeze", "flatten", "view", "reshape", "unbind", "clone", "expand", "t"}
 _NEW = {
-    "index_add",
-    "index_fill",
-    "index_copy",
-    "index_put",
-    "masked_fill",
-    "masked_scatter",
-    "scatter",
-    "scatter_add",
+    "index_add", "index_fill", "index_copy", "index_put", "masked_fill", "masked_scatter", "scatter", "scatter_add",
     "clone",
-}
+}  # fmt: skip
 
 
 def candidates(problem: Problem) -> list[Candidate]:

@@ -6,29 +6,17 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.syntax.effects import changed_in_place
-from dynascope.compiler.fixes.syntax.flow import bound_before, small, statements
+from dynascope.compiler.fixes.syntax.flow import bound_before, small
 from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, Statement, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import imports
 
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
 _LOOKUPS = {
-    "os.getenv",
-    "os.environ.get",
-    "os.getcwd",
-    "os.getpid",
-    "os.cpu_count",
-    "platform.system",
-    "socket.gethostname",
-    "sys.getrecursionlimit",
-}
-_LOOKUPS |= {
-    "torch.cuda.is_available",
-    "torch.cuda.device_count",
-    "torch.get_num_threads",
-    "platform.machine",
-    "inspect.signature",
-}
+    "os.getenv", "os.environ.get", "os.getcwd", "os.getpid", "os.cpu_count", "platform.system", "platform.machine",
+    "socket.gethostname", "sys.getrecursionlimit", "torch.cuda.is_available", "torch.cuda.device_count",
+    "torch.get_num_threads", "inspect.signature",
+}  # fmt: skip
 
 
 def candidates(problem: Problem) -> list[Candidate]:
@@ -88,46 +76,61 @@ def _call(problem: Problem, source: Source) -> list[Candidate]:
     scope = source.scope_of(statement)
     if not isinstance(scope, cst.FunctionDef) or any(isinstance(a, cst.Lambda) for a in source.ancestors(call)):
         return []
-    name = dotted(call.func)
-    clock = _full(source, call) in _CLOCKS
     loops = [a for a in source.ancestors(statement) if isinstance(a, cst.For | cst.While) and source.scope_of(a) is scope]
-    if loops:
-        place: Statement = loops[-1]
-        where, assumption = "before the loop", f"{name}() gives the same in each turn of the loop."
-        if clock:
-            assumption = "The time is taken once, before the loop, instead of in each turn."
-    else:
-        place = scope.body.body[0]  # type: ignore[assignment]
-        first = small([place])[0] if statements(scope.body) else None
-        if isinstance(first, cst.Expr) and isinstance(first.value, cst.SimpleString) and len(scope.body.body) > 1:
-            place = scope.body.body[1]  # type: ignore[assignment]
-        if place is statement or not isinstance(scope.body, cst.IndentedBlock):
-            return []
-        where, assumption = "at the function's start", f"{name}() is called earlier in the function."
+    place = loops[-1] if loops else _first_statement(scope)
+    if place is statement or not isinstance(scope.body, cst.IndentedBlock):
+        return []
     local = uses(scope.body).writes - (_imported_in(source, scope) & bound_before(source, place))
     if uses(call).reads & local or not source.stands_alone(place):
         return []
-    indent, start = source.indent(place), source.whole_lines(place)[0]
-    kept = small([statement]) if isinstance(statement, cst.SimpleStatementLine) else []
-    whole = kept[0] if len(kept) == 1 else None
-    is_alone = (
-        isinstance(whole, cst.Assign) and whole.value is call and all(isinstance(t.target, cst.Name) for t in whole.targets)
-    )
-    bound = uses(statement).writes if is_alone else set()
-    if (
-        is_alone
-        and loops
-        and not changed_in_place(bound, scope.body)
-        and _bound_once(source, scope, bound)
-        and len(source.block_of(statement)) > 1
-    ):
-        low, high = source.whole_lines(statement)
-        moved = source.lines_text(statement).lstrip(" \t")
-        changes: list[Change] = [(start, start, indent + moved), (low, high, "")]
-    else:
-        new = unused_name(source, "started" if clock else "looked_up")
-        changes = [(start, start, f"{indent}{new} = {source.text_of(call)}\n"), (source.start(call), source.end(call), new)]
-    return candidate(problem, source, f"Call {name}() {where}", changes, assumption)
+    changes = _whole_assignment(source, scope, statement, call, place) if loops else None
+    where = "before the loop" if loops else "at the function's start"
+    title = f"Call {dotted(call.func)}() {where}"
+    assumption = _assumption(source, call, in_loop=bool(loops))
+    return candidate(problem, source, title, changes or _named(source, call, place), assumption)
+
+
+def _first_statement(scope: cst.FunctionDef) -> Statement:
+    """The first statement of a function after its docstring."""
+    body: list[Statement] = list(scope.body.body)  # type: ignore[arg-type]
+    first = small(body[:1])[:1]
+    is_docstring = bool(first) and isinstance(first[0], cst.Expr) and isinstance(first[0].value, cst.SimpleString)
+    return body[1] if is_docstring and len(body) > 1 else body[0]
+
+
+def _assumption(source: Source, call: cst.Call, *, in_loop: bool) -> str:
+    name = dotted(call.func)
+    if not in_loop:
+        return f"{name}() is called earlier in the function."
+    if _full(source, call) in _CLOCKS:
+        return "The time is taken once, before the loop, instead of in each turn."
+    return f"{name}() gives the same in each turn of the loop."
+
+
+def _whole_assignment(
+    source: Source, scope: cst.FunctionDef, statement: Statement, call: cst.Call, place: Statement
+) -> list[Change] | None:
+    """The statement itself before the loop, if it only gives the call's value to names that nothing else binds or changes."""
+    inside = small([statement]) if isinstance(statement, cst.SimpleStatementLine) else []
+    assigned = inside[0] if len(inside) == 1 else None
+    if not isinstance(assigned, cst.Assign) or assigned.value is not call or len(source.block_of(statement)) < 2:
+        return None
+    bound = uses(statement).writes
+    if not all(isinstance(t.target, cst.Name) for t in assigned.targets) or not _bound_once(source, scope, bound):
+        return None
+    if changed_in_place(bound, scope.body):
+        return None
+    start = source.whole_lines(place)[0]
+    moved = source.indent(place) + source.lines_text(statement).lstrip(" \t")
+    return [(start, start, moved), (*source.whole_lines(statement), "")]
+
+
+def _named(source: Source, call: cst.Call, place: Statement) -> list[Change]:
+    """The value of the call as a new name that is bound before a statement."""
+    name = unused_name(source, "started" if _full(source, call) in _CLOCKS else "looked_up")
+    start = source.whole_lines(place)[0]
+    line = f"{source.indent(place)}{name} = {source.text_of(call)}\n"
+    return [(start, start, line), (source.start(call), source.end(call), name)]
 
 
 def _imported_in(source: Source, scope: cst.FunctionDef) -> set[str]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-_SIZES = "sizes that depend on values, and the capture of them fails here"
+_SIZES = "sizes depend on values, and capturing them fails here"
 _MEMORY = "the memory of a tensor changes: make a new tensor instead"
 _PYTHON = "a Python value is made from a tensor's values, which the compiler does not have"
-_STATE = "it changes or reads the state of the process or the interpreter: do it outside of the compiled function"
-_OBJECT = "an object that the compiler does not follow: make it outside of the compiled function"
+_STATE = "it reads or changes the state of the process or the interpreter: do it outside of the compiled function"
+_OBJECT = "the compiler does not trace this object: make it outside of the compiled function"
 _MODE = "the mode is not known to the compiler: pass it as an argument"
 _GRADIENTS = "gradients are computed or asked for inside: do it outside of the compiled function"
-_OUTSIDE = "the values leave torch: put what needs them into a custom operator"
+_OUTSIDE = "the values leave torch: put the code that needs them into a custom operator"
 _ASKED = "the program asks for it"
 
 REASONS = {
-    "Data-dependent branching": "the sides do more than give the same names tensors: effects, other names, or no tensors",
+    "Data-dependent branching": "the sides have effects, bind different names, or bind something else than tensors",
     "Unsupported Tensor.item() call with capture_scalar_outputs=False": _PYTHON,
     "Tensor.tolist() with non-integer tensor": _PYTHON,
-    "Failed to trace builtin operator": "a function of Python that the compiler does not follow, on values that it lacks",
+    "Failed to trace builtin operator": "a function of Python needs values that the compiler does not have",
     "Observed exception": _PYTHON,
     "repr() on tensor": _PYTHON,
     "sort with non-constant keys": _PYTHON,
@@ -39,7 +39,7 @@ REASONS = {
     "An opaque object was created in the middle of the program.": _OBJECT,
     "__class__ assignment on user-defined object": _OBJECT,
     "Invalid call to __build_class__": "a class is made in each call: define it outside of the function",
-    "Attempted to copy.deepcopy a tensor": "use clone(): a copy by Python is not captured",
+    "Attempted to copy.deepcopy a tensor": "use clone() instead: copy.deepcopy is not captured",
     "Attempted to use `torch.nn.Parameter()` constructor with Dynamo": "make the parameter outside of the compiled function",
     "Attempted to wrap sparse Tensor with VariableTracker": "sparse tensors cannot be in a graph",
     "Operator does not support running with fake tensors": "the compiler cannot tell what the operator returns",
@@ -53,7 +53,7 @@ REASONS = {
     "Failed to mutate tensor data attribute": _MEMORY,
     "Attempted to call op with non-contiguous `out=` tensor": _MEMORY,
     "Shape mismatch with out= tensor variant": _MEMORY,
-    "Tensor.random_ op": "use torch.randint: random whole numbers in place are not captured",
+    "Tensor.random_ op": "use torch.randint instead: random_() is not captured",
     "Encountered tensor.is_inference() during tracing": _MODE,
     "Encountered torch.is_inference_mode_enabled during tracing": _MODE,
     "attempted to trace numpy function unsupported by PyTorch": _OUTSIDE,

@@ -11,56 +11,19 @@ from dynascope.compiler.fixes.syntax.source_text import Source
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 #: attributes and methods of a tensor that are Python's, not values
-_PYTHON_ATTRIBUTES = frozenset(
-    [
-        "shape",
-        "ndim",
-        "dtype",
-        "device",
-        "training",
-        "requires_grad",
-        "is_cuda",
-        "size",
-        "dim",
-        "numel",
-        "element_size",
-        "stride",
-        "is_contiguous",
-        "is_floating_point",
-        "is_complex",
-        "get",
-        "keys",
-        "startswith",
-        "endswith",
-        "is_sparse",
-        "grad_fn",
-        "layout",
-    ]
-)
+_PYTHON_ATTRIBUTES = frozenset({
+    "shape", "ndim", "dtype", "device", "training", "requires_grad", "is_cuda", "size", "dim", "numel", "element_size",
+    "stride", "is_contiguous", "is_floating_point", "is_complex", "get", "keys", "startswith", "endswith", "is_sparse",
+    "grad_fn", "layout",
+})  # fmt: skip
 _PYTHON_FUNCTIONS = {"len", "isinstance", "hasattr", "callable", "type", "issubclass", "id"}
 #: of a function that gives a Python truth value: the one that gives a tensor
 _ELEMENTWISE = {"equal": "eq", "allclose": "isclose", "is_nonzero": ""}
 _NUMBER_FUNCTIONS = {"bool", "float", "int"}
-_BOOLEAN_METHODS = frozenset(
-    [
-        "any",
-        "all",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "logical_not",
-        "logical_and",
-        "logical_or",
-        "bool",
-        "isclose",
-    ]
-)
+_BOOLEAN_METHODS = frozenset({
+    "any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and",
+    "logical_or", "bool", "isclose",
+})  # fmt: skip
 
 
 def is_python(test: cst.BaseExpression) -> bool:
