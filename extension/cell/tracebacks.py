@@ -151,10 +151,8 @@ def _render(shell: Any, error: BaseException) -> list[str]:
             e.__traceback__ = trimmed(e.__traceback__)
             if type(e).__module__.startswith("torch."):
                 e.__cause__, e.__suppress_context__ = None, True  # its causes are the compiler's own frames
-        if error.__traceback__ is None:  # the compiler refused the statements themselves: the message says where
-            lines = _message(shell, error)
-        else:
-            lines = _format(shell, error)
+        # without a traceback, the compiler refused the statements themselves: the message says where
+        lines = _message(shell, error) if error.__traceback__ is None else _format(shell, error)
     finally:
         for e, trace, cause, context, suppressed in before:
             e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed
