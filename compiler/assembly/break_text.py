@@ -33,6 +33,8 @@ _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<fun
 _STACK = re.compile(r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", re.M)
 _CARETS = re.compile(r"^    (?P<before> *)(?P<marks>[~^]*)$")
 _ERROR = re.compile(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", re.M)
+#: torch 2.9 prints the function that it skips with its address and file, other ones in each run
+_CODE = re.compile(r'<code object (\S+) at 0x[0-9a-f]+, file "[^"\n]*", line \d+>')
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 
@@ -113,7 +115,7 @@ def _part(text: str) -> Part:
     part.explanation = "\n".join(line for name, lines in fields for line in lines if name == "Explanation")
     part.hints = ["\n".join(lines) for name, lines in fields if name == "Hint"]
     first = fields[0][1] or [""]
-    part.reason = " ".join(first[:2]) if first[0].endswith(":") else first[0]
+    part.reason = _CODE.sub(r"\1", " ".join(first[:2]) if first[0].endswith(":") else first[0])
     return part
 
 

@@ -37,7 +37,20 @@ def show_trimmed(shell: Any, error: BaseException) -> None:
 
 def show_message_only(shell: Any, error: BaseException) -> None:
     """Make IPython show just type and message of this exception, which no line of the user's code raised."""
-    _show_once(error, lambda: shell.InteractiveTB.get_exception_only(type(error), error))
+    _show_once(error, lambda: _message(shell, error))
+
+
+def _message(shell: Any, error: BaseException) -> list[str]:
+    """Type and message of an exception as IPython shows them.
+
+    IPython 8 would print the attribute `msg` of any exception: in torch's errors that is the message without the user's code.
+    """
+    shown = error
+    if not isinstance(error, SyntaxError):
+        shown = Exception(error)
+        vars(shown)["__notes__"] = getattr(error, "__notes__", [])
+    lines: list[str] = shell.InteractiveTB.get_exception_only(type(error), shown)
+    return lines
 
 
 def _show_once(error: BaseException, render: Callable[[], list[str]]) -> None:
@@ -67,7 +80,7 @@ def after_cell(result: Any = None) -> None:
 def as_text(shell: Any, error: BaseException) -> str:
     """What IPython would print for this exception, without colours."""
     render = getattr(error, _RENDER_HOOK, None)
-    lines = render() if render is not None else shell.InteractiveTB.get_exception_only(type(error), error)
+    lines = render() if render is not None else _message(shell, error)
     return _ESCAPE.sub("", "\n".join(lines))
 
 
@@ -138,10 +151,8 @@ def _render(shell: Any, error: BaseException) -> list[str]:
             e.__traceback__ = trimmed(e.__traceback__)
             if type(e).__module__.startswith("torch."):
                 e.__cause__, e.__suppress_context__ = None, True  # its causes are the compiler's own frames
-        if error.__traceback__ is None:  # the compiler refused the statements themselves: the message says where
-            lines = shell.InteractiveTB.get_exception_only(type(error), error)
-        else:
-            lines = _format(shell, error)
+        # without a traceback, the compiler refused the statements themselves: the message says where
+        lines = _message(shell, error) if error.__traceback__ is None else _format(shell, error)
     finally:
         for e, trace, cause, context, suppressed in before:
             e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,7 +91,7 @@ class Block(torch.nn.Module):
 torch.manual_seed(0)
 model = torch.nn.Sequential(Block(), Block())
 for block in model:
-    if mode == "tensor parallel":
+    if mode == "tensor":
         from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
         parallelize_module(block, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
@@ -105,16 +106,17 @@ dist.destroy_process_group()
 """
 
 
-#: name -> arguments of `dynascope`; or of torchrun, as the user starts it
+#: name -> arguments of `dynascope`; or of torchrun, as the user starts it.  Several run at once: before torch 2.13 only
+#: `--standalone` chooses a free port
 WORKING = {
-    "killed": ["run", "--nproc-per-node", "2", "-o", "killed.json", "--ranks-dir", "killed", "job.py", "killed"],
-    "hang": ["run", "--nproc-per-node", "2", "-o", "hang.json", "job.py", "hang"],
-    "alike": ["run", "--nproc-per-node", "2", "--expect", "ranks=alike", "-o", "alike.json", "job.py", "alike"],
-    "size": ["run", "--nproc-per-node", "2", "-o", "size.json", "job.py", "size"],
-    "recompile": ["run", "--nproc-per-node", "4", "-o", "recompile.json", "job.py", "recompile"],
+    "killed": ["run", "--standalone", "--nproc-per-node", "2", "--ranks-dir", "killed", "-o", "k.json", "job.py", "killed"],
+    "hang": ["run", "--standalone", "--nproc-per-node", "2", "-o", "hang.json", "job.py", "hang"],
+    "alike": ["run", "--standalone", "--nproc-per-node", "2", "--expect", "ranks=alike", "-o", "alike.json", "job.py", "alike"],
+    "size": ["run", "--standalone", "--nproc-per-node", "2", "-o", "size.json", "job.py", "size"],
+    "recompile": ["run", "--standalone", "--nproc-per-node", "4", "-o", "recompile.json", "job.py", "recompile"],
     "error": ["torchrun", "--standalone", "--nproc-per-node", "2", "-m", "dynascope", "run", "job.py", "error"],
-    "tensor parallel": ["run", "--nproc-per-node", "2", "-o", "tp.json", "sharded.py", "tensor parallel", "odd"],
-    "fsdp": ["run", "--nproc-per-node", "2", "-o", "fsdp.json", "sharded.py", "fsdp", "even"],
+    "tensor parallel": ["run", "--standalone", "--nproc-per-node", "2", "-o", "tp.json", "sharded.py", "tensor", "odd"],
+    "fsdp": ["run", "--standalone", "--nproc-per-node", "2", "-o", "fsdp.json", "sharded.py", "fsdp", "even"],
 }
 
 
@@ -141,6 +143,11 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def printed(done: subprocess.CompletedProcess[str]) -> str:
+    """What a job printed, without the lines that torch 2.9's gloo prints."""
+    return "".join(line for line in done.stdout.splitlines(keepends=True) if not line.startswith("[Gloo] Rank"))
+
+
 def line_of(text: str) -> int:
     return next(n for n, line in enumerate(JOB.splitlines(), 1) if text in line)
 
@@ -148,8 +155,7 @@ def line_of(text: str) -> int:
 def test_equal_ranks_are_one_line(folder: Path, jobs: Jobs) -> None:
     done = jobs["alike"]
     assert done.returncode == 0, done.stderr
-    first = done.stdout.splitlines()[0]
-    assert first.startswith("2 ranks alike: 2 graphs · ")
+    assert printed(done).startswith("2 ranks alike: 2 graphs · ")
     report = dynascope.load(folder / "alike.json")
     assert isinstance(report, RanksReport)
     assert report.alike
@@ -193,7 +199,7 @@ def test_a_rank_that_is_killed_has_said_what_it_compiled(folder: Path, jobs: Job
     done = jobs["killed"]
     assert done.returncode == 1
     assert "SIGKILL" in done.stderr or "-9" in done.stderr
-    report = dynascope.load(folder / "killed.json")
+    report = dynascope.load(folder / "k.json")
     assert report.rank(1).status == "no end"
     assert report.rank(1).at[-1].line in (line_of("time.sleep(3)"), line_of("signal.SIGKILL"))
     assert report.groups[report.rank(1).group].steps[0].name == "forward"
@@ -234,20 +240,25 @@ def test_tensor_parallel_graphs_have_their_collectives(folder: Path, jobs: Jobs)
     assert [d.kind for d in report.differences] == ["constant"]
     assert "1e-05" in (report.differences[0].there or "")
     graph = report.groups[0].report.graphs[0]
-    down = [n.subclass for n in graph.nodes if "_0_modules_down_param" in n.name]
-    assert down == ["DTensor(Shard(1))", "DTensor(Replicate())"]
+    subclasses: list[str | None] = ["DTensor(Shard(0))", "DTensor(Shard(0))", "DTensor(Shard(1))", "DTensor(Replicate())"]
+    if str(report.versions["torch"]).startswith("2.9"):  # its graphs do not name the class of a tensor
+        subclasses = [None] * 4
+    assert [n.subclass for n in graph.nodes if re.search("_0_modules_(up|down)_param", n.name)] == subclasses
     details = view_model(report.groups[0].report)["details"][graph.id]["parts"]
     parts = {part["key"]: part["body"] for part in details}
-    assert ["l_fn_modules_0_modules_up_parameters_weight_", "f32[16, 8] cpu DTensor(Shard(0))", "input", ""] in parts["ends"]
+    up = f"f32[16, 8] cpu {subclasses[0] or ''}".strip()
+    assert ["l_fn_modules_0_modules_up_parameters_weight_", up, "input", ""] in parts["ends"]
     assert parts["collectives"][0][:2] == ["all_reduce(sum) over all ranks of f32[2, 4, 8]", "forward"]
 
 
 def test_sharded_ranks_are_alike(folder: Path, jobs: Jobs) -> None:
     done = jobs["fsdp"]
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 ranks alike: ")
+    assert printed(done).startswith("2 ranks alike: ")
     report = dynascope.load(folder / "fsdp.json")
     assert report.alike
     own = report.groups[0].report
-    assert (own.breaks, [b.function for b in own.wrapper_breaks]) == ([], ["wrapper"])  # a hook of FSDP's
-    assert "FSDP's own code has 1 graph break (_fsdp_common.py:" in own.notes[0]
+    (hook,) = own.wrapper_breaks
+    assert own.breaks == []
+    assert Path(hook.file).parent.name == "_fully_shard"
+    assert f"FSDP's own code has 1 graph break ({Path(hook.file).name}:{hook.line}):" in own.notes[0]

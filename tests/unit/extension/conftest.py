@@ -31,6 +31,7 @@ class Shell:
 
     def __init__(self) -> None:
         self.ip = InteractiveShell.instance()
+        self.number: int | None = None  #: the execution count of the cell that ran last
 
     @property
     def ns(self) -> dict[str, Any]:
@@ -41,6 +42,7 @@ class Shell:
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             done = self.ip.run_cell("\n".join(lines), store_history=history)
+        self.number = done.execution_count
         text = re.sub(r"\x1b\[[0-9;]*m", "", output.getvalue())
         return Done(done.result, done.error_before_exec or done.error_in_exec, text)
 

@@ -23,7 +23,7 @@ def test_function_is_compiled_and_the_name_stays_plain(shell):
 def test_break_has_the_line_of_the_notebook_cell(shell):
     report = shell.report("%%compile", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1", "f(x)")
     assert report.breaks[0].line == 3
-    assert report.breaks[0].cell == shell.ip.displayhook.prompt_count
+    assert report.breaks[0].cell == shell.number
     report = shell.report("%%time", "", "%%compile", "", "def f(x):", "    torch._dynamo.graph_break()", "f(x)")
     assert report.breaks[0].line == 6
 

@@ -58,7 +58,7 @@ def test_syntax_error_looks_like_a_plain_cells(shell):
     assert type(done.error) is type(plain.error)  # from Python 3.13 on, a subclass of SyntaxError
     assert isinstance(done.error, SyntaxError)
     lines = done.text.splitlines()
-    assert lines[0].strip() == f"Cell In[{shell.ip.displayhook.prompt_count}], line 3"
+    assert lines[0].strip() == f"Cell In[{shell.number}], line 3"
     assert "showsyntaxerror" not in vars(shell.ip)
 
 
@@ -66,11 +66,11 @@ def test_traceback_has_the_users_frames_only(shell):
     done = shell("%%compile", "def g(x):", "    y = x + 1", "    torch._dynamo.graph_break()", "    return y.nope", "g(x)")
     assert type(done.error) is AttributeError
     shown = [line.strip() for line in done.text.splitlines() if line.startswith(("Cell", "File"))]
-    number = shell.ip.displayhook.prompt_count
+    number = shell.number
     assert shown == [f"Cell In[{number}], line 6", f"Cell In[{number}], line 5, in g(x)"]
     done = shell("%%compile", "y = x + 1", "torch._dynamo.graph_break()", "z = y / 2", "1 / 0")
     shown = [line.strip() for line in done.text.splitlines() if line.startswith(("Cell", "File"))]
-    assert shown == [f"Cell In[{shell.ip.displayhook.prompt_count}], line 5"]
+    assert shown == [f"Cell In[{shell.number}], line 5"]
 
 
 def test_traceback_through_code_that_dynamo_made(shell):
@@ -78,7 +78,7 @@ def test_traceback_through_code_that_dynamo_made(shell):
     assert type(done.error) is NameError
     assert "Unexpected exception formatting" not in done.text
     shown = [line.strip() for line in done.text.splitlines() if line.strip().startswith(("Cell", "File"))]
-    assert shown[0] == f"Cell In[{shell.ip.displayhook.prompt_count}], line 2"
+    assert shown[0] == f"Cell In[{shell.number}], line 2"
 
 
 def test_chained_exceptions_are_trimmed_too(shell):
@@ -100,7 +100,7 @@ def test_compilers_error_keeps_its_type_and_the_report_is_there(shell):
 
 def test_compilers_error_names_lines_as_the_cell_has_them(shell):
     done = shell("%%compile --fullgraph", "y = x + 1", "print('half way')")
-    number = shell.ip.displayhook.prompt_count
+    number = shell.number
     assert f"   Cell In[{number}], line 3\n    print('half way')" in done.text
     done = shell("%%compile --error-on-graph-break", "y = x + 1", "with torch._dynamo.error_on_graph_break(False):",
                  "    print('allowed')", "print('half way')")  # fmt: skip
@@ -109,7 +109,7 @@ def test_compilers_error_names_lines_as_the_cell_has_them(shell):
 
 def test_the_place_of_an_error_before_anything_was_traced_is_the_cell(shell):
     shell("%%compile", "def f(x):", "    return x", "f(nobody)")
-    number = shell.ip.displayhook.prompt_count
+    number = shell.number
     assert f"NameError at In[{number}]:4: name 'nobody' is not defined" in str(dynascope.last())
 
 
@@ -241,7 +241,7 @@ def test_completion(shell):
 def test_api_knows_the_cells(shell):
     shell("import dynascope")
     shell("def f(x):", "    torch._dynamo.graph_break()", "    return x + 1")
-    number = shell.ip.displayhook.prompt_count
+    number = shell.number
     report = shell("dynascope.explain(f, backend='eager')(x)").result
     assert report.breaks[0].cell == number
     assert dynascope.last() is report
