@@ -28,7 +28,7 @@ WITH_GRADIENT = ("torch.linspace(-2, 3, 4).requires_grad_()",)
 
 
 @settings(
-    max_examples=examples(3),
+    max_examples=examples(2),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
