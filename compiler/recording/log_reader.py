@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from dynascope.compiler.events.record_types import correct_types
-from dynascope.compiler.events.records import KNOWN, SHAPES, USED, is_read, needs_payload, record_name
+from dynascope.compiler.events.record_types import remove_wrong_types
+from dynascope.compiler.events.records import IGNORED, SHAPES, USED, is_read, needs_payload, record_name
 
 #: the first line of a record
 HEAD = re.compile(
@@ -228,12 +228,12 @@ def _head(line: bytes, problems: Counter[str]) -> _Head | None:
         problems["record that is not a JSON object"] += 1
         return None
     name = record_name(metadata)
-    for wrong in correct_types(name, metadata):
+    for wrong in remove_wrong_types(name, metadata):
         problems[f"wrong type: {wrong}"] += 1
     if name not in metadata:
         problems["record without a name"] += name == "?"
         return None
-    if name not in USED and name not in KNOWN and name != "str":
+    if name not in USED and name not in IGNORED and name != "str":
         known = name in problems or len(problems) < _MAX_KINDS
         problems[name[:80] if known else "record of unknown kind"] += 1
     written_by, at = process_id(match["process"]), match["time"].decode("ascii")

@@ -69,8 +69,8 @@ def test_the_same_events_and_facts_give_the_same_report() -> None:
 
 
 def test_no_record_is_both_read_and_passed_over() -> None:
-    assert not records.USED & records.KNOWN
-    assert records.QUIET < records.KNOWN
+    assert not records.USED & records.IGNORED
+    assert records.NOT_MADE_LIVE < records.IGNORED
     assert records.record_name({"frame_id": 3, "rank": 0, "dynamo_start": {}}) == "dynamo_start"
     assert records.record_name({"rank": 0}) == "?"
 
