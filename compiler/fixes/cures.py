@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 from dynascope.compiler.fixes import custom_ops, setting_cures, wraps
-from dynascope.compiler.fixes.rewrites import REWRITES, parts
+from dynascope.compiler.fixes.rewrites import (
+    branches,
+    empty_rows,
+    guards,
+    hoist,
+    log_values,
+    parts,
+    printing,
+    scalars,
+    value_loops,
+)
 from dynascope.compiler.fixes.search import Cure
 
+#: in the order in which they are tried: what removes a break first, what only protects the code around it last
+REWRITES: tuple[Cure, ...] = (
+    guards.candidates,
+    empty_rows.candidates,
+    scalars.candidates,
+    branches.candidates,
+    value_loops.candidates,
+    hoist.candidates,
+    printing.candidates,
+    log_values.candidates,
+    parts.candidates,
+)
 #: `parts` comes last: it does not remove a break, it only protects the code around it
 CURES: tuple[Cure, ...] = (
     setting_cures.candidates,
