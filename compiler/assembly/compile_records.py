@@ -14,7 +14,7 @@ from typing import Any
 
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.records import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name
+from dynascope.compiler.events.record_kinds import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name
 from dynascope.compiler.events.schema import Code, Event, Location, Trace
 from dynascope.compiler.report import GraphSplit
 from dynascope.compiler.source.origin import is_users

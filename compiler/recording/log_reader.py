@@ -5,7 +5,8 @@ The file may be compressed with gzip, and its lines may end with CRLF.  What can
 by kind.  What is suspicious is counted but kept: a payload whose MD5 sum does not match, a record older than the one before it,
 a value of another JSON type than torch's.  A repeated record is counted and dropped.
 
-Lines are read one by one, and only payloads that `events.records` asks for are kept: memory grows with what a report shows.
+Lines are read one by one, and only payloads that `events.record_kinds` asks for are kept: memory grows with what a report
+shows.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from dynascope.compiler.events.record_types import remove_wrong_types
-from dynascope.compiler.events.records import IGNORED, SHAPES, USED, is_read, needs_payload, record_name
+from dynascope.compiler.events.field_types import remove_wrong_types
+from dynascope.compiler.events.record_kinds import IGNORED, SHAPES, USED, is_read, needs_payload, record_name
 
 #: the first line of a record
 HEAD = re.compile(

@@ -16,7 +16,7 @@ from typing import Any
 
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.records import NOT_MADE_LIVE, SHAPES, record_compile_id
+from dynascope.compiler.events.record_kinds import NOT_MADE_LIVE, SHAPES, record_compile_id
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import translators
 from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo

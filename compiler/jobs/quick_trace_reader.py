@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.events.records import IGNORED
+from dynascope.compiler.events.record_kinds import IGNORED
 from dynascope.compiler.jobs import rank_file
 from dynascope.compiler.jobs.recorder import settings_of
 from dynascope.compiler.ranks import RankRecord, Structure
