@@ -1,1 +1,1 @@
-"""Positions and edge lines: `columns` for the split graph, `layered` with `wrap` for FX graphs, `geometry` for both."""
+"""Positions and edge lines: `split_graph`, `fx_graph` with `wrap`, `geometry` for both."""
