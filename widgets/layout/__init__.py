@@ -1,1 +1,1 @@
-"""Positions and edge lines: `split_graph`, `fx_graph` with `wrap`, `geometry` for both."""
+"""Positions and edge lines: of the split graph (`split_graph`), of FX graphs (`fx_graph`, `wrap`); `geometry` is for both."""
