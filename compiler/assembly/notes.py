@@ -66,8 +66,8 @@ def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
     notes = []
     for frame in report.frames:
         code = (frame.file, frame.line, frame.code_name)
-        sizes, known = now.get(code, {}), before.get(code, {})
-        names = [user_expression(name) for name, dynamic in sizes.items() if dynamic and name in known]
+        known = before.get(code, {})
+        names = [user_expression(name) for name, dynamic in now.get(code, {}).items() if dynamic and name in known]
         if not names or frame.recompile_of is not None or frame.graph is None:
             continue
         sizes = [size for node in report.graph(frame.graph).nodes for size in node.shape or () if node.op == "placeholder"]
