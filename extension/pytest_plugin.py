@@ -31,12 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     config = parent.config
-    if not config.getoption("--dynascope") or file_path.suffix not in (".ipynb", ".md"):
+    if not config.getoption("--dynascope"):
         return None
-    if ".ipynb_checkpoints" in file_path.parts:
-        return None
-    from dynascope.docs_tests.pages import is_page
+    from dynascope.docs_tests.pages import SUFFIXES, is_page
 
+    if file_path.suffix not in SUFFIXES or ".ipynb_checkpoints" in file_path.parts:
+        return None
     named = any(Path(str(given).split("::")[0]).resolve() == file_path for given in config.args)
     return PageFile.from_parent(parent, path=file_path) if is_page(file_path, explicit=named) else None
 

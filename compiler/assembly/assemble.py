@@ -63,7 +63,7 @@ class _Assembly:
         self.records = records
         self.cell_of = facts.cell_of
         self.owner = facts.owner_thread
-        self.no_end = facts.no_end
+        self.no_end_words = facts.no_end_words
         self.result = Report(origin=facts.origin)
         #: code object -> its latest frame; a trace file identifies a code object by name and place
         self.latest: dict[Any, Frame] = {}
@@ -207,7 +207,7 @@ class _Assembly:
             rank=record.rank,
             foreign=self.owner is not None and record.thread is not None and record.thread != self.owner,
             compile_seconds=stages.compile_seconds(metrics),
-            phases=stages.phases(metrics),
+            phases=stages.metric_seconds(metrics),
             guard_count=metrics.get("guard_count"),
             guards=guard_text.guards(record.guard_text) if record.guard_text else list(dict.fromkeys(record.added_guards)),
             bytecode=record.bytecode.get("original"),
@@ -248,7 +248,7 @@ class _Assembly:
         stages.add_stages(record, graph)
         if record.stage_texts:
             self.result.stage_texts[graph.id] = record.stage_texts
-        graph.notes = stages.notes(record)
+        graph.notes = stages.stage_notes(record)
         if frame.kind != "autograd":  # a backward has several operations for a line of the forward, without any loop
             graph.notes += summary.unrolled(graph.nodes, self.cell_of)
         frame.graph = graph.id
@@ -300,7 +300,7 @@ class _Assembly:
 
     def why_unfinished(self, record: CompileRecord) -> str:
         """The reason of an unfinished compile, and how far it got."""
-        reason = "interrupted before this compile had ended" if skip_reasons.interrupted(record) else self.no_end
+        reason = "interrupted before this compile had ended" if skip_reasons.interrupted(record) else self.no_end_words
         known = (
             "its guards were built" if record.guard_text is not None
             else "its graph was captured" if record.graph_text is not None
@@ -380,7 +380,7 @@ class _Assembly:
 
 def _module(path: str | None) -> str | None:
     """`L['self'].enc.norm1` as the user would write it: `enc.norm1`."""
-    return guard_text.source(path).removeprefix("self.") or None if path else None
+    return guard_text.user_expression(path).removeprefix("self.") or None if path else None
 
 
 def _end_word(record: CompileRecord) -> str | None:

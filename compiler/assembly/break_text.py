@@ -20,7 +20,7 @@ _HEADER = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<
 _SKIP_HEADER = re.compile(r"^Graph break: (?:torch\.compile|from user code)[^\n]*", re.M)
 _REASON = re.compile(r"^Graph Break Reason: ?", re.M)
 _CHAIN = re.compile(r"^\*\*\* While handling this graph break, another graph break occurred: \*\*\*$", re.M)
-_TAIL = re.compile(
+_END_OF_MESSAGE = re.compile(
     r"^(?:User code traceback:|from user code:|Traceback \(most recent call last\):|Set TORCHDYNAMO_VERBOSE)", re.M
 )
 _LEAD = re.compile(
@@ -30,7 +30,9 @@ _LEAD = re.compile(
 )
 _URL = re.compile(r"https?://\S*?/gb/gb(\d+)\.html")
 _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)$')
-_STACK = re.compile(r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", re.M)
+_STACK_HEADING = re.compile(
+    r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", re.M
+)
 _CARETS = re.compile(r"^    (?P<before> *)(?P<marks>[~^]*)$")
 _ERROR = re.compile(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", re.M)
 #: torch 2.9 prints the function that it skips with its address and file, other ones in each run
@@ -69,7 +71,7 @@ class BreakText:
 
 @functools.cache
 def registry() -> dict[str, dict[str, Any]]:
-    """torch's own table of graph breaks by id (`GB0025`); empty if the installed torch has none."""
+    """torch's own table of graph breaks by id (`GB0025`), read from a file of the installed torch; empty if there is none."""
     path = Path(torch_folder()) / "_dynamo" / "graph_break_registry.json"
     table = json.loads(path.read_text(encoding="utf-8")) if torch_folder() and path.is_file() else {}
     return {key: entries[0] if isinstance(entries, list) else entries for key, entries in table.items() if entries}
@@ -77,7 +79,7 @@ def registry() -> dict[str, dict[str, Any]]:
 
 def read(text: str) -> BreakText:
     """Parse a break's text; what is not there stays empty."""
-    result = BreakText(text=_TAIL.split(text, 1)[0].rstrip())
+    result = BreakText(text=_END_OF_MESSAGE.split(text, 1)[0].rstrip())
     if header := _HEADER.search(text):
         result.file, result.line = header["file"], int(header["line"])
     start = 0
@@ -87,7 +89,7 @@ def read(text: str) -> BreakText:
         # 2.9 and 2.11 print the stack first and the exception, in a traceback, last
         start = max((m.end() for m in re.finditer(r"^torch\._dynamo\.exc\.\w+: ", text, re.M)), default=skip.end())
     body = _LEAD.sub("", text[start:], count=1)
-    tail = _TAIL.search(body)
+    tail = _END_OF_MESSAGE.search(body)
     result.parts = [_part(p) for p in _CHAIN.split(body[: tail.start()] if tail else body) if p.strip()]
     result.stack = stack_of(text)
     if result.line is None and result.stack:
@@ -121,7 +123,7 @@ def _part(text: str) -> Part:
 
 def stack_of(text: str) -> list[Location]:
     """The user's stack printed after "User code traceback:" or "from user code:", outermost first."""
-    heading = _STACK.search(text)
+    heading = _STACK_HEADING.search(text)
     if not heading:
         return []
     entries: list[Location] = []
@@ -130,13 +132,15 @@ def stack_of(text: str) -> list[Location]:
         if match:
             entries.append(Location(match["file"], int(match["line"]), match["function"]))
         elif entries and entries[-1].carets is None and (marks := _CARETS.match(line)) is not None:
-            # ~~~^^ marks an expression, the carets its operator; an expression of several lines has blanks, or marks below each
+            # Tildes and carets together mark the expression; of one that spans several lines, only the first line is used.
             start, count = len(marks["before"]), len(marks["marks"])
-            # from Python 3.13 on, the marks of an expression of several lines are lost: an empty line
+            # Python 3.13 and newer print an empty line instead of marks for an expression of several lines.
             entries[-1].carets = (start, start + count) if count else (start or None, None)
         elif entries and not line.startswith("    "):
             break
-    if any(e.carets for e in entries):  # Python prints none where they would mark the whole line; torch before 2.13 prints none
+    # Python omits the marks where they would cover the whole line.  So if any entry has marks, an entry without them means the
+    # whole line.  (torch before 2.13 prints none at all.)
+    if any(e.carets for e in entries):
         for e in entries:
             e.carets = e.carets or (0, None)
     return entries

@@ -14,7 +14,7 @@ from typing import Any
 
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.records import CACHE_LOOKUPS, KNOWN, SHAPES, STAGES, USED, record_name
+from dynascope.compiler.events.record_kinds import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name
 from dynascope.compiler.events.schema import Code, Event, Location, Trace
 from dynascope.compiler.report import GraphSplit
 from dynascope.compiler.source.origin import is_users
@@ -214,7 +214,7 @@ class CompileRecords:
             else:
                 self._add_trace(record, name, fields, text)
             self._order(record, artifact or name, event)
-        elif name not in USED and name not in KNOWN:
+        elif name not in USED and name not in IGNORED:
             self.unread[name] += 1
 
     def _outside(self, event: Trace, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What `assembly` needs beside the events of a recording; little of it is known for a trace file."""
+"""What `assembly` needs besides the events of a recording; little of it is known for a trace file."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class RecordingFacts:
     #: frames compiled by another thread than this one are foreign; None: unknown
     owner_thread: int | None = None
     settings: Settings | None = None
-    #: what to say of a compile whose end is not among the events
-    no_end: str = "the log does not hold the end of this compile"
-    #: names of what was compiled, shown first, and sentences for the user
+    #: the reason given for a compile whose end is not among the events
+    no_end_words: str = "the log does not hold the end of this compile"
+    #: names of what was compiled, which the report shows first
     compiled: list[str] = field(default_factory=list)
+    #: sentences for the user
     notes: list[str] = field(default_factory=list)
     hooks: dict[str, bool | str] = field(default_factory=dict)
     versions: dict[str, str | None] = field(default_factory=dict)
-    #: what Dynamo knew of sizes at the beginning and knows now
+    #: which inputs' sizes Dynamo treated as dynamic, at the beginning and now
     sizes_before: Sizes = field(default_factory=dict)
     sizes_after: Sizes = field(default_factory=dict)
-    #: what ended the recorded block
+    #: the error that ended the recorded block
     error: BaseException | None = None

@@ -1,7 +1,7 @@
 """Guards in readable form, and the reasons of recompiles as facts.
 
-Dynamo prints them: the guard tree (`dynamo_cpp_guards_str`), and the reasons of a recompile (a JSON list in 2.9, plain text
-later).
+Dynamo prints them: the guard tree (`dynamo_cpp_guards_str`), and the reasons of a recompile (a JSON list; in 2.11 and
+later, a single reason is plain text).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _LIMIT = 200
 
 
 def guards(text: str) -> list[str]:
-    """The guards on the user's data, readable, in order, each once.
+    """The guards on the user's data, readable, in order, each once, at most `_LIMIT` of them.
 
-    Guards on Dynamo's own conditions (global state, identities of functions and modules) are only counted: they fail when code
-    is redefined, and the recompile's reason then says so.
+    Guards on Dynamo's own conditions (global state, identities of functions and modules) are left out: they fail when code is
+    redefined, and the recompile's reason then says so.
     """
     readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
@@ -53,12 +53,12 @@ def as_written(text: str) -> str:
     if tensor:
         grad = ", requires grad" if tensor["grad"] == "True" else ""
         device = "" if tensor["device"] == "None" else f" on device {tensor['device']}"
-        return f"{source(tensor['source'])} is a {tensor['dtype']} tensor of shape [{tensor['size']}]{device}{grad}"
-    return source(text)
+        return f"{user_expression(tensor['source'])} is a {tensor['dtype']} tensor of shape [{tensor['size']}]{device}{grad}"
+    return user_expression(text)
 
 
 @functools.lru_cache(8192)
-def source(text: str) -> str:
+def user_expression(text: str) -> str:
     """`L['x']` and `G['x']` as the user writes them."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\b___stack(\d+)\b", r"stack[\1]", text)  # values on Python's stack where a resume function continues
@@ -74,7 +74,7 @@ def recompile_texts(text: str) -> list[str]:
     """The reasons of a recompile, one for each compiled version that was tried, each with the stack that torch adds."""
     try:
         data = json.loads(text)
-    except ValueError:  # 2.11 and later join the reasons with "\n" inside a JSON-like list, or give one alone
+    except ValueError:  # 2.11 and later write a single reason as plain text
         data = text
     return [str(r) for r in (data if isinstance(data, list) else [data]) if str(r).strip()]
 
@@ -116,11 +116,11 @@ def failed_guard(reason: str) -> FailedGuard:
     for pattern, kind in _FAILED:
         match = pattern.search(text)
         if match:
-            facts = {k: source(v) for k, v in match.groupdict().items() if v is not None}
-            if kind == "requires_grad":  # torch prints what it expected as 0, 1, False or True
+            facts = {k: user_expression(v) for k, v in match.groupdict().items() if v is not None}
+            if kind == "requires_grad":  # `a` is captured only where torch expected False
                 facts["a"], facts["b"] = ("False", "True") if "a" in facts else ("True", "False")
             return FailedGuard(
                 kind=kind, source=facts.get("n"), dimension=int(facts["i"]) if "i" in facts else None,
                 before=facts.get("a"), now=facts.get("b"),
             )  # fmt: skip
-    return FailedGuard(kind="expression", text=source(text))
+    return FailedGuard(kind="expression", text=user_expression(text))

@@ -1,7 +1,7 @@
 """The report's notes, and whatever else needs the whole report: the settings in force and the error that ended the block.
 
 Each function takes a Report and completes it; `annotate` calls them in order.  Notes about what a run measured are added later,
-in `driver.annotate`.
+by `Run` in `driver.pipeline`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 
 from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.assembly.guard_text import source
+from dynascope.compiler.assembly.guard_text import user_expression
 from dynascope.compiler.events.schema import Sizes
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label
 from dynascope.compiler.settings import Settings
@@ -40,7 +40,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
 
 
 def annotate_faults(report: Report) -> None:
-    """Note the frames that run eagerly because the backend or Dynamo failed, without a graph break."""
+    """Note the frames that run eagerly because the backend failed, without a graph break."""
     for f in report.frames:
         if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend="):
             report.notes.append(f"{f.name} was not compiled, and ran eagerly: {f.reason}")
@@ -66,7 +66,8 @@ def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
     notes = []
     for frame in report.frames:
         code = (frame.file, frame.line, frame.code_name)
-        names = [source(name) for name, dynamic in now.get(code, {}).items() if dynamic and name in before.get(code, {})]
+        known = before.get(code, {})
+        names = [user_expression(name) for name, dynamic in now.get(code, {}).items() if dynamic and name in known]
         if not names or frame.recompile_of is not None or frame.graph is None:
             continue
         sizes = [size for node in report.graph(frame.graph).nodes for size in node.shape or () if node.op == "placeholder"]
@@ -90,7 +91,7 @@ def annotate_unknown_breaks(report: Report) -> None:
     unknown = report.summary.unknown_breaks
     if unknown:
         were = "1 graph break is" if unknown == 1 else f"{unknown} graph breaks are"
-        report.notes.append(f"{were} known only by a resume function: no record gives the place and the reason")
+        report.notes.append(f"{were} known only from a resume function: no record gives the place and the reason")
 
 
 def annotate_default_region(report: Report, settings: Settings) -> None:

@@ -34,7 +34,7 @@ class Flags:
 
 
 @dataclass(frozen=True)
-class _Entered:
+class _ActiveRegion:
     """A region that is in force, and its flag."""
 
     origin: FlagOrigin
@@ -47,11 +47,11 @@ class RegionFlags:
     def __init__(self, cell_of: CellResolver) -> None:
         self.cell_of = cell_of
         #: resume function's code -> the regions that it enters again, outermost first
-        self._entered_again: dict[int | None, list[_Entered]] = {}
+        self._entered_by_resume: dict[int | None, list[_ActiveRegion]] = {}
         #: frame -> the region around the call of it
-        self._caller: dict[str, _Entered | None] = {}
+        self._caller: dict[str, _ActiveRegion | None] = {}
         #: frame -> the region in which it made the call that broke its graph
-        self._inside: dict[str, _Entered | None] = {}
+        self._inside: dict[str, _ActiveRegion | None] = {}
 
     def begin(self, frame: Frame) -> None:
         """Start a frame whose caller, or the frame that it continues, is known."""
@@ -60,47 +60,50 @@ class RegionFlags:
         self._caller[frame.id] = self._inside[frame.id] = outer
 
     def at_graph_end(self, frame: Frame, end: GraphEnd | None, resumes: list[ResumeMade]) -> Flags:
-        """The flags at a break that ended a graph; it may be deeper, in calls that Dynamo failed to trace just before."""
+        """The flags at a break that ended a graph.
+
+        The break itself may lie deeper, in calls that Dynamo had just failed to trace (`end.stopped`).
+        """
         if end is None:
             return Flags()
         calls, stopped = end.around, end.stopped
         if stopped and end.stack and same_line(stopped[0].location, end.stack[-1]):
             calls = [*(s.call for s in stopped), *calls]
-        entered = self._entered(calls)
-        if entered and entered[-1]:
-            self._inside[frame.id] = entered[-1][-1]
+        around = self._regions_around(calls)
+        if around and around[-1]:
+            self._inside[frame.id] = around[-1][-1]
         for made in resumes:
-            for call, regions in zip(calls, entered, strict=True):
+            for call, regions in zip(calls, around, strict=True):
                 if call.uid == made.code.uid:
-                    self._entered_again[made.resume.uid] = regions
-        return self._flags(frame, end.error_on_graph_break, end.fullgraph, entered)
+                    self._entered_by_resume[made.resume.uid] = regions
+        return self._flags(frame, end.error_on_graph_break, end.fullgraph, around)
 
     def at_stop(self, frame: Frame, end: FrameEnd | None) -> Flags:
         """The flags at the place where tracing stopped for good."""
         if end is None:
             return self._flags(frame, None, None, [])
         flag = end.stopped[0].error_on_graph_break if end.stopped else end.error_on_graph_break
-        return self._flags(frame, flag, end.fullgraph, self._entered([s.call for s in end.stopped]))
+        return self._flags(frame, flag, end.fullgraph, self._regions_around([s.call for s in end.stopped]))
 
-    def _flags(self, frame: Frame, flag: bool | None, fullgraph: bool | None, entered: list[list[_Entered]]) -> Flags:
-        innermost = next((regions[-1] for regions in entered if regions), None)
+    def _flags(self, frame: Frame, flag: bool | None, fullgraph: bool | None, around: list[list[_ActiveRegion]]) -> Flags:
+        innermost = next((regions[-1] for regions in around if regions), None)
         if innermost is None:
             caller = self._caller.get(frame.id)
             innermost = caller if caller is not None and caller.flag == flag else None
         return Flags(flag, fullgraph, innermost.origin if innermost is not None else FlagOrigin())
 
-    def _entered(self, calls: list[TracedCall]) -> list[list[_Entered]]:
+    def _regions_around(self, calls: list[TracedCall]) -> list[list[_ActiveRegion]]:
         """For each entry of a chain of calls, innermost first, the regions around it, outermost first."""
-        entered = []
+        around = []
         inner = ""
         for call in calls:
-            again = self._entered_again.get(call.uid, [])
+            again = self._entered_by_resume.get(call.uid, [])
             # for regions that a resume function enters again, Dynamo gives the line from which it continues
             at = call.function.rpartition("_at_")[2]
             count = min(len(again), sum(not r.line or str(r.line) == at for r in call.regions))
-            entered.append([*again[:count], *(_Entered(self._origin(r, inner), r.flag) for r in call.regions[count:])])
+            around.append([*again[:count], *(_ActiveRegion(self._origin(r, inner), r.flag) for r in call.regions[count:])])
             inner = call.function
-        return entered
+        return around
 
     def _origin(self, region: Region, inner: str) -> FlagOrigin:
         """A `with` block is named by its place, a decorator (a `with` in torch's wrapper) by the decorated function."""

@@ -70,7 +70,7 @@ def kernels(code: str) -> list[Kernel]:
     return list(found.values())
 
 
-def notes(record: CompileRecord) -> list[str]:
+def stage_notes(record: CompileRecord) -> list[str]:
     """Sentences on a split by DDP's optimizer, and on CUDA graphs that were skipped."""
     sentences = []
     if record.splits:
@@ -84,12 +84,15 @@ def notes(record: CompileRecord) -> list[str]:
 
 
 def compile_seconds(metrics: dict[str, Any]) -> float | None:
-    """Seconds of the whole compile; torch 2.6 writes the sum of Dynamo's phase only, which is the same. None: unknown."""
+    """Seconds of the whole compile; None: unknown.
+
+    torch 2.6 writes only Dynamo's cumulative time, which is the same.
+    """
     seconds, microseconds = metrics.get("entire_frame_compile_time_s"), metrics.get("dynamo_cumulative_compile_time_us")
     return seconds if seconds is not None or microseconds is None else microseconds / 1e6
 
 
-def phases(metrics: dict[str, Any]) -> dict[str, float]:
+def metric_seconds(metrics: dict[str, Any]) -> dict[str, float]:
     """Seconds of each phase of a compile, as far as the metrics have them."""
     seconds: dict[str, float] = {}
     for name, phase in _PHASES.items():

@@ -10,7 +10,7 @@ from typing import Any
 from dynascope.compiler.driver import compile as compiling
 from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.fixes.calls import KeptCalls
-from dynascope.compiler.fixes.cures import CURES, OF_CALLED
+from dynascope.compiler.fixes.cures import CURES, NOT_FOR_ENTRIES
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.search import Found, Search
@@ -57,7 +57,7 @@ def find_fixes(
     found = Found()
     if kept.calls and (report.breaks or report.recompiles):
         trials = Trials(kept.calls, settings, TrialDriver(), cells)
-        search = Search(trials, report, CURES, seconds=settings.fix_seconds, of_called=OF_CALLED, on_progress=tell)
+        search = Search(trials, report, CURES, seconds=settings.fix_seconds, not_for_entries=NOT_FOR_ENTRIES, on_progress=tell)
         found = search.found
         user_code(search.run)
     elif report.breaks and not kept.refusals:

@@ -61,7 +61,7 @@ class _Swaps:
                 self.swap(function)
 
     def trace_anew(self, target: Any) -> None:
-        """Swap the code of one function or method, or of all methods of an object's class."""
+        """Swap the code of one function or method, or of all methods of an object's class and its bases, except torch's."""
         target = marks.inner_function(target)
         function = getattr(target, "__func__", target)
         if isinstance(function, FunctionType):

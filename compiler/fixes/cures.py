@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 from dynascope.compiler.fixes import custom_ops, setting_cures, wraps
-from dynascope.compiler.fixes.rewrites import REWRITES, parts
+from dynascope.compiler.fixes.rewrites import (
+    branches,
+    empty_rows,
+    guards,
+    hoist,
+    log_values,
+    parts,
+    printing,
+    scalars,
+    value_loops,
+)
 from dynascope.compiler.fixes.search import Cure
 
-#: `parts` is last: it keeps a break from spoiling what is around it, and leaves it there
+#: in the order in which they are tried: what removes a break first, what only protects the code around it last
+REWRITES: tuple[Cure, ...] = (
+    guards.candidates,
+    empty_rows.candidates,
+    scalars.candidates,
+    branches.candidates,
+    value_loops.candidates,
+    hoist.candidates,
+    printing.candidates,
+    log_values.candidates,
+    parts.candidates,
+)
+#: `parts` comes last: it does not remove a break, it only protects the code around it
 CURES: tuple[Cure, ...] = (
     setting_cures.candidates,
     *(rewrite for rewrite in REWRITES if rewrite is not parts.candidates),
@@ -15,5 +37,5 @@ CURES: tuple[Cure, ...] = (
     wraps.called,
     parts.candidates,
 )
-#: those that change how a function is called, so that they say nothing about the one that is compiled
-OF_CALLED: tuple[Cure, ...] = (custom_ops.candidates, wraps.decorated)
+#: cures that wrap a function for its callers; they are not tried on the compiled function itself
+NOT_FOR_ENTRIES: tuple[Cure, ...] = (custom_ops.candidates, wraps.decorated)

@@ -17,13 +17,13 @@ from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 
 _MARK = MARK.removeprefix("torch")
-_HEADER = "# dynascope: also set {}\n"
+_HEADER = "# dynascope: also needed: {}\n"
 
 
 def final_texts(plan: Plan, settings_file: str | None, function: str, known: Mapping[str, str]) -> dict[str, str]:
     """The texts of all files with the edits; `settings_file` gets settings of Dynamo, and marks before calls of `function`.
 
-    `known`: packages that need no import there, with their names.
+    `known`: packages that are already imported there, and under which names.
     """
     texts = dict(plan.texts)
     if plan.marks and settings_file is not None:
@@ -38,7 +38,9 @@ def final_texts(plan: Plan, settings_file: str | None, function: str, known: Map
 def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[str, str] = MappingProxyType({})) -> str | None:
     """The text with these marks (as in `plan.MARK`) on the line before each call of a function that it defines.
 
-    `c = torch.compile(f)` is another name of f.  None if a call has no line of its own, or the argument is no plain name there.
+    `c = torch.compile(f)` is another name of f.  None if the text does not define exactly one such function or never calls it,
+    if a call is not part of an expression statement, an assignment or a return on lines of its own, or if a marked argument is
+    not a plain name there.
     """
     text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
     torch = {**known, **_imports(text)[0]}["torch"]
@@ -72,7 +74,7 @@ def _compiled_from(tree: ast.AST, function: str) -> Iterator[str]:
 
 
 def _calls_at_once(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls that a statement makes itself, not in a lambda or with the names of a comprehension."""
+    """The calls that a statement makes itself, except those inside a lambda or a comprehension."""
     if isinstance(node, ast.Call):
         yield node
     if not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
@@ -107,7 +109,10 @@ def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str,
 
 
 def _imports(text: str) -> tuple[dict[str, str], int]:
-    """Packages that the text imports at its beginning with their names there, and the last line of that part."""
+    """The packages imported at the top of the text, with their local names, and the last line of the imports.
+
+    If there are none, it is the last line of the leading comments.
+    """
     names: dict[str, str] = {}
     last = 0
     for number, node in enumerate(ast.parse(text).body):
@@ -135,7 +140,10 @@ def _comments(text: str) -> int:
 
 
 def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None) -> str:
-    """A diff of all files; what is no statement of any file stands above it as a comment.  "" if no file changes."""
+    """A diff of all files; "" if no file changes.
+
+    Settings and marks that could not be written into a file come first, as comments.
+    """
     if not texts:
         return ""
     above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
@@ -161,10 +169,11 @@ def apply(edits: Iterable[FixEdit]) -> list[str]:
     texts: dict[str, str] = {}
     for file, own in by_file.items():
         if not is_users(file) or not os.path.isfile(file):
-            raise NotApplicable(f"{file} is not a file of yours: apply the patch where you keep it")
+            what = "is not one of your files on disk (a library's file, or a cell): apply the patch there by hand"
+            raise NotApplicable(f"{file} {what}")
         before = Path(file).read_bytes().decode().replace("\r\n", "\n")
         before += "" if before.endswith("\n") else "\n"
-        texts[file] = on_disk(file, with_edits(before, own), like=before)
+        texts[file] = with_file_line_ends(file, with_edits(before, own), like=before)
     for file, text in texts.items():
         Path(file).write_bytes(text.encode())
     return list(texts)
@@ -173,13 +182,16 @@ def apply(edits: Iterable[FixEdit]) -> list[str]:
 def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str:
     number = cells(file) if cells is not None else None
     name = f"In[{number}]" if number is not None else _path(file)
-    old, new = on_disk(file, before), on_disk(file, after, like=before)
+    old, new = with_file_line_ends(file, before), with_file_line_ends(file, after, like=before)
     lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def on_disk(file: str, text: str, like: str | None = None) -> str:
-    """The text with the line ends that the file has; `like`: the text that the file is known to have."""
+def with_file_line_ends(file: str, text: str, like: str | None = None) -> str:
+    """Gives `text` the file's line endings and final newline.
+
+    If the file no longer holds `like` (default: `text`), `text` is returned unchanged.
+    """
     try:
         raw = Path(file).read_bytes().decode()
     except (OSError, UnicodeDecodeError, ValueError):

@@ -28,7 +28,7 @@ from dynascope.compiler.fixes.proving.improvement import (
     gain,
     recompile_key,
     still_recompiles,
-    worse,
+    why_no_better,
 )
 from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
@@ -96,11 +96,11 @@ class Search:
         cures: Sequence[Cure],
         *,
         seconds: float,
-        of_called: Sequence[Cure] = (),
+        not_for_entries: Sequence[Cure] = (),
         on_progress: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self._trials, self._report, self._cures = trials, report, cures
-        self._of_called, self._entries = of_called, set(map(_entry_name, trials.calls))
+        self._not_for_entries, self._entries = not_for_entries, set(map(_entry_name, trials.calls))
         self._seconds, self._on_progress = seconds, on_progress
         self._started = time.perf_counter()
         trials.deadline = self._started + seconds
@@ -360,7 +360,7 @@ class Search:
         for fix in fixes:
             fix.break_ = id
         return self._first_that_holds(
-            candidates, fixes, step, lambda report, plan: worse(report, step.ran.report, plan, step.plan, b)
+            candidates, fixes, step, lambda report, plan: why_no_better(report, step.ran.report, plan, step.plan, b)
         )
 
     def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
@@ -400,7 +400,7 @@ class Search:
         made: list[Candidate] = []
         for cure in self._cures:
             for problem in problems:
-                if cure in self._of_called and problem.function in self._entries:
+                if cure in self._not_for_entries and problem.function in self._entries:
                     continue
                 try:
                     made += cure(problem)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.fixes.proving.outside import in_tensors
+from dynascope.compiler.fixes.proving.caller_changes import in_tensors
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Report
 from dynascope.compiler.torch_private import marks

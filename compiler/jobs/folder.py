@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.jobs import rank_file, trace_scan
+from dynascope.compiler.jobs import quick_trace_reader, rank_file
 from dynascope.compiler.ranks import RankRecord, RanksReport, merge
 from dynascope.compiler.recording.trace_files import load_traces
 
@@ -50,7 +50,7 @@ def is_job(folder: Path) -> bool:
     """Whether the folder has files of ranks, or logs of more than one rank."""
     if not folder.is_dir():
         return False
-    return bool(rank_files(folder)) or len({trace_scan.number_of(f) for f in logs(folder)}) > 1
+    return bool(rank_files(folder)) or len({quick_trace_reader.number_of(f) for f in logs(folder)}) > 1
 
 
 def rank_files(folder: Path) -> list[Path]:
@@ -121,7 +121,7 @@ def _latest_logs(paths: list[Path], notes: list[str]) -> list[Path]:
     """One log for each rank: the newest."""
     latest: dict[int, Path] = {}
     for path in sorted(paths, key=lambda p: (p.stat().st_mtime, p.name)):
-        latest[trace_scan.number_of(path)] = path
+        latest[quick_trace_reader.number_of(path)] = path
     repeated = len(paths) - len(latest)
     if repeated:
         notes.append(f"this folder holds several logs of the same rank: the newest of each is read, {repeated} are left out")
@@ -134,8 +134,8 @@ def _latest_logs(paths: list[Path], notes: list[str]) -> list[Path]:
 def _read_logs(paths: list[Path], notes: list[str]) -> Iterator[RankRecord]:
     count = min(os.cpu_count() or 1, _MOST_PROCESSES, len(paths))
     if count < 2 or sum(p.stat().st_size for p in paths) < _MANY or not sys.executable:
-        known: dict[str, trace_scan.Known] = {}
-        yield from _read(paths, lambda path: trace_scan.read(path, known), notes)
+        known: dict[str, quick_trace_reader.Known] = {}
+        yield from _read(paths, lambda path: quick_trace_reader.read(path, known), notes)
         return
     yield from _read_in_processes(paths, count, notes)
 
@@ -169,5 +169,5 @@ def _read_in_processes(paths: list[Path], count: int, notes: list[str]) -> Itera
             worker.wait()
             if worker.stdout is not None:
                 worker.stdout.close()
-    known: dict[str, trace_scan.Known] = {}
-    yield from _read(sorted(unread), lambda path: trace_scan.read(path, known), notes)
+    known: dict[str, quick_trace_reader.Known] = {}
+    yield from _read(sorted(unread), lambda path: quick_trace_reader.read(path, known), notes)

@@ -6,16 +6,16 @@ import json
 import sys
 from pathlib import Path
 
-from dynascope.compiler.jobs import rank_file, trace_scan
+from dynascope.compiler.jobs import quick_trace_reader, rank_file
 
 
 def main() -> None:
     """Answer for each path: its number, and the head of its record or the error."""
     paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").splitlines()
-    known: dict[str, trace_scan.Known] = {}
+    known: dict[str, quick_trace_reader.Known] = {}
     for number, path in enumerate(paths):
         try:
-            answer: dict[str, object] = {"head": rank_file.head(trace_scan.read(Path(path), known))}
+            answer: dict[str, object] = {"head": rank_file.head(quick_trace_reader.read(Path(path), known))}
         except (ValueError, OSError) as error:
             answer = {"error": " ".join(str(error).split())}
         sys.stdout.write(json.dumps({"number": number, **answer}) + "\n")

@@ -149,7 +149,7 @@ def _name(source: str | None) -> str:
     """`self.layers.*.weight`; of the roots, the frame's locals and globals, ""."""
     if source is None or source in ("L", "G"):
         return ""
-    return _INDEX.sub("*", _INNER.sub("", guard_text.source(source)))
+    return _INDEX.sub("*", _INNER.sub("", guard_text.user_expression(source)))
 
 
 # -- without them -----------------------------------------------------------------------------------------------

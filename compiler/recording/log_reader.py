@@ -5,7 +5,8 @@ The file may be compressed with gzip, and its lines may end with CRLF.  What can
 by kind.  What is suspicious is counted but kept: a payload whose MD5 sum does not match, a record older than the one before it,
 a value of another JSON type than torch's.  A repeated record is counted and dropped.
 
-Lines are read one by one, and only payloads that `events.records` asks for are kept: memory grows with what a report shows.
+Lines are read one by one, and only payloads that `events.record_kinds` asks for are kept: memory grows with what a report
+shows.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from dynascope.compiler.events.record_types import correct_types
-from dynascope.compiler.events.records import KNOWN, SHAPES, USED, is_read, needs_payload, record_name
+from dynascope.compiler.events.field_types import remove_wrong_types
+from dynascope.compiler.events.record_kinds import IGNORED, SHAPES, USED, is_read, needs_payload, record_name
 
 #: the first line of a record
 HEAD = re.compile(
@@ -228,12 +229,12 @@ def _head(line: bytes, problems: Counter[str]) -> _Head | None:
         problems["record that is not a JSON object"] += 1
         return None
     name = record_name(metadata)
-    for wrong in correct_types(name, metadata):
+    for wrong in remove_wrong_types(name, metadata):
         problems[f"wrong type: {wrong}"] += 1
     if name not in metadata:
         problems["record without a name"] += name == "?"
         return None
-    if name not in USED and name not in KNOWN and name != "str":
+    if name not in USED and name not in IGNORED and name != "str":
         known = name in problems or len(problems) < _MAX_KINDS
         problems[name[:80] if known else "record of unknown kind"] += 1
     written_by, at = process_id(match["process"]), match["time"].decode("ascii")

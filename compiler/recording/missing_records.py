@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynascope.compiler.events.records import record_compile_id
+from dynascope.compiler.events.record_kinds import record_compile_id
 from dynascope.compiler.recording.log_reader import LogRecord
 
 _SYMBOL = re.compile(r"\bs\d+\b")

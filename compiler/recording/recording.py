@@ -181,7 +181,7 @@ class Recording:
             cell_of=self._cells,
             owner_thread=self._thread,
             settings=self.settings,
-            no_end="the recording ended before this compile did" if self._ended else "still compiling",
+            no_end_words="the recording ended before this compile did" if self._ended else "still compiling",
             compiled=self.compiled or self.called,
             notes=self.notes,
             hooks={**self.hooks, **availability.missing},

@@ -1,7 +1,7 @@
 """Reads TORCH_TRACE logs, and saved reports, without torch.
 
 Records that are unknown or damaged are skipped, counted by kind and shown in `report.unread`; with `strict=True` they are an
-error.  Which records are known is listed in `events.records`.  Of a folder that holds several runs, the last is read.
+error.  Which records are known is listed in `events.record_kinds`.  Of a folder that holds several runs, the last is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from dynascope.compiler import __version__
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.events.records import OUTSIDE, record_compile_id
+from dynascope.compiler.events.record_kinds import OUTSIDE, record_compile_id
 from dynascope.compiler.events.schema import Trace
 from dynascope.compiler.recording.log_reader import LogRecord, read_log
 from dynascope.compiler.recording.missing_records import MissingRecords

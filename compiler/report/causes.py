@@ -28,7 +28,7 @@ class Cause:
     setting: str | None = None
     #: torch's type of the breaks; of breaks that a setting joins, the type of the first
     type: str = ""
-    #: of recompiles: the kind of the guard that failed
+    #: kind of the guard that failed, for recompiles
     guard: FailedGuardKind | None = None
     #: ids of the breaks, or of the recompiled frames, the most costly first
     breaks: list[str] = field(default_factory=list)

@@ -42,7 +42,7 @@ class Fix:
     edits: list[FixEdit] = field(default_factory=list)
     settings: FixSettings = field(default_factory=dict)
     verdict: FixVerdict = "untried"
-    #: why it is not proved; of a proved one, what it was held against
+    #: why it is not proved; for a proved one, what it was compared on
     reason: str = ""
     #: what it takes for granted, in one sentence
     assumption: str = ""
@@ -73,7 +73,7 @@ class FixSet:
     graphs_after: int = 0
     recompiles_before: int = 0
     recompiles_after: int = 0
-    #: of a call, where the run was profiled
+    #: median time of a call, where the run was profiled
     seconds_before: float | None = None
     seconds_after: float | None = None
     #: how long the search took, and whether it was cut short by the time limit or an interrupt

@@ -37,7 +37,7 @@ class StackEntry:
 class Guard:
     """A condition under which compiled code may be used again."""
 
-    #: as the compiler names it (TENSOR_MATCH, EQUALS_MATCH); SHAPE of a condition on sizes
+    #: as the compiler names it (TENSOR_MATCH, EQUALS_MATCH); SHAPE for a condition on sizes
     kind: str
     #: the condition, as the user writes it
     text: str
@@ -83,7 +83,7 @@ class Constraint:
     #: as the compiler writes it ("Eq(s77, 5)"), and with the symbols' sources
     expression: str
     text: str = ""
-    #: of a symbol that has one value because of it: that value
+    #: the only value that it leaves to a symbol, if it leaves one
     value: str | None = None
     at: StackEntry | None = None
     stack: list[StackEntry] = field(default_factory=list)
@@ -133,7 +133,7 @@ class FailedGuard:
     text: str = ""
     #: the compiled version that it belongs to ("0/1")
     compile_id: str | None = None
-    #: the value in the call that failed; of an expression, those of the sizes in it
+    #: the value in the call that failed; for an expression, those of the sizes in it
     actual: str | None = None
     #: the line that made it, and the calls that lead to it; None: unknown
     at: StackEntry | None = None

@@ -1,6 +1,7 @@
 """The measured parts of a Report: profile, inputs, graphs run alone, compiled against eager.
 
-`None` means *unknown* (or *does not apply*); times are seconds.  Numbers and enums only: the views make the sentences.
+`None` means *unknown* (or *does not apply*); times are seconds; a `share` is a fraction; a `spread` is the first and the third
+quartile.  These are mostly numbers and enums, of which the views make sentences; notes and error messages are text.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import Literal
 from dynascope.compiler.report.guards import FailedGuard
 
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
-#: how the cost of a break was computed: the time between two graphs on the CPU, the time in which a device was idle; or not
-#: at all, because its frame runs eagerly and nobody knows how fast it would be compiled
+#: how the cost of a break was computed.  "gap": the time between two graphs on the CPU; "device idle": the time in which a
+#: device was idle; "eager frame": not at all, as its frame runs eagerly and how fast its compiled code would run is unknown
 CostMethod = Literal["gap", "device idle", "eager frame"]
-#: when compiling has paid for itself: after `payback_calls`; unknown, because the compile time is; never, because compiled
-#: code is about as fast as eager code, or slower
+#: whether compiling pays off.  "calls": after `payback_calls`; "compile time unknown": after an unknown number of calls;
+#: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower
 Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
-#: what the compiler does in a phase.  "backend": of which only the total is known; "compiler": C++ and Triton compilers
+#: what the compiler does in a phase.  "backend": the backend's time where only the total is known; "compiler": C++ and Triton
+#: compilers
 PhaseKind = Literal[
     "dynamo", "guards", "backend", "aot", "passes", "lowering", "codegen", "compiler", "autotuning", "cache", "other"
 ]
@@ -46,15 +48,15 @@ class GraphRun:
     device_name: str
     backend: str
     calls: int
-    #: of one call: median, and the middle half; eager and compiled calls alternate
+    #: median time of a call, and its spread; eager and compiled calls alternate
     eager_seconds: float
     eager_spread: list[float] = field(default_factory=list)
     #: None: the backend could not compile it (a note says why)
     compiled_seconds: float | None = None
     compiled_spread: list[float] = field(default_factory=list)
-    #: eager by compiled
+    #: `eager_seconds` / `compiled_seconds`
     speed_up: float | None = None
-    #: the most that torch's allocators held during a call, beside the inputs; None: unknown
+    #: the most that torch's allocators held during a call, besides the inputs; None: unknown
     eager_peak_bytes: int | None = None
     compiled_peak_bytes: int | None = None
     #: each operation of the eager graph, in order
@@ -75,16 +77,17 @@ class InputRun:
     #: frames that the compiler worked on because of it, and how many of them were recompiles
     frames: list[str] = field(default_factory=list)
     recompiles: int = 0
-    #: of each recompile, the guard that failed
+    #: the guard that failed, for each recompile
     failed_guards: list[FailedGuard] = field(default_factory=list)
     #: why it runs eagerly, in the compiler's words
     reasons: list[str] = field(default_factory=list)
     compile_seconds: float = 0.0
-    #: its first call, compiling included
+    #: time of its first call, compiling included
     first_seconds: float | None = None
-    #: a later call: median and the middle half; and eager
+    #: median time of a later call, and its spread
     seconds: float | None = None
     spread: list[float] = field(default_factory=list)
+    #: median time of a call in eager mode
     eager_seconds: float | None = None
     #: the graphs that a call with it runs, in order
     graphs: list[str] = field(default_factory=list)
@@ -111,7 +114,7 @@ class Segment:
     #: unaccounted; on the lane of a device: kernel or copy
     kind: SegmentKind
     lane: str
-    #: seconds from the start of the call, and how long it took, in the one call that is drawn
+    #: its start, in seconds from the start of the call, and how long it took, in the one call that is drawn
     start: float
     duration: float
     #: its short name
@@ -120,18 +123,18 @@ class Segment:
     graph: str | None = None
     #: the break without which this stretch would not be there
     break_: str | None = None
-    #: over all calls that took the same path: median, and the middle half of them
+    #: median duration over all calls that took the same path, and its spread
     median: float | None = None
     spread: list[float] = field(default_factory=list)
-    #: of a gap: its eager ops, slowest first
+    #: the eager ops of a gap, slowest first
     ops: list[EagerOp] = field(default_factory=list)
-    #: of a gap: how many eager ops ran in it, also those that `ops` leaves out; None: unknown
+    #: how many eager ops ran in a gap, also those that `ops` leaves out; None: unknown
     op_count: int | None = None
 
 
 @dataclass(kw_only=True)
 class CostParts:
-    """What the cost of a break is made of: seconds a call, medians."""
+    """What the cost of a break is made of: median seconds of a call."""
 
     lookups: float = 0.0
     prologue: float = 0.0
@@ -144,19 +147,19 @@ class BreakCost:
     """What one break costs a call."""
 
     break_: str
-    #: what would be gone without the break: median over the calls; None: unknown
+    #: what a call would save without the break: median over the calls; None: unknown
     seconds: float | None
-    #: of the call's time
+    #: fraction of the call's time
     share: float | None = None
     spread: list[float] = field(default_factory=list)
     #: how `seconds` was computed
     method: CostMethod = "gap"
-    #: calls that it is the median of
+    #: number of calls that `seconds` is the median of
     calls: int = 0
     parts: CostParts | None = None
-    #: eager ops of the gap: they would still have to run, in a graph, how fast is unknown
+    #: time of the gap's eager ops: without the break they would still run, in a graph, at an unknown speed
     ops_seconds: float = 0.0
-    #: where the break makes Dynamo skip a frame: how long it runs eagerly
+    #: how long the frame runs eagerly, where the break makes Dynamo skip one
     eager_seconds: float | None = None
     #: how often a call meets it
     times: float = 0.0
@@ -166,12 +169,12 @@ class BreakCost:
 class FrameGuards:
     """What guards and the code around the graph of one compiled frame take: seconds a call; frames add up."""
 
-    #: None: compiled code that the report lacks, or a search that found none
+    #: None: the compiled code is not in the report, or the lookup found no compiled code
     frame: str | None
-    #: evaluating guards, until compiled code is found
+    #: seconds of evaluating guards, until compiled code is found
     lookups: float = 0.0
     prologue: float = 0.0
-    #: of the call's time, both together
+    #: fraction of the call's time that both take together
     share: float = 0.0
     #: lookups a call
     times: float = 0.0
@@ -184,9 +187,9 @@ class GuardTime:
     frame: str
     source: str
     guards: int
-    #: of one evaluation, without the profiler
+    #: time of one evaluation, without the profiler
     seconds: float
-    #: of the evaluation of all guards of the frame
+    #: fraction of the time that evaluating all guards of the frame takes
     share: float
 
 
@@ -195,7 +198,7 @@ class GuardSwitch:
     """A documented switch that leaves out guards, tried on the recorded call."""
 
     name: SwitchName
-    #: guards and prologue of a call, in a trace of the call with the backend "eager": without it, and with it
+    #: seconds of guards and prologue in a call, with the backend "eager": `before` without the switch, `seconds` with it
     before: float | None = None
     seconds: float | None = None
     #: why it could not be tried
@@ -206,10 +209,10 @@ class GuardSwitch:
 class GuardCosts:
     """What guards cost a call."""
 
-    #: seconds a call: all guard evaluation (the profiler's "TorchDynamo Cache Lookup"), and the code around graphs; medians
+    #: median seconds of a call: all guard evaluation (the profiler's "TorchDynamo Cache Lookup"), and the code around graphs
     lookups: float
     prologue: float
-    #: of the call's time, both together
+    #: fraction of the call's time that both take together
     share: float
     #: the most expensive first
     frames: list[FrameGuards] = field(default_factory=list)
@@ -238,12 +241,12 @@ class Profile:
     """Where the time of a call goes, from `calls` more calls under torch.profiler."""
 
     calls: int
-    #: of one call under the profiler: median, and the middle half
+    #: median time of a call under the profiler, and its spread
     median_seconds: float
     spread: list[float] = field(default_factory=list)
     lanes: list[str] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
-    #: of the call's time, median over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted, device busy
+    #: fractions of the call's time, medians over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted, device busy
     shares: dict[str, float] = field(default_factory=dict)
     #: the most expensive first; unknown ones last
     breaks: list[BreakCost] = field(default_factory=list)
@@ -258,16 +261,16 @@ class Profile:
 
 @dataclass(kw_only=True)
 class CompilePhase:
-    """One phase of the compiler, from its beginning to its end; a list of them has those inside a phase after it."""
+    """One phase of the compiler, from beginning to end; in a list, nested phases follow the phase that contains them."""
 
     #: as the compiler names it ("bytecode_tracing")
     name: str
     kind: PhaseKind = "other"
-    #: seconds since the first phase began; how long it took; how long without the phases inside it
+    #: its start, in seconds since the first phase began; how long it took; how long without the phases nested in it
     start: float = 0.0
     seconds: float = 0.0
     self_seconds: float = 0.0
-    #: the lane that it is on, as an index, and in how many phases it lies
+    #: index of its lane; nesting depth
     lane: int = 0
     depth: int = 0
     compile_id: str | None = None
@@ -278,11 +281,11 @@ class CompilePhase:
 
 @dataclass(kw_only=True)
 class PhaseTotal:
-    """All phases of one name; `seconds` counts one that lies in another of the same name once."""
+    """All phases of one name; in `seconds`, time of a phase nested in one of the same name is counted once."""
 
     name: str
     kind: PhaseKind = "other"
-    #: its name in `torch._dynamo.utils.compile_times()`, where it is another one
+    #: its name in `torch._dynamo.utils.compile_times()`, if different
     function: str | None = None
     count: int = 0
     seconds: float = 0.0
@@ -300,13 +303,13 @@ class CacheLookup:
     compile_id: str | None = None
     #: why it was bypassed, in the compiler's words
     reason: str | None = None
-    #: of a hit: how long the compile took whose result was used again, as the compiler noted it
+    #: compile time that a hit saved, as recorded by the compiler
     saved_seconds: float | None = None
 
 
 @dataclass(kw_only=True)
 class AutotuneChoice:
-    """One operation for which Inductor timed several kernels, as it noted it."""
+    """One operation for which Inductor timed several kernels, as recorded by Inductor."""
 
     #: "mm", and its inputs: "64x64, 64x64", "float32, float32"
     op: str
@@ -331,7 +334,7 @@ class RegionTrial:
     backend: str
     seconds: float
     region_seconds: float
-    #: with each block compiled by itself, all by the code of the first one, and the rest of the graph eager; None: not measured
+    #: with only the blocks compiled (one compile, whose code all blocks share) and the rest run eagerly; None: not measured
     blocks_seconds: float | None = None
 
 
@@ -340,13 +343,13 @@ class RepeatedBlock:
     """A block of operations that was compiled several times: in one graph, or in several that are equal."""
 
     count: int
-    #: operations of one of them, and the part of their graphs that they are together
+    #: number of operations in one copy, and the fraction of the graphs that all copies make up
     ops: int
     share: float = 0.0
     graphs: list[str] = field(default_factory=list)
     #: paths of the modules that are one block each ("layers.0", "layers.1"), where known
     modules: list[str] = field(default_factory=list)
-    #: the first operation of the first of them, in the first graph
+    #: the first operation of the first copy, in the first graph
     first_node: str | None = None
     #: functions that its operations are in, in order
     functions: list[str] = field(default_factory=list)
@@ -361,19 +364,19 @@ class RepeatedBlock:
 class CompileTime:
     """Where the time of the compiles went, from the events that the compiler writes for its own time line."""
 
-    #: of all phases that lie in no other, those of all threads added up
+    #: sum of the outermost phases over all threads
     seconds: float = 0.0
     lanes: list[str] = field(default_factory=list)
-    #: by lane and start; of very many, the longest
+    #: sorted by lane and start; only the longest if there are very many
     phases: list[CompilePhase] = field(default_factory=list)
-    #: how many are left out of `phases`; the totals have them
+    #: how many are left out of `phases`; `totals` counts them
     left_out: int = 0
-    #: all phases by name, the most expensive (without the phases inside them) first
+    #: all phases by name, the most expensive (without the phases nested in them) first
     totals: list[PhaseTotal] = field(default_factory=list)
     #: names of phases that began and have no recorded end: their time is not counted
     unfinished: list[str] = field(default_factory=list)
     caches: list[CacheLookup] = field(default_factory=list)
-    #: what caches gave without timing anything is not among them
+    #: choices taken from a cache are not listed
     autotuning: list[AutotuneChoice] = field(default_factory=list)
     #: the largest first
     repeats: list[RepeatedBlock] = field(default_factory=list)
@@ -385,10 +388,10 @@ class Check:
 
     #: None: nothing could be compared, or a difference need not mean anything
     agrees: bool | None = None
-    #: how many tensors, arrays, numbers and strings were compared: of "values", "effects" and "gradients"
+    #: how many tensors, arrays, numbers and strings were compared, by part: "values", "effects" and "gradients"
     compared: dict[str, int] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     #: why `agrees` is None; else empty
     why_not: str = ""
-    #: classes of what the call returns that could not be looked into
+    #: classes of returned values that could not be compared
     not_compared: list[str] = field(default_factory=list)

@@ -31,9 +31,9 @@ class FlagOrigin:
 
     #: torch's default, the settings of the run, a `with` block, a decorator, a `--region` option; or unknown
     kind: FlagOriginKind = "unknown"
-    #: of a decorator: the decorated function; of an option: its target, as written ("9-12", "Net.forward")
+    #: the decorated function of a decorator, or the target of an option, as written ("9-12", "Net.forward")
     name: str | None = None
-    #: of a `with` block: its place
+    #: the place of a `with` block
     file: str | None = None
     line: int | None = None
     cell: int | None = None
@@ -87,7 +87,7 @@ class Frame:
     kind: FrameKind = "function"
     status: FrameStatus = "compiled"
     reason: str | None = None
-    #: of a resume function: the break that it continues after; of any other skipped or failed frame: the break that caused it
+    #: the break that a resume function continues after, or that made another frame be skipped or fail
     break_: str | None = None
     #: the frame that this one continues after a break
     continues: str | None = None
@@ -138,7 +138,7 @@ class Node:
     shape: list[int | str] | None = None
     stride: list[int | str] | None = None
     device: str | None = None
-    #: of a tensor that is not plain: its class, and the placements of a DTensor: "DTensor(Shard(0), Replicate())"
+    #: class of a tensor subclass, with the placements of a DTensor ("DTensor(Shard(0), Replicate())"); None: a plain tensor
     subclass: str | None = None
     #: what the compiler printed for it
     code: str = ""
@@ -266,7 +266,7 @@ class Break:
     hits: list[Hit] = field(default_factory=list)
     #: the compiler's own text, whole
     text: str = ""
-    #: what depends on data, of a break because of that; None: another reason, or unknown
+    #: what depends on data, if the break is because of that; None: another reason, or unknown
     undecided: Undecided | None = None
 
 

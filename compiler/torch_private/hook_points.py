@@ -16,7 +16,7 @@ from typing import Any
 
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.records import QUIET, SHAPES, record_compile_id
+from dynascope.compiler.events.record_kinds import NOT_MADE_LIVE, SHAPES, record_compile_id
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import translators
 from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
@@ -44,7 +44,7 @@ def _structured_trace(hooks: Hooks) -> Undo:
 
     def trace_record(record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None)
-        if metadata is None or next(iter(metadata), "") in QUIET:
+        if metadata is None or next(iter(metadata), "") in NOT_MADE_LIVE:
             return
         if "chromium_event" in metadata:
             if not hooks.sifts:
@@ -91,7 +91,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
             hooks.safely(emit_timed, hooks, payload_fn())
         if _internal.trace_log.handlers != [hooks.trace_handler]:
             return metadata_fn, payload_fn
-        if name in QUIET or name == "chromium_event":
+        if name in NOT_MADE_LIVE or name == "chromium_event":
             return None, payload_fn
         if name in SHAPES:
             return functools.partial(translators.shape_record, name, metadata_fn), payload_fn

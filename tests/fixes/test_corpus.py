@@ -6,7 +6,7 @@ import pytest
 from corpus import FixProgram, all_programs, some_programs
 from harness import report_of, rewritten, same
 
-from dynascope.compiler.fixes.rewrites import REWRITES
+from dynascope.compiler.fixes.cures import REWRITES
 
 PROGRAMS = all_programs()
 

@@ -12,9 +12,9 @@ from harness import edited, lines_of
 
 from dynascope.compiler.fixes import setting_cures
 from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.cures import REWRITES
 from dynascope.compiler.fixes.patch import marked_calls, with_settings
 from dynascope.compiler.fixes.rewrites import (
-    REWRITES,
     branches,
     counters,
     empty_rows,

@@ -10,9 +10,9 @@ from typing import TypeVar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.widgets.layout import columns, layered
-from dynascope.widgets.layout.columns import COLUMN, COLUMN_GAP, Box, Edge
+from dynascope.widgets.layout import fx_graph, split_graph
 from dynascope.widgets.layout.geometry import Placement, Rect, Size
+from dynascope.widgets.layout.split_graph import COLUMN, COLUMN_GAP, Box, Edge
 
 Key = TypeVar("Key", bound=Hashable)
 SLACK = 0.25  # coordinates are rounded to a tenth
@@ -75,7 +75,7 @@ def check(placed: Placement[Key], outer: Mapping[Key, Rect], edges: list[tuple[K
 @settings(max_examples=150, deadline=None)
 def test_any_split_graph(graph: tuple[list[Box], list[Edge]]) -> None:
     boxes, edges = graph
-    placed = columns.layout(boxes, edges)
+    placed = split_graph.layout(boxes, edges)
     assert set(placed.rects) == {b.id for b in boxes}
     check(placed, {b.id: placed.rects[b.id] for b in boxes if b.frame is None}, [(e.source, e.target) for e in edges])
     inner = [(b.frame, placed.rects[b.id]) for b in boxes if b.frame is not None]
@@ -84,14 +84,14 @@ def test_any_split_graph(graph: tuple[list[Box], list[Edge]]) -> None:
         f = placed.rects[frame]
         assert f.x - SLACK <= r.x <= r.right <= f.right + SLACK
         assert f.y - SLACK <= r.y <= r.bottom <= f.bottom + SLACK
-    assert columns.layout(boxes, edges) == placed
+    assert split_graph.layout(boxes, edges) == placed
 
 
 @given(fx_graphs())
 @settings(max_examples=150, deadline=None)
 def test_any_fx_graph(graph: Nodes) -> None:
     sizes, arcs = graph
-    placed = layered.layout(sizes, arcs, 740, 420)
+    placed = fx_graph.layout(sizes, arcs, 740, 420)
     assert sorted(placed.rects) == list(range(len(sizes)))
     check(placed, placed.rects, list(arcs))
 
@@ -104,7 +104,7 @@ def work(make: Callable[[], object]) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    layered.layout.cache_clear()
+    fx_graph.layout.cache_clear()
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
@@ -127,12 +127,12 @@ def hits_of_one_break(count: int) -> tuple[list[Box], list[Edge]]:
 
 
 def test_the_work_grows_linearly_with_the_nodes() -> None:
-    small, large = (work(lambda count=count: layered.layout(*small_boxes(count), 740, 420)) for count in (2_000, 8_000))
+    small, large = (work(lambda count=count: fx_graph.layout(*small_boxes(count), 740, 420)) for count in (2_000, 8_000))
     assert large < 6 * small
 
 
 def test_the_work_of_free_edges_is_bounded() -> None:
-    small, large = (work(lambda count=count: columns.layout(*hits_of_one_break(count))) for count in (50, 400))
+    small, large = (work(lambda count=count: split_graph.layout(*hits_of_one_break(count))) for count in (50, 400))
     assert large < 20 * small
 
 
@@ -140,7 +140,7 @@ def test_a_called_frame_is_beside_its_caller_whatever_is_above_and_below() -> No
     boxes = [Box(f"{row}{i}", COLUMN, 30) for row in "abc" for i in range(4)]
     edges = [Edge(f"{row}{i}", f"{row}{i + 1}", "right") for row in "abc" for i in range(3)]
     edges += [Edge("a0", "b0", "down"), Edge("b0", "c0", "down"), Edge("c3", "b0", "free"), Edge("a3", "c0", "free")]
-    rects = columns.layout(boxes, edges).rects
+    rects = split_graph.layout(boxes, edges).rects
     for edge in edges[:9]:
         left, right = rects[edge.source], rects[edge.target]
         assert (right.y, round(right.x - left.right, 1)) == (left.y, COLUMN_GAP)
@@ -151,7 +151,7 @@ def test_free_edges_move_nothing() -> None:
     boxes = [Box(f"f{i}", COLUMN, 60) for i in range(6)]
     calls = [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(5)]
     hits = [Edge(f"f{i}", "f0", "free") for i in range(2, 6)]
-    alone, hit = columns.layout(boxes, calls).rects, columns.layout(boxes, [*calls, *hits]).rects
+    alone, hit = split_graph.layout(boxes, calls).rects, split_graph.layout(boxes, [*calls, *hits]).rects
     assert [r.x - hit["f0"].x for r in hit.values()] == [r.x - alone["f0"].x for r in alone.values()]
     assert [r.y - hit["f0"].y for r in hit.values()] == [r.y - alone["f0"].y for r in alone.values()]
 
@@ -161,7 +161,7 @@ def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
     boxes = [Box(f"s{i}", COLUMN, 40) for i in range(5)] + [Box("t", COLUMN, 40)]
     edges = [Edge("s0", "t", "right"), *(Edge(f"s{i}", f"s{i + 1}", "down") for i in range(4))]
     edges += [Edge(f"s{i}", "t", "free") for i in range(1, 5)]
-    routes = columns.layout(boxes, edges).routes[5:]
+    routes = split_graph.layout(boxes, edges).routes[5:]
     lanes = [route[1][0] for route in routes]
     assert lanes == sorted(lanes)
     assert len(set(lanes)) == 4
@@ -169,5 +169,5 @@ def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
 
 def test_a_chain_of_many_frames_needs_no_recursion() -> None:
     boxes = [Box(f"f{i}", COLUMN, 40) for i in range(3_000)]
-    placed = columns.layout(boxes, [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(2_999)])
+    placed = split_graph.layout(boxes, [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(2_999)])
     assert len(placed.rects) == 3_000

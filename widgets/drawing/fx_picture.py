@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from dynascope.compiler.report import time_text
 from dynascope.widgets.drawing.fx_fold import FxRun, fx_folds
 from dynascope.widgets.labels.words import cut, text_width
+from dynascope.widgets.layout.fx_graph import layout
 from dynascope.widgets.layout.geometry import Size
-from dynascope.widgets.layout.layered import layout
 from dynascope.widgets.wire import FxFold, FxNode, FxPicture
 
 DRAWN = 300

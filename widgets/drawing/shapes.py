@@ -16,8 +16,8 @@ from dynascope.widgets.labels.advice import said
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
-from dynascope.widgets.layout.columns import COLUMN, PAD
 from dynascope.widgets.layout.geometry import MARGIN, Rect
+from dynascope.widgets.layout.split_graph import COLUMN, PAD
 from dynascope.widgets.wire import Drawing, Shape
 
 BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0

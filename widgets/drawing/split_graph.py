@@ -25,7 +25,7 @@ from dynascope.widgets.drawing.shapes import (
     version_shapes,
 )
 from dynascope.widgets.labels.words import Places, shorten, text_width
-from dynascope.widgets.layout.columns import COLUMN, Box, Edge, EdgeKind, layout
+from dynascope.widgets.layout.split_graph import COLUMN, Box, Edge, EdgeKind, layout
 from dynascope.widgets.wire import Arrow, Picture, Shape
 
 #: more frames than this are folded

@@ -1,1 +1,1 @@
-"""Positions and edge lines: `columns` for the split graph, `layered` with `wrap` for FX graphs, `geometry` for both."""
+"""Positions and edge lines: of the split graph (`split_graph`), of FX graphs (`fx_graph`, `wrap`); `geometry` is for both."""

@@ -14,7 +14,7 @@ _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 
 class Terminal:
-    """What is written to a terminal of a width, in colour or plain."""
+    """Formats text for a terminal of a given width, in colour or plain."""
 
     def __init__(self, colour: bool, width: int) -> None:
         self.colour, self.width = colour, width
@@ -29,7 +29,11 @@ class Terminal:
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
 
     def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
-        """`text` in at most `most` lines: if longer, the sentences that fit; if these fill less than half, cut off text."""
+        """Wraps `text` to at most `most` lines.
+
+        If it is too long, drops whole sentences from the end; if what remains would fill no more than half the lines, cuts the
+        text instead.
+        """
         sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
         under = indent or "  "  # the later lines of a text at the margin
         wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)

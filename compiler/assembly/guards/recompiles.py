@@ -1,4 +1,4 @@
-"""Recompiles: why compiled code could not be used again, which line wanted that, and which call needed another version."""
+"""Recompiles: why compiled code could not be used again, which line made the guard that failed, and which call met it."""
 
 from __future__ import annotations
 
@@ -36,25 +36,26 @@ class Recompiles:
         refused_by = None if record.started else refusal["name"] if refusal else "recompile_limit"
         limits = {m["name"]: int(m["value"]) for m in _LIMIT.finditer(str(metrics.get("dynamo_config")))}
         texts = guard_text.recompile_texts(record.recompile_text or "")
-        before_it = metrics.get("cache_size") if refused_by is None else len(texts)
+        entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
         return Recompile(
             frame=frame.id, of=before.id if before else None, reasons=[guard_text.without_stack(t) for t in texts],
             failed_guards=self.failed(record, texts, new),
             stack=callers(record.callers, self.cell_of), call=record.call,
-            entries=None if before_it is None else before_it + (frame.status == "compiled"),
+            entries=None if entries_before is None else entries_before + (frame.status == "compiled"),
             limit=int(refusal["value"]) if refusal else limits.get(refused_by or "recompile_limit"), refused_by=refused_by,
         )  # fmt: skip
 
     def failed(self, record: CompileRecord, texts: list[str], new: Version) -> list[FailedGuard]:
-        """The reasons as facts, with what the versions that failed and the new one know of them."""
+        """The failed guards, with values and source lines from the versions that they belong to and from the new one."""
         guards = [guard_text.failed_guard(guard_text.without_stack(text)) for text in texts]
-        #: sizes in the call, from checks of tensors, which name them
+        #: sizes in the failing call, as the failed tensor checks print them
         sizes = {f"{g.source}.size()[{g.dimension}]": g.now for g in guards if g.kind == "size"}
         for guard, text in zip(guards, texts, strict=True):
             version = _VERSION.match(text)
             guard.compile_id = version["id"] if version else None
             old = self._versions.get((record.process, guard.compile_id), Version())
-            condition = guard_text.source(guard_text.split_comment(_VERSION.sub("", guard_text.without_stack(text)))[0])
+            printed_condition, _ = guard_text.split_comment(_VERSION.sub("", guard_text.without_stack(text)))
+            condition = guard_text.user_expression(printed_condition)
             about = str(guard.source)
             if guard.kind == "type":
                 guard.before, guard.now = old.tree.types.get(about), new.tree.types.get(about)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dynascope.compiler.assembly.guard_text import source
+from dynascope.compiler.assembly.guard_text import user_expression
 from dynascope.compiler.assembly.guards.places import Place, Places, place_of
 from dynascope.compiler.report import Constraint, DynamicCause, GuardSite, Symbol
 
@@ -44,7 +44,7 @@ class Symbols:
 
     def _create(self, fields: dict[str, Any], place: Place) -> None:
         name, about = str(fields["symbol"]), fields.get("source")
-        text = source(str(about)) if about else None
+        text = user_expression(str(about)) if about else None
         size = _SIZE.match(text or "")
         low, _, high = str(fields.get("vr") or "").strip("[]").partition(", ")
         self.symbols[name] = Symbol(

@@ -49,7 +49,7 @@ def read(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shape
     reader = _Reader(places, stacks, shapes)
     for match in _ENTRY.finditer(text):
         if match["kind"] is None:
-            reader.source, reader.about = match["source"], guard_text.source(match["source"])
+            reader.source, reader.about = match["source"], guard_text.user_expression(match["source"])
             reader.tree.types[reader.about] = match["type"]
         else:
             reader.add(match["kind"], match["text"], outside=not match["bars"])
@@ -69,7 +69,7 @@ class _Reader:
     def add(self, kind: str, text: str, outside: bool) -> None:
         code, comment = guard_text.split_comment(text)
         if outside and kind in _SHAPE:
-            self.shape(guard_text.source(code), comment)
+            self.shape(guard_text.user_expression(code), comment)
             return
         places = self.places.printed(comment, self.stacks.get(self.source, ()))
         place = places[0] if places else Place(origin="compiler")
@@ -79,7 +79,7 @@ class _Reader:
             if kind == "DIMENSION_DYNAMIC_MARKING_GUARD":
                 marked = _MARKED.search(code)
                 if marked is not None:
-                    about = guard_text.source(marked["about"])
+                    about = guard_text.user_expression(marked["about"])
                     self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
                 return  # five for each tensor, and they say nothing else
             self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
@@ -92,10 +92,10 @@ class _Reader:
         """A condition on Dynamo's own account, without addresses."""
         if kind == "TYPE_MATCH":
             return f"type({about}) is {self.tree.types.get(about or '', '?')}"
-        same = _SAME.match(guard_text.source(code))
+        same = _SAME.match(guard_text.user_expression(code))
         if same is not None:
             return f"{same['about']} is the same object"
-        return guard_text.source(code).partition(" against ")[0][:200]
+        return guard_text.user_expression(code).partition(" against ")[0][:200]
 
     def shape(self, code: str, comment: str) -> None:
         """A condition on symbols: a range has two ends, each with its own place."""

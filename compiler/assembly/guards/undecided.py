@@ -27,7 +27,10 @@ def printed(text: str) -> Undecided | None:
 
 
 def recorded(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:
-    """The record made at the line of a branch whose text does not say it; a record of a trace file has no line."""
+    """For a branch whose break text does not name the condition: the one that was recorded at the same line.
+
+    Records in a trace file have no line.
+    """
     if "SymNodeVariable" not in broken.text:  # it branches on something else: a tensor
         return None
     for record in records:

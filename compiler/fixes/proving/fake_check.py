@@ -1,4 +1,7 @@
-"""A backend that runs a graph eagerly and compares what custom operators return with what they promised the compiler."""
+"""A backend that runs a graph eagerly and compares what operators return with what they promised the compiler.
+
+These are operators called through torch.ops, above all custom ones.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from typing import Any
 
 
 class WrongFake(Exception):
-    """A custom operator returned something else than its fake implementation said."""
+    """An operator returned something else than its fake implementation said."""
 
 
 def checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
-    """The graph as a callable, node by node; raises WrongFake."""
+    """A callable that runs the graph node by node; it raises WrongFake at the first mismatch."""
     import torch
 
+    # OpOverloadPacket and OpOverload
     operators = (type(torch.ops.aten.sin), type(torch.ops.aten.sin.default))
 
     class Checking(torch.fx.Interpreter):
@@ -37,10 +41,10 @@ def _difference(real: Any, fake: Any) -> str | None:
     if not isinstance(real, torch.Tensor) or not isinstance(fake, torch.Tensor):
         return None
     if real.dtype != fake.dtype:
-        return f"{real.dtype} where its fake says {fake.dtype}"
+        return f"returned {real.dtype}, but its fake implementation says {fake.dtype}"
     if len(real.shape) != len(fake.shape):
-        return f"{len(real.shape)} dimensions where its fake says {len(fake.shape)}"
+        return f"returned {len(real.shape)} dimensions, but its fake implementation says {len(fake.shape)}"
     for one, other in zip(real.shape, fake.shape, strict=True):
         if isinstance(other, int) and one != other:
-            return f"shape {tuple(real.shape)} where its fake says {tuple(fake.shape)}"
+            return f"returned shape {tuple(real.shape)}, but its fake implementation says {tuple(fake.shape)}"
     return None

@@ -1,7 +1,7 @@
-"""Forces conditions of a program, so that a change of a branch is held to eager on both of its sides.
+"""Forces conditions of a program, so that a changed branch is compared with eager on both sides.
 
-Where the source text of a condition stands in the functions that changed, it is put into a call of a helper that replaces its
-value.  The same is done in the original and in the changed text.
+Each occurrence of a condition in the changed code is wrapped in a call to a helper that replaces its value.  The same is done
+in the original text.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 _HELPER = "__dynascope_force_{}"
 
 
-class Forced:
-    """Sides of conditions, by their numbers; a condition that is a tensor is forced without compiling again."""
+class Sides:
+    """The side that each numbered condition is forced to.  Switching the side of a tensor condition needs no recompile."""
 
     def __init__(self, count: int) -> None:
         import torch
 
         self._flags = [torch.zeros((), dtype=torch.bool) for _ in range(count)]
         self._values = [False] * count
-        #: what the namespaces of forced texts need
+        #: the helpers that forced texts call, by name
         self.helpers: Mapping[str, Any] = {
             _HELPER.format(number): _helper(flag, self._values, number) for number, flag in enumerate(self._flags)
         }
 
     def to(self, sides: tuple[bool, ...]) -> None:
-        """Let the conditions be these from now on."""
+        """Force the conditions to these sides from now on."""
         for number, side in enumerate(sides):
             self._values[number] = side
             self._flags[number].fill_(side)
@@ -44,16 +44,19 @@ def _helper(flag: Any, values: list[bool], number: int) -> Callable[[Any], Any]:
     return force
 
 
-def forced(text: str, conditions: tuple[str, ...], changed: list[tuple[int, int]]) -> str | None:
-    """The text with conditions forced, in the functions around the changed lines; None if one is not there as a value."""
+def with_forced(text: str, conditions: tuple[str, ...], changed: list[tuple[int, int]]) -> str | None:
+    """The text with conditions forced in the top-level statements that contain changed lines.
+
+    None if a condition does not occur there, is a `while` condition, or the text cannot be parsed.
+    """
     made: str | None = text
     for number, condition in enumerate(conditions):
-        made = None if made is None else _forced(made, condition, changed, _HELPER.format(number))
+        made = None if made is None else _with_one_forced(made, condition, changed, _HELPER.format(number))
     return made
 
 
-def _forced(text: str, condition: str, changed: list[tuple[int, int]], helper: str) -> str | None:
-    """The condition of a `while` cannot be forced: the loop would not end."""
+def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], helper: str) -> str | None:
+    """`with_forced` for one condition; None for that of a `while`, because a forced loop would not end."""
     try:
         tree, wanted = ast.parse(text), ast.dump(ast.parse(condition.strip(), mode="eval").body)
     except (SyntaxError, ValueError):

@@ -10,12 +10,15 @@ Key = tuple[str, int, str]
 
 
 def break_key(b: Break, plan: Plan) -> Key:
-    """The break as a place of the original text; of a changed line, a place that no other has."""
+    """The break as a place in the original text.
+
+    A changed line has no original line, so its negated number is used: no other break has that.
+    """
     origins = plan.origins(b.file)
     return (b.file, b.line if origins is None else origins.get(b.line, -b.line), b.type)
 
 
-def worse(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
+def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
     """Why the compiler does no better with one more change; None if it does."""
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
@@ -63,7 +66,7 @@ def still_recompiles(after: Report, before: Report) -> str | None:
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
     if after.summary.recompiles >= before.summary.recompiles:
-        return "it is compiled as often"
+        return "it is recompiled at least as often"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
         return "more of the program runs eagerly"
     return None
@@ -72,12 +75,13 @@ def still_recompiles(after: Report, before: Report) -> str | None:
 def captures_more(after: Report, before: Report) -> bool:
     """Whether more of the program is compiled, or the same in fewer graphs, and no more of it breaks.
 
-    A loop around a break is no longer lost with it; a message at the end of a function splits no graph.
+    Two examples: a loop around the break is compiled although the break stays; a message printed at the end of the function
+    no longer splits the graph.
     """
     is_no_worse = len(after.breaks) <= len(before.breaks) and eager_frames(after) <= eager_frames(before)
-    one, other = after.summary, before.summary
-    is_no_worse = is_no_worse and one.recompiles <= other.recompiles and after.error is None
-    return is_no_worse and (one.ops, -one.graphs) > (other.ops, -other.graphs)
+    now, then = after.summary, before.summary
+    is_no_worse = is_no_worse and now.recompiles <= then.recompiles and after.error is None
+    return is_no_worse and (now.ops, -now.graphs) > (then.ops, -then.graphs)
 
 
 def gain(after: Report, before: Report) -> str:

@@ -17,7 +17,7 @@ from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import difference, parts_of
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.fixes.calls import KeptCall, Vary
-from dynascope.compiler.fixes.proving.side_state import SideState, changed
+from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.time_limit import time_limit
 from dynascope.compiler.replay.replay import Arguments, Prepare
 
@@ -162,7 +162,7 @@ def differences(actual: Observed, expected: Observed, assumption: str = "") -> s
     assert expected.outcome is not None
     return (
         _other_outcome(actual.outcome, expected.outcome)
-        or changed(actual.state, expected.state)
+        or state_difference(actual.state, expected.state)
         or _other_output(actual, expected)
     )
 

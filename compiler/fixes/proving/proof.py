@@ -162,7 +162,7 @@ class Prover:
         if pair is None:  # one condition is part of the other
             return
         original, changed = pair
-        forced, new, seen = forcing.Forced(len(tests)), [], []
+        forced, new, seen = forcing.Sides(len(tests)), [], []
         with self._trials.eagerly(original, forced.helpers) as run:
             for sides, call, variation in self._forced_cases(len(tests), is_wanted):
                 where = f"where {' and '.join(f'`{test}` is {side}' for test, side in zip(tests, sides, strict=True))}, "
@@ -229,7 +229,8 @@ def _forced_pair(plan: Plan, tests: tuple[str, ...]) -> tuple[Plan, Plan] | None
             before.append((edit.first_line, edit.last_line))
         for edit in edits_between(file, text, plan.originals[file]):
             after.append((edit.first_line, edit.last_line))
-        original, changed = forcing.forced(plan.originals[file], tests, before), forcing.forced(text, tests, after)
+        original = forcing.with_forced(plan.originals[file], tests, before)
+        changed = forcing.with_forced(text, tests, after)
         if original is not None and changed is not None:
             return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: changed})
     return None

@@ -1,4 +1,4 @@
-"""State outside of a call's arguments and modules that it may change: globals, closures, attributes, and what they hold.
+"""State outside of a call's arguments and modules that the call may change: globals, closures, attributes, and what they hold.
 
 `accuracy.outcome` has the arguments, the modules' parameters, buffers and numbers; this has the rest, so that a change that
 drops `stats["loss"] = ...` or `self.seen.append(...)` is not taken for one that does what eager does.
@@ -16,9 +16,9 @@ from dynascope.compiler.replay import state
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.state import GlobalName
 
-#: attributes of a module that `accuracy.outcome` compares, or that are torch's
-_MODULES_OWN = frozenset(("_parameters", "_buffers", "_modules"))
-#: elements of a tensor that is copied
+#: attributes of a module whose contents `accuracy.outcome` compares
+_COMPARED_ELSEWHERE = frozenset(("_parameters", "_buffers", "_modules"))
+#: tensors with more elements are not copied
 _LARGEST = 1 << 20
 
 
@@ -29,15 +29,15 @@ class SideState:
         import torch
 
         objects = Reachable([target]).objects
-        torchs = {
+        torch_owned = {
             id(value)
             for module in objects
             if isinstance(module, torch.nn.Module)
             for name, value in vars(module).items()
-            if name in _MODULES_OWN or name.endswith("_hooks")
+            if name in _COMPARED_ELSEWHERE or name.endswith("_hooks")
         }
         kinds = (GlobalName, CellType, *state.CONTAINERS)
-        self._owners = [o for o in objects if id(o) not in torchs and (isinstance(o, kinds) or _has_attributes(o))]
+        self._owners = [o for o in objects if id(o) not in torch_owned and (isinstance(o, kinds) or _has_attributes(o))]
 
     def read(self) -> dict[str, Any]:
         """Everything that can be compared, by a name that is the same for each run."""
@@ -49,16 +49,16 @@ class SideState:
         return values
 
 
-def changed(actual: dict[str, Any], expected: dict[str, Any]) -> str | None:
+def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | None:
     """How the state after two runs differs, in words; None if it does not."""
     for name in expected:
         if name not in actual:
-            return f"{_shown(name)} is not set"
+            return f"{_shown(name)} is not set by the changed program"
         text = difference(actual[name], expected[name])
         if text is not None:
             return f"{_shown(name)}: {text}"
     added = [name for name in actual if name not in expected]
-    return f"{_shown(added[0])} is set only with it" if added else None
+    return f"{_shown(added[0])} is set only by the changed program" if added else None
 
 
 def _has_attributes(value: Any) -> bool:
@@ -82,17 +82,20 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _kept(value: Any) -> Any:
-    """A copy of what can be compared; None for anything else."""
+    """A copy of a value that can be compared; None for any other.
+
+    Parameters, tensors that are too large and tensors without plain memory are not compared.
+    """
     import torch
 
     if isinstance(value, torch.Tensor):
-        is_own = isinstance(value, torch.nn.Parameter) or value.numel() > _LARGEST or value.layout is not torch.strided
-        return None if is_own or value.device.type == "meta" else value.detach().clone()
+        is_skipped = isinstance(value, torch.nn.Parameter) or value.numel() > _LARGEST or value.layout is not torch.strided
+        return None if is_skipped or value.device.type == "meta" else value.detach().clone()
     return value if isinstance(value, NUMBERS) else None
 
 
 def _name(owner: Any, number: int) -> str:
-    """Unique for an owner; what is shown of it stands before the first space."""
+    """A unique name for an owner; `_shown` leaves out the number."""
     return f"{owner.name if isinstance(owner, GlobalName) else type(owner).__name__} {number} "
 
 

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.proving.caller_changes import with_marks, with_tensors
 from dynascope.compiler.fixes.proving.observed import Observed, observe_call
-from dynascope.compiler.fixes.proving.outside import with_marks, with_tensors
 from dynascope.compiler.fixes.proving.side_state import SideState
 from dynascope.compiler.fixes.proving.variations import Variation, recorded
 from dynascope.compiler.recording.recording import observe

@@ -13,7 +13,7 @@ import torch
 
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.events import records, schema
+from dynascope.compiler.events import record_kinds, schema
 from dynascope.compiler.patching import ABSENT, own, patched, put
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.settings import Settings
@@ -69,10 +69,10 @@ def test_the_same_events_and_facts_give_the_same_report() -> None:
 
 
 def test_no_record_is_both_read_and_passed_over() -> None:
-    assert not records.USED & records.KNOWN
-    assert records.QUIET < records.KNOWN
-    assert records.record_name({"frame_id": 3, "rank": 0, "dynamo_start": {}}) == "dynamo_start"
-    assert records.record_name({"rank": 0}) == "?"
+    assert not record_kinds.USED & record_kinds.IGNORED
+    assert record_kinds.NOT_MADE_LIVE < record_kinds.IGNORED
+    assert record_kinds.record_name({"frame_id": 3, "rank": 0, "dynamo_start": {}}) == "dynamo_start"
+    assert record_kinds.record_name({"rank": 0}) == "?"
 
 
 @pytest.mark.parametrize(

@@ -595,7 +595,7 @@ def test_a_numpy_function_becomes_an_operator(module: MakeModule) -> None:
     assert report.fix_set.breaks_after == 0, [(x.title, x.reason) for x in report.fixes or ()]
     wrong, right = [x for x in report.fixes or () if x.verdict != "untried"]
     assert (wrong.verdict, right.verdict) == ("refused", "proved")
-    assert "0 dimensions where its fake says 1" in wrong.reason
+    assert "returned 0 dimensions, but its fake implementation says 1" in wrong.reason
     assert 'schema="(Tensor x, int k=2) -> Tensor"' in report.patch()
     assert not hasattr(torch.ops.dynascope, "smooth")
     x = torch.rand(7)

@@ -17,7 +17,7 @@ import pytest
 
 import dynascope
 from dynascope.compiler.jobs import folder as job_folder
-from dynascope.compiler.jobs import identity, rank_file, recorder, trace_scan
+from dynascope.compiler.jobs import identity, quick_trace_reader, rank_file, recorder
 from dynascope.compiler.ranks import Rank, RanksReport
 from dynascope.compiler.ranks.collectives import scheduled
 from dynascope.compiler.report import Report
@@ -99,8 +99,8 @@ def load(folder: Path) -> RanksReport:
 
 def test_logs_that_are_alike_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[Path] = []
-    whole = trace_scan.load_traces
-    monkeypatch.setattr(trace_scan, "load_traces", lambda files: parsed.extend(files) or whole(files))
+    whole = quick_trace_reader.load_traces
+    monkeypatch.setattr(quick_trace_reader, "load_traces", lambda files: parsed.extend(files) or whole(files))
     report = load(write_logs(tmp_path / "job", {rank: log(rank, seconds=1 + rank % 3) for rank in range(64)}))
     assert report.alike
     assert [len(g.ranks) for g in report.groups] == [64]
@@ -198,9 +198,9 @@ def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: P
     assert "order in Inductor's code: all_gather_into_tensor all_reduce on rank 2" in " ".join(str(report).split())
     tlparse(folder, tmp_path / "out")
     theirs = {entry["rank"]: entry["ops"] for entry in json.loads((tmp_path / "out" / "collective_schedules.json").read_text())}
-    known: dict[str, trace_scan.Known] = {}
+    known: dict[str, quick_trace_reader.Known] = {}
     for file in job_folder.logs(folder):
-        own = trace_scan.read(file, known)
+        own = quick_trace_reader.read(file, known)
         assert own.structure.schedules[1].split() == scheduled(theirs[own.rank.rank])
 
 

@@ -196,7 +196,7 @@ def test_unknown_breaks_and_times_are_not_zero(tmp_path: Path) -> None:
     report = load(log.write(tmp_path / "a.log"))
     assert "graph breaks unknown · 1 resume function" in report.headline()
     assert report.headline().endswith("compile time unknown")
-    assert "1 graph break is known only by a resume function" in str(report)
+    assert "1 graph break is known only from a resume function" in str(report)
     with pytest.raises(AssertionError, match="and 1 whose places are unknown"):
         report.expect(breaks=0)
 

@@ -13,7 +13,7 @@ import pytest
 from samples import SAMPLES, hostile, loop, one_break
 
 from dynascope.widgets.labels.words import cut, line_ranges, printable, shorten, text_width, wrapped
-from dynascope.widgets.layout import layered
+from dynascope.widgets.layout import fx_graph
 from dynascope.widgets.render.picture import rounded, to_dot, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
 
@@ -94,7 +94,7 @@ def test_hostile_text_is_text_in_the_static_twin() -> None:
 def test_a_picture_depends_on_no_program_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     monkeypatch.setenv("PATH", "")
-    layered.layout.cache_clear()
+    fx_graph.layout.cache_clear()
     for name in ("nested", "loop", "helper", "many"):
         xml.dom.minidom.parseString(to_svg(SAMPLES[name]()))
 

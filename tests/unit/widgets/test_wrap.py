@@ -7,9 +7,9 @@ import itertools
 import pytest
 from samples import SAMPLES, many
 
-from dynascope.widgets.layout import columns, layered
-from dynascope.widgets.layout.columns import COLUMN, ROOM, Box, Edge
+from dynascope.widgets.layout import fx_graph, split_graph
 from dynascope.widgets.layout.geometry import MARGIN, Placement, Point, Rect
+from dynascope.widgets.layout.split_graph import COLUMN, ROOM, Box, Edge
 from dynascope.widgets.model.build import view_model
 
 HIGH = 120.0
@@ -20,14 +20,14 @@ def chain(count: int, calls: tuple[int, ...] = ()) -> tuple[Placement[str], list
     boxes = [Box(f"f{i}", COLUMN, HIGH - 60) for i in range(count)]
     boxes += [Box(f"b{i}", COLUMN - 40, 40, f"f{i}") for i in range(count)] + [Box(f"h{i}", COLUMN, 60) for i in calls]
     edges = [Edge(f"b{i}", f"f{i + 1}", "down") for i in range(count - 1)] + [Edge(f"f{i}", f"h{i}", "right") for i in calls]
-    return columns.layout(boxes, edges), edges
+    return split_graph.layout(boxes, edges), edges
 
 
 def layers(count: int, wide: tuple[int, ...] = (), *more: tuple[int, int]) -> tuple[Placement[int], list[tuple[int, int]]]:
     """Boxes that read one another in turn; those in `wide` leave no room for a column beside them."""
     sizes = [(400.0 if i in wide else 90.0, 30.0) for i in range(count)]
     arcs = [(i, i + 1) for i in range(count - 1)] + [*more]
-    return layered.layout(tuple(sizes), tuple(arcs), 740.0, 420.0), arcs
+    return fx_graph.layout(tuple(sizes), tuple(arcs), 740.0, 420.0), arcs
 
 
 def overlapping(rects: dict[str, Rect]) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ def test_a_frame_with_a_call_is_below_the_columns_before_it() -> None:
     rects = placed.rects
     assert overlapping({id: r for id, r in rects.items() if id[0] != "b"}) == []
     assert rects["f10"].y > max(rects[f"f{i}"].bottom for i in range(10))
-    assert (rects["h10"].y, rects["h10"].x) == (rects["f10"].y, rects["f10"].right + columns.COLUMN_GAP)
+    assert (rects["h10"].y, rects["h10"].x) == (rects["f10"].y, rects["f10"].right + split_graph.COLUMN_GAP)
     assert len({rects[f"f{i}"].x for i in range(10)}) == 2
 
 

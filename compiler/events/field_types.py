@@ -1,6 +1,6 @@
 """The JSON types of the values that are read from a record, as torch 2.3 to 2.15 writes them.
 
-What has another type would fail somewhere else, or would be shown as if torch had said it: it is removed, and thus unknown.
+A value of another type would fail elsewhere or be shown as torch's own; it is removed and counts as unknown.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _METRICS: dict[str, _Test] = {
     "inductor_cumulative_compile_time_us": _number, "triton_compile_time_us": _number,
     "inductor_code_gen_cumulative_compile_time_us": _number, "backward_cumulative_compile_time_us": _number,
 }  # fmt: skip
-#: fields of a record's own content; of metrics, all may be null
+#: fields of a record's own content; those of metrics may be null
 _FIELDS: dict[str, dict[str, _Test]] = {
     "dynamo_start": {"stack": _stack},
     "artifact": {"name": _text},
@@ -105,13 +105,13 @@ _NEEDED = {
 }
 
 
-def correct_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
-    """Remove from a record what has a wrong type; yields the name of each field.
+def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
+    """Remove the fields of a wrong type from a record; yields the name of each.
 
-    Content without which the record says nothing is removed as a whole, and so is that of a record whose compile is unknown.
+    The whole content is removed if a required field is missing or the record's compile id is damaged.
     """
     for field in [f for f in _IDS if metadata.get(f, 0) is None]:
-        del metadata[field]  # torch before 2.6 writes null for an id that there is not
+        del metadata[field]  # torch before 2.6 writes null for an id that does not exist
     for field, fits in _HEADER.items():
         if field in metadata and not fits(metadata[field]):
             del metadata[field]

@@ -1,7 +1,9 @@
-"""The records of torch's structured trace: those that are read, those that are not needed, and the compile they belong to.
+"""The records of torch's structured trace: those that are read, those that are ignored, and the compile they belong to.
 
-To read another record, add its name to `USED`, keep its content in `assembly.compile_records`, and add it to the Report in
-`assembly.assemble` or `assembly.stages`.
+To read another record, move its name from `IGNORED` to `USED` (an artifact's name goes into `_ARTIFACTS`), declare its fields
+in `events.field_types`, keep its content in `assembly.compile_records`, and add it to the Report in `assembly.assemble` or
+`assembly.stages`.  `jobs.quick_trace_reader` hashes every record that is not ignored: if the new one does not shape a Report,
+add it to `_LATER` there.
 """
 
 from __future__ import annotations
@@ -16,16 +18,18 @@ USED = frozenset({
     "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
     "guard_on_data_dependent_error",
 })  # fmt: skip
-#: about symbols in shapes; a live recording makes them itself, without the compiler's own stack, which is most of their cost
+#: about symbols in shapes; a live recording makes them itself, without the compiler's own stack, because collecting that stack
+#: is most of their cost
 SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
-#: not needed, and so many or so large that a live recording has torch not make them at all
-QUIET = frozenset({
+#: not needed in a live recording, and so many or so large that it keeps torch from making them
+NOT_MADE_LIVE = frozenset({
     "str", "describe_tensor", "describe_storage", "describe_source", "guard_added",
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
     "dynamo_side_effects", "propagate_real_tensors",
 })  # fmt: skip
-#: known, and not shown in the report; `str` in a file is read before this is checked
-KNOWN = QUIET | {
+#: known, but not read as part of a compile, so not counted as unread; some of them are read where they belong to no compile
+#: (`OUTSIDE`), and `str` is handled separately
+IGNORED = NOT_MADE_LIVE | {
     "dynamo_guards", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime",
     "aot_autograd_backward_compilation_metrics", "inductor_input_graph",
     "inductor_pre_grad_graph", "inductor_post_grad_graph", "graph_dump", "aot_joint_graph_fw_metadata", "rank", "stack",
@@ -41,7 +45,7 @@ OUTSIDE = frozenset({
 })  # fmt: skip
 #: artifacts that are texts of a graph's later stages: large, so kept beside the report and not in its data
 STAGES = frozenset({"after_pre_grad_graph", "inductor_post_grad_graph", "fx_graph_runnable"})
-#: names of artifacts that are read, and the beginnings and ends of such names
+#: names of artifacts that are read, and prefixes of such names; `needs_payload` also accepts the suffix _BYTECODE
 _ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
 CACHE_LOOKUPS = ("fx_graph_cache_", "aotautograd_cache_")
 
@@ -58,7 +62,7 @@ def record_name(metadata: dict[str, Any]) -> str:
 
 
 def is_read(metadata: dict[str, Any]) -> bool:
-    """Whether a report needs this record of a file; of others, only the name is looked at."""
+    """Whether a report needs this record from a log file; of records it does not need, only the name is checked."""
     name = record_name(metadata)
     if "frame_id" in metadata or "compiled_autograd_id" in metadata:
         return name in USED
@@ -66,7 +70,7 @@ def is_read(metadata: dict[str, Any]) -> bool:
 
 
 def needs_payload(metadata: dict[str, Any]) -> bool:
-    """Whether a report needs the payload of this record of a file."""
+    """Whether a report needs the payload of this record from a log file."""
     if record_name(metadata) != "artifact":
         return is_read(metadata) and "compilation_metrics" not in metadata
     name = str(metadata["artifact"].get("name"))

@@ -1,7 +1,7 @@
-"""Changes to what is around the repeated calls: their arguments, attributes of modules and globals, with other values.
+"""Applies the part of a fix that the repeated calls do not run.
 
-A change of a call's own file may lie outside of the calls that are repeated: in `__init__`, or where the function is called.
-What it does to a call is done here instead.
+A fix may edit `__init__` or the caller; here its effect is made directly: numbers in arguments, attributes and globals become
+tensors, and sizes of arguments are marked as dynamic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynascope.compiler.torch_private.tensor_state import mark_dynamic
 
 @contextlib.contextmanager
 def in_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
-    """The numbers of these names, `self.steps` or globals of a target, are tensors for the duration, and numbers afterwards."""
+    """Turn the numbers with these names (`self.steps`, or globals of the target) into tensors, and back afterwards."""
     owners = [found for name in names if (found := _owner(target, name)) is not None]
     for owner, name in owners:
         owner[name] = _tensor(owner[name])
@@ -29,7 +29,7 @@ def in_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
 
 
 def with_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """`entry`, made of `target`, called with the numbers of these names in tensors; a name may be that of an argument."""
+    """Wraps `entry` (the compiled `target`): the named numbers, arguments included, are tensors during a call."""
     if not names:
         return entry
     signature = inspect.signature(getattr(target, "forward", target))
@@ -48,7 +48,7 @@ def with_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -
 
 
 def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> Callable[..., Any]:
-    """`entry`, made of `target`, called with sizes of its arguments marked as dynamic: `"x, 0"` is dimension 0 of `x`.
+    """Wraps `entry` (the compiled `target`): sizes of its arguments are marked as dynamic; `"x, 0"` is dimension 0 of `x`.
 
     Raises NotApplicable if there is no such argument.
     """
@@ -60,7 +60,7 @@ def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> 
     wanted = [mark.split(", ") for mark in marks]
     for name, _ in wanted:
         if name not in signature.parameters:
-            raise NotApplicable(f"{name} is no argument of what is compiled")
+            raise NotApplicable(f"{name} is not an argument of what is compiled")
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.events.records import KNOWN
+from dynascope.compiler.events.record_kinds import IGNORED
 from dynascope.compiler.jobs import rank_file
 from dynascope.compiler.jobs.recorder import settings_of
 from dynascope.compiler.ranks import RankRecord, Structure
@@ -36,7 +36,7 @@ _SHAPING = frozenset({b"recompile_reasons", b"dynamo_graph_break_reason", b"dyna
 _LATER = frozenset({
     b"inductor_output_code", b"dynamo_cpp_guards_str", b"aot_joint_graph", b"bwd_compilation_metrics", b"chromium_event",
 })  # fmt: skip
-_SKIPPED = frozenset(name.encode() for name in KNOWN) - {b"str"} | _LATER
+_SKIPPED = frozenset(name.encode() for name in IGNORED) - {b"str"} | _LATER
 _OWN = re.compile(
     rb"(?:/[\w.+@~<>-]+)+/|0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{9,}\b"
     rb'|"(?:rank|has_payload|timestamp|process|thread)": ?(?:"[^"]*"|\d+)|\b(?:rank|pid|process|thread|port)[ =:]+\d+'
