@@ -162,7 +162,7 @@ class BreakTable:
 
     def known(self, at: StackEntry, first: break_text.Part) -> Break | None:
         """The known break at this place; a place with an unknown column matches the only break of its line."""
-        candidates = self._by_place.get((at.file, at.line, first.gb_id or first.type), [])
+        candidates = self._by_place.get((at.file, at.line, first.type), [])
         for broken in candidates:
             if broken.column == at.column:
                 return broken
@@ -213,7 +213,7 @@ class BreakTable:
             undecided=undecided.printed(text.text),
         )
         self.breaks.append(broken)
-        self._by_place.setdefault((at.file, at.line, first.gb_id or first.type), []).append(broken)
+        self._by_place.setdefault((at.file, at.line, first.type), []).append(broken)
         return broken
 
 

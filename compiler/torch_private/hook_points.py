@@ -116,9 +116,16 @@ def _quiet_trace(hooks: Hooks) -> Undo:
 
 def _frames(hooks: Hooks) -> Undo:
     """Observe the outcome of every frame that Dynamo is called for."""
-    from torch._dynamo import convert_frame
+    from torch._dynamo import bytecode_transformation, convert_frame
+
+    # before Python 3.11, code that differs in its lines alone is equal: Dynamo's cache gives it the instructions, and with them
+    # the lines, of a function that was compiled before it, such as an earlier version of the same cell
+    instructions = getattr(bytecode_transformation, "_cached_cleaned_instructions", None)
+    forget = getattr(instructions, "cache_clear", None) if not hasattr(CodeType, "co_positions") else None
 
     def begin(frame: Any) -> None:
+        if forget is not None:
+            forget()
         caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
         attempt = Attempt(hooks.code(frame.f_code), frame, caller)
         hooks.attempts().append(attempt)

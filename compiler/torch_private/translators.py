@@ -103,10 +103,16 @@ def without_traceback(make: Any) -> Any:
     return make()
 
 
+def _source_name(source: Any) -> str:
+    """How guards write a source: a method of it in torch 2.9, a property later."""
+    name = source.name
+    return str(name() if callable(name) else name)
+
+
 #: by record of symbolic shapes, its fields from the variables of torch's function that makes them
 _SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "create_symbol": lambda v: {
-        "symbol": str(v["sympy_expr"]), "val": repr(v["val"]), "vr": v["range_str"], "source": v["source"].name
+        "symbol": str(v["sympy_expr"]), "val": repr(v["val"]), "vr": v["range_str"], "source": _source_name(v["source"])
     },
     "create_unbacked_symbol": lambda v: {"symbol": str(v["symbol"]), "vr": f"[{v['vr'].lower}, {v['vr'].upper}]"},
     "guard_added_fast": lambda v: {"expr": str(v["g"])},

@@ -21,8 +21,11 @@ _RANGE = re.compile(r"^(?P<low>-?\w+) <= (?P<about>.+) <= (?P<high>-?\w+)$")
 _ABOUT = re.compile(r"^-?\w+ <= (?P<a>.+?)$|^(?P<b>.+?) (?:==|!=|<=|<|>=|>) ")
 _INDEX = re.compile(r"(?<=[\[.])\d+(?=[\].]|$)")
 _MARKED = re.compile(
-    r"getattr\((?P<about>.+?), '_dynamo_\w*(?:dynamic|unbacked)_indices', set\(\)\)\.issubset\(\{(?P<dims>[\d, ]+)\}"
+    r"^\(\((?:getattr\()?(?P<about>.+?)(?:, '|\.)_dynamo_\w*(?:dynamic|unbacked)_indices"
+    r"(?:', set\(\)\))?\.issubset\(\{(?P<dims>[\d, ]+)\}"
 )
+#: kinds of guards on marks: the one of torch 2.9, and the one of later releases
+_MARKS = ("DYNAMIC_INDICES", "DIMENSION_DYNAMIC_MARKING_GUARD")
 _SAME = re.compile(r"^___check_obj_id\((?P<about>.+), \d+\)")
 #: kinds of conditions on symbols, which Dynamo checks after all others
 _SHAPE = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
@@ -76,12 +79,12 @@ class _Reader:
         about = self.about or None
         self.tree.made.setdefault(self.about, []).append((kind, code, place))
         if kind in guard_text.NOISE:
-            if kind == "DIMENSION_DYNAMIC_MARKING_GUARD":
+            if kind in _MARKS:
                 marked = _MARKED.search(code)
                 if marked is not None:
                     about = guard_text.user_expression(marked["about"])
                     self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
-                return  # five for each tensor, and they say nothing else
+                return  # up to five for each tensor, and they say nothing else
             self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
         else:
             words = guard_text.as_written(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dis
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,9 @@ def test_an_error_that_dynamo_lets_through_is_the_compilers() -> None:
             raised = error
     report = recording.report
     assert (report.error is None) == (raised is None)
+    if "RETURN_GENERATOR" not in dis.opmap:  # before Python 3.11, making a coroutine runs no frame that Dynamo could see
+        assert (raised, report.frames) == (None, [])
+        return
     # from Python 3.13 on, Dynamo skips the coroutine
     assert report.frames[0].status in (("failed",) if raised else ("compiled", "skipped"))
     if report.error is not None:

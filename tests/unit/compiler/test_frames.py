@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import weakref
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.utils.checkpoint
+from programs import COLUMNS
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
@@ -132,7 +134,8 @@ def test_what_the_compiler_computes_with_is_no_skipped_frame() -> None:
     report = recording.report
     assert [f.name for f in report.frames if f.status == "skipped"] == []
     assert "call_wrapped" not in report.compiled
-    assert [f.kind for f in report.frames if f.kind == "autograd"] == ["autograd"]
+    # 2.9 also traces what the standard library does on the way, into nothing
+    assert [f.status for f in report.frames if f.kind == "autograd" and f.status != "empty"] == ["compiled"]
 
 
 def test_a_generator_is_skipped_with_its_reason() -> None:
@@ -141,6 +144,9 @@ def test_a_generator_is_skipped_with_its_reason() -> None:
             yield x + i
 
     report = seen(lambda: list(torch.compile(turns, backend="eager")(torch.ones(2))))
+    if "RETURN_GENERATOR" not in dis.opmap:  # before Python 3.11, making a generator runs no frame that Dynamo could see
+        assert (report.compiled, report.frames) == (["turns"], [])
+        return
     assert [(f.name, f.status) for f in report.frames if f.status == "skipped"] == [("turns", "skipped")]
     assert "generator" in (report.frames[0].reason or "")
 
@@ -223,8 +229,10 @@ def test_branches_that_join_continue_the_frame_they_come_from() -> None:
     compiled = torch.compile(f, backend="eager")
     report = seen(lambda: (compiled(torch.full((2,), 5.0)), compiled(torch.full((2,), -5.0))))
     # the second call leaves at the first condition, into the resume function that both conditions share
-    assert [(f.continues, f.break_) for f in report.frames] == [(None, None), ("f0", "b0"), ("f1", "b1"), ("f0", "b0")]
-    assert [[h.resumes for h in b.hits] for b in report.breaks] == [[["f1", "f3"]], [["f2"]]]
+    second = "b1" if COLUMNS else "b0"  # without columns, both are the break of this line
+    assert [(f.continues, f.break_) for f in report.frames] == [(None, None), ("f0", "b0"), ("f1", second), ("f0", "b0")]
+    resumes = [[h.resumes for h in b.hits] for b in report.breaks]
+    assert resumes == ([[["f1", "f3"]], [["f2"]]] if COLUMNS else [[["f1", "f3"], ["f2"]]])
 
 
 def test_of_a_function_that_calls_itself_the_frame_at_that_line_is_meant() -> None:

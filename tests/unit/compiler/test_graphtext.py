@@ -62,6 +62,9 @@ def test_no_two_nodes_bear_one_name_though_the_text_prints_none_for_the_output()
     assert outputs == nodes[-1].inputs == ["output_3", "output"]
 
 
+@pytest.mark.skipif(
+    not hasattr(DTensorSpec, "format_shard_order_str"), reason="before torch 2.10, graphs do not print placements"
+)
 @pytest.mark.parametrize(
     ("placements", "words"),
     [

@@ -20,6 +20,9 @@ transformers = pytest.importorskip("transformers")
 SMALL = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "hidden_size": 32}
 _ENTRY = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in ', re.M)
 
+#: how the explanation of a break ends whose place torch 2.9 does not report: it stands at its block; see torch_versions.md
+UNTOLD = "This torch does not say at which line."
+
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
@@ -70,6 +73,7 @@ def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
                 text = str(record.payload)  # type: ignore[attr-defined]
                 # the line above it names the function that cannot go on, which, nested, may be a caller
                 entries = _ENTRY.findall(text.partition("User code traceback:")[2].partition("\n\n")[0])
+                entries = [(file, line) for file, line in entries if "polyfills" not in file] or entries  # torch's own code
                 told.update((file, int(line)) for file, line in entries[-1:])
 
     witness = Witness(logging.DEBUG)
@@ -80,7 +84,11 @@ def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
     finally:
         torch._logging._internal.trace_log.removeHandler(witness)
     report = recording.report
-    assert not any(b.reason.startswith(("Encountered graph", "Failed to handle", "Graph break in")) for b in report.breaks)
+    assert not any(
+        b.reason.startswith(("Encountered graph", "Failed to handle", "Graph break in"))
+        for b in report.breaks
+        if not b.explanation.endswith(UNTOLD)
+    )
     assert report.unread == {}
     assert all(took is True for took in report.hooks.values()), report.hooks
     assert Report.from_dict(report.to_dict()) == report
@@ -90,6 +98,9 @@ def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
 @pytest.mark.parametrize("model", [bert, t5, vit, llama], ids=lambda m: m.__name__)
 def test_one_graph(model: Callable[[], Callable[[], Any]]) -> None:
     report, told = recorded(model())
+    if model is t5 and torch.__version__.startswith("2.9"):  # it cannot copy the configuration of a decoder
+        assert [b.type for b in report.breaks if (b.file, b.line) in told] == ["copy.deepcopy()"]
+        return
     assert told == set()
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     assert report.compiled[0].endswith("Model")
@@ -128,9 +139,11 @@ def test_generate_tells_every_place_once(model: Callable[[], Any], beams: int, n
     generate, x = torch.compile(model().eval().generate, backend="eager"), ids(4)
     with torch.no_grad(), config.dynamo_config(**({"nested_graph_breaks": True} if nested else {})):
         report, told = recorded(lambda: generate(x, max_new_tokens=2, do_sample=False, pad_token_id=0, num_beams=beams))
-    places = [(b.file, b.line) for b in report.breaks]
+    breaks = [b for b in report.breaks if not b.explanation.endswith(UNTOLD)]
+    # nested, 2.9 breaks at one place for several reasons
+    places = [(b.file, b.line, b.type if nested and torch.__version__.startswith("2.9") else "") for b in breaks]
     assert len(places) == len(set(places))
-    assert set(places) == told
+    assert {(b.file, b.line) for b in breaks} == told
     assert len(told) > 2
     assert [name.rpartition(".")[2] for name in report.compiled] == ["generate"]
     assert report.summary.recompiles >= 1
