@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.assembly.break_text import stack_of
+from dynascope.compiler.assembly.break_text import read, stack_of
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.driver.explain import explain
@@ -260,3 +260,10 @@ def test_a_call_in_a_comprehension_breaks_at_one_place() -> None:
     torch._dynamo.reset()
     report = explain(_in_a_comprehension, backend="eager")(torch.ones(3))
     assert [b.function for b in report.breaks] == ["_number"]
+
+
+def test_a_break_is_named_without_the_address_of_a_function() -> None:
+    """torch 2.9 prints one: the same break would be another one in the next run."""
+    reason = 'SKIPPED INLINING <code object loop at 0x7f2a2d375a50, file "<ipython-input-1>", line 2>: there is a loop'
+    (part,) = read(f"Graph break in user code at a.py:10\nGraph Break Reason: {reason}\n").parts
+    assert part.type == "SKIPPED INLINING loop: there is a loop"
