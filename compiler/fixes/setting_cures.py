@@ -14,7 +14,8 @@ from dynascope.compiler.report import Recompile
 _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
 _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|nonzero", re.I)
 _REORDERABLE = re.compile(r"reorderable_logging_functions")
-_LOGGER = re.compile(r"ignore_logging_functions|logging\.Logger")
+_LOGGER = re.compile(r"logging\.Logger|ignore_logg")
+_IGNORED = re.compile(r"ignore_logg\w+")
 #: what a break names, with the title of switching it on
 _SWITCHES = {
     "allow_rnn": "Capture recurrent layers",
@@ -39,7 +40,8 @@ def candidates(problem: Problem) -> list[Candidate]:
         found.append(_dynamo("Capture numbers, and sizes that depend on values", **both))
     found += [_dynamo(title, **{name: True}) for name, title in _SWITCHES.items() if name in text]
     if "Data-dependent branching" not in text and _LOGGER.search(text):
-        found += _ignored(problem)
+        named = _IGNORED.search(text)  # torch 2.9 has another name for it
+        found += _ignored(problem, named[0] if named else "ignore_logging_functions")
     return found
 
 
@@ -86,14 +88,14 @@ def _reorderable(problem: Problem) -> list[Candidate]:
     ]  # fmt: skip
 
 
-def _ignored(problem: Problem) -> list[Candidate]:
+def _ignored(problem: Problem, setting: str) -> list[Candidate]:
     """Log records are dropped while compiled: a change of meaning, which the proof refuses where anything is logged."""
     methods = ("debug", "info", "warning", "error", "critical", "log", "exception")
     found = dict.fromkeys(name for name in _called(problem) if name in methods)
     return [
         Candidate(
             "setting", f"Drop what logging.Logger.{name} logs in compiled code",
-            settings={DYNAMO + "ignore_logging_functions": [f"logging.Logger.{name}"]},
+            settings={DYNAMO + setting: [f"logging.Logger.{name}"]},
             assumption="The log records of compiled code are lost",
         )
         for name in found

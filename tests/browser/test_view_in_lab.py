@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from types import CodeType
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from browser.lab import LabPage, Server
 from browser.view_pages import MANY, MIXED, ONE, SAMPLE, STAGED, START, STATIC, VIEWS, Shown, grave_faults, view_of
+
+#: whether Python tells the columns of a break (3.11 and later)
+COLUMNS = hasattr(CodeType, "co_positions")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,7 @@ def test_click_the_break_read_why_click_a_line_see_the_node(lab: LabPage, one: S
     assert one.selected() == ["b0"]
     detail = one.detail()
     assert "Graph break torch._dynamo.graph_break()" in detail
-    assert "In[2]:5:5 in f" in detail
+    assert ("In[2]:5:5 in f" if COLUMNS else "In[2]:5 in f") in detail
     assert "Remove the torch._dynamo.graph_break() call" in detail
     assert one.line(5).get_attribute("aria-selected") == "true"
     assert selected_in_kernel(lab, "f") == "b0"

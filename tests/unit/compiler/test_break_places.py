@@ -286,3 +286,10 @@ def test_a_call_in_a_comprehension_breaks_at_one_place() -> None:
     report = explain(_in_a_comprehension, backend="eager")(torch.ones(3))
     at_the_call = ["<listcomp>"] if torch.__version__.startswith("2.9") else []  # see torch_versions.md
     assert [b.function for b in report.breaks] == ["_number", *at_the_call]
+
+
+def test_a_break_is_named_without_the_address_of_a_function() -> None:
+    """torch 2.9 prints one: the same break would be another one in the next run."""
+    reason = 'SKIPPED INLINING <code object loop at 0x7f2a2d375a50, file "<ipython-input-1>", line 2>: there is a loop'
+    (part,) = read(f"Graph break in user code at a.py:10\nGraph Break Reason: {reason}\n").parts
+    assert part.type == "SKIPPED INLINING loop: there is a loop"

@@ -885,3 +885,13 @@ def test_gradients_differ_by_rounding_in_proportion_to_the_largest() -> None:
     assert "gradients differ" in str(differences(seen("gradients", 100.0, 2e-3), right))
     assert "gradients differ" in str(differences(seen("gradients", 100.0, float("nan")), right))
     assert "values differ" in str(differences(seen("values", 100.0, 1e-3 + 3e-5), seen("values", 100.0, 1e-3)))
+
+
+@pytest.mark.parametrize("name", ["ignore_logging_functions", "ignore_logger_methods"])
+def test_the_setting_that_drops_log_records_is_the_one_that_the_break_names(name: str) -> None:
+    from dynascope.compiler.fixes import setting_cures
+
+    reason = f"Logger not supported for non-export cases; add methods to config.{name}"
+    problem = Problem("a.py", 'logger.info("half way")', 1, 1, None, None, "f", reason, reason)
+    (found,) = setting_cures.candidates(problem)
+    assert found.settings == {f"torch._dynamo.config.{name}": ["logging.Logger.info"]}
