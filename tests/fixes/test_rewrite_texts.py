@@ -481,3 +481,10 @@ def test_real_code() -> None:
                 ast.parse(edited(text, candidate.edits))
                 count += 1
     assert count
+
+
+def test_a_value_that_is_changed_in_place_is_not_read_by_a_choice() -> None:
+    """The backward of sin needs the old y: `y += torch.where(..., y.sin(), 0)` would lose it where y stays as it is."""
+    head = HEAD + "    y = x * 2\n    if «x.sum() > 0»:\n        y += "
+    assert any("torch.where" in text for _, text in offered(branches, head + "x.sin()\n    return y\n"))
+    assert not any("torch.where" in text for _, text in offered(branches, head + "y.sin()\n    return y\n"))

@@ -172,6 +172,8 @@ def _value_of(source: Source, torch: Torch, branch: cst.If, name: str, before: s
     yes, no = (v if v is not None and v.text != name else _unchanged(name, before, operator) for v in (yes, no))
     if yes.operator != no.operator:
         raise Refused
+    if operator and name in uses(*yes.nodes, *no.nodes).reads:
+        raise Refused  # a backward that needs the old value would lose it where the branch is not taken, too
     nodes = (*yes.nodes, *no.nodes, *([branch.test] if hoisted is None else []))
     return _Value(_chosen(source, torch, branch.test, yes.text, no.text, hoisted), nodes, operator)
 
