@@ -100,8 +100,8 @@ def test_the_whole_plan_takes_less_than_eight_minutes() -> None:
 @pytest.mark.slow
 def test_steps_are_rehearsed_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The traces, and one of the tests; `make gpu ARGS="--device cpu"` rehearses all."""
-    limit, arguments = gpu.STEPS["tests"]
-    steps = {"traces": gpu.STEPS["traces"], "tests": (limit, (*arguments, "-k", "report_is"))}
+    # the limits are for a machine with a GPU and nothing else to do
+    steps = {"traces": (600, gpu.STEPS["traces"][1]), "tests": (600, (*gpu.STEPS["tests"][1], "-k", "report_is"))}
     monkeypatch.setattr(gpu, "STEPS", steps)
     assert gpu.record("cpu", tmp_path) == 0, "\n".join(p.read_text() for p in tmp_path.glob("*.log"))
     assert {p.name for p in (tmp_path / "traces").iterdir()} == {"inductor_cpu.json", "eager_cpu.json", "training_cpu.json"}
