@@ -30,8 +30,8 @@ def notebook() -> Notebook:
 
 def made(seed: int) -> str:
     cell = CellMaker(seed).cell()
-    # torch 2.9 makes a tuple of what a star collects: see torch_versions.md
-    return cell.replace("*rest", "rest, _") if torch.__version__.startswith("2.9") else cell
+    # torch 2.9 and 2.11 make a tuple of what a star collects: see torch_versions.md
+    return cell.replace("*rest", "rest, _") if torch.__version__.startswith(("2.9", "2.11")) else cell
 
 
 @example(seed=1335)  # deletes, in a loop, a name that is not bound

@@ -33,7 +33,7 @@ for path in sys.argv[1:]:
 _PREFIX = re.compile(r"^[VIWE]\d{4} \S+ \d+ \S+\] ")
 _VERSION = re.compile(r"^ *- (?P<version>\d+/\d+): (?P<text>.*)$")
 _BESIDE = re.compile(r"# [^#]*?(?P<file>[\w ]+\.py):(?P<line>\d+) in (?P<function>[^\s()]+)")
-_ADDRESS = re.compile(r"\b\d{9,}\b")
+_ADDRESS = re.compile(r"\b\d{9,}\b| at 0x\w+")
 _SYMBOL = re.compile(r"create_symbol (?P<name>\w+) = (?P<hint>\S+) for (?P<source>\S+) .*?# \S*?:(?P<line>\d+) in ")
 _ADDED = re.compile(r"eval (?P<text>.+?) \[guard added\] .*?# \S*?:(?P<line>\d+) in ")
 
@@ -184,10 +184,11 @@ def test_a_mark_is_read_as_each_release_prints_it(kind: str, marks: str) -> None
 
 
 def test_a_helper_is_reached_through_its_calls(reports: dict[str, Report]) -> None:
+    columns = COLUMNS and not torch.__version__.startswith(("2.9", "2.11"))  # their stacks have lines only
     guard = reports["a number in a helper"].recompiles[0].failed_guards[0]
     assert [(e.line, e.function) for e in guard.stack] == [(5, "f"), (3, "helper")]
     assert guard.at is not None
-    assert (guard.at.column, guard.at.end_column) == ((11, 16) if COLUMNS else (None, None))
+    assert (guard.at.column, guard.at.end_column) == ((11, 16) if columns else (None, None))
 
 
 def test_the_same_program_has_the_same_guards(files: dict[str, Path], reports: dict[str, Report]) -> None:

@@ -98,7 +98,7 @@ def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
 @pytest.mark.parametrize("model", [bert, t5, vit, llama], ids=lambda m: m.__name__)
 def test_one_graph(model: Callable[[], Callable[[], Any]]) -> None:
     report, told = recorded(model())
-    if model is t5 and torch.__version__.startswith("2.9"):  # it cannot copy the configuration of a decoder
+    if model is t5 and torch.__version__.startswith(("2.9", "2.11")):  # it cannot copy the configuration of a decoder
         assert [b.type for b in report.breaks if (b.file, b.line) in told] == ["copy.deepcopy()"]
         return
     assert told == set()
