@@ -186,7 +186,7 @@ def test(work: Work, arguments: list[str]) -> int:
         print(f"no Chromium for the browser tests: {browser.cure()}", flush=True)
     work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
     pages = ["--dynascope", "examples"] if (ROOT / "examples").is_dir() else []
-    # the long ones first: then both processes end at about the same time
+    # the long ones first: then all processes end at about the same time
     folders = ["tests/browser", *pages, "tests/property", "tests/notebooks", "tests/fixes", "tests/unit"]
     status = pytest(work, folders, arguments)
     return status or (1 if failed else 0)
@@ -205,10 +205,13 @@ def test_torch(work: Work, arguments: list[str]) -> int:
 
 
 def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
-    """pytest on two processes; with arguments of the user's (ARGS="-k name") just as given."""
-    # two processes share the cores: one thread each, and no pool of compile workers besides
+    """pytest in three processes; with arguments of the user's (ARGS="-k name") just as given.
+
+    On two cores, too: what waits for a kernel, a browser or a command leaves its core to the others.
+    """
+    # the processes share the cores: one thread each, and no pool of compile workers besides
     work.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")
-    spread = [] if "-n" in " ".join(arguments) else ["-n", "2", "--dist", "loadscope"]
+    spread = [] if "-n" in " ".join(arguments) else ["-n", "3", "--dist", "loadscope"]
     return work.py("-m", "pytest", "-q", *what, *spread, *arguments)
 
 
