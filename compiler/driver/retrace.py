@@ -56,7 +56,7 @@ class _Swaps:
         if not known:
             return
         files = {code.co_filename for code in known.values()}
-        for function in (*functions_of(files), *caches.wrapper_makers()):
+        for function in functions_of(files):
             if _holds(function.__code__, known):
                 self.swap(function)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import sys
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextvars import ContextVar
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 
 #: makes a function's code from another text of its file
 FromText = Callable[[str], CodeType]
@@ -24,7 +25,9 @@ def functions_of(files: Collection[str]) -> list[FunctionType]:
     index = _index.get()
     if index is None:
         # the type is asked first: attributes of other objects may run code
-        return [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename in files]
+        living = itertools.chain(gc.get_objects(), _in_modules(files) if gc.get_freeze_count() else ())
+        found = [f for f in living if type(f) is FunctionType and f.__code__.co_filename in files]
+        return list({id(function): function for function in found}.values())
     alive = (reference() for file in files for reference in index.references().get(file, ()))
     return [function for function in alive if function is not None]
 
@@ -37,6 +40,15 @@ def set_from_text(function: FunctionType, make: FromText) -> None:
 def from_text(function: FunctionType) -> FromText | None:
     """What `set_from_text` has registered; None for a function that its file defines."""
     return _from_text.get(function)
+
+
+def _in_modules(files: Collection[str]) -> Iterator[object]:
+    """What the modules of these files and their classes hold: gc.get_objects() lacks what was there at a gc.freeze()."""
+    for module in list(sys.modules.values()):
+        if type(module) is ModuleType and vars(module).get("__file__") in files:
+            for value in list(vars(module).values()):
+                yield value
+                yield from list(vars(value).values()) if isinstance(value, type) else ()
 
 
 @contextlib.contextmanager

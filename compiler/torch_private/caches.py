@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 from dynascope.compiler.events.schema import Sizes
@@ -30,12 +30,6 @@ def known_codes() -> list[CodeType]:
 def _is_decorators(code: CodeType) -> bool:
     """Whether this is torch's wrapper of functions decorated with error_on_graph_break, which all share one code object."""
     return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
-
-
-def wrapper_makers() -> list[FunctionType]:
-    """torch's functions that wrap decorated functions, which no search for living functions finds after a `gc.freeze()`."""
-    make = getattr(sys.modules.get("torch._dynamo.external_utils"), "wrap_dunder_call_ctx_manager", None)
-    return [make] if isinstance(make, FunctionType) else []
 
 
 def is_known(code: CodeType) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +128,23 @@ def test_compiles_of_other_threads_are_named() -> None:
         thread.start()
         thread.join()
     assert recording.report.notes == ["compiled by other threads meanwhile, and counted here: grows"]
+
+
+FREEZES = """
+import gc, sys, torch, dynascope
+import library  # its functions exist before the freeze, as in a process that serves forks
+gc.freeze()
+for number in range(2):
+    report = dynascope.explain(library.f, backend="eager")(torch.ones(3))
+    layer = dynascope.explain(torch.nn.ReLU(), backend="eager")(torch.ones(3))
+    print([f.status for f in report.frames], [f.status for f in layer.frames])
+"""
+
+
+def test_functions_that_gc_freeze_hides_are_traced_again(tmp_path: Path) -> None:
+    (tmp_path / "library.py").write_text("def g(x):\n    print('g')\n    return x + 1\n\ndef f(x):\n    return g(x * 2) + 1\n")
+    (tmp_path / "program.py").write_text(FREEZES)
+    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    first, second = [line for line in done.stdout.splitlines() if line.startswith("[")]
+    assert first == second, done.stderr
+    assert "cached" not in second
