@@ -8,7 +8,7 @@ import itertools
 import sys
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from types import CodeType, FunctionType, ModuleType
 
@@ -23,13 +23,11 @@ _References = dict[str, list["weakref.ref[FunctionType]"]]
 def functions_of(files: Collection[str]) -> list[FunctionType]:
     """Every living function whose code is from one of these files; looks at every object, unless `found_once` is in force."""
     index = _index.get()
-    if index is None:
-        # the type is asked first: attributes of other objects may run code
-        living = itertools.chain(gc.get_objects(), _in_modules(files) if gc.get_freeze_count() else ())
-        found = [f for f in living if type(f) is FunctionType and f.__code__.co_filename in files]
-        return list({id(function): function for function in found}.values())
-    alive = (reference() for file in files for reference in index.references().get(file, ()))
-    return [function for function in alive if function is not None]
+    living: Iterable[object] = gc.get_objects() if index is None else index.living(files)
+    more = _in_modules(files) if gc.get_freeze_count() else ()
+    # the type is asked first: attributes of other objects may run code
+    found = [f for f in itertools.chain(living, more) if type(f) is FunctionType and f.__code__.co_filename in files]
+    return list({id(function): function for function in found}.values())
 
 
 def set_from_text(function: FunctionType, make: FromText) -> None:
@@ -68,7 +66,11 @@ class _Index:
         self._references: _References = {}
         self._modules = 0
 
-    def references(self) -> _References:
+    def living(self, files: Collection[str]) -> Iterator[FunctionType | None]:
+        """The functions of these files; None for those that are gone."""
+        return (reference() for file in files for reference in self._known().get(file, ()))
+
+    def _known(self) -> _References:
         if self._modules != len(sys.modules):
             found: _References = defaultdict(list)
             for function in gc.get_objects():

@@ -403,7 +403,8 @@ def test_a_search_looks_at_all_objects_once(module: MakeModule, monkeypatch: pyt
     made = module(BRANCH)
     torch.compile(made.f, backend="eager")(torch.ones(3))
     looks: list[int] = []
-    monkeypatch.setattr(functions, "gc", SimpleNamespace(get_objects=lambda: looks.append(1) or gc.get_objects()))
+    counting = SimpleNamespace(get_objects=lambda: looks.append(1) or gc.get_objects(), get_freeze_count=gc.get_freeze_count)
+    monkeypatch.setattr(functions, "gc", counting)
     only(monkeypatch, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",)))
     for _ in range(2):  # the first one makes torch import modules, after each of which there is another look
         looks.clear()
