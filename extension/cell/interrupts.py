@@ -2,6 +2,9 @@
 
 During a run, Ctrl-C (the kernel's interrupt) raises immediately where code under `interruptible` runs.  Anywhere else it is
 kept pending: it is raised where the user's code would continue, or at the end, when everything has been restored.
+
+What Python or torch would discard is sent again: Python prints and drops what is raised in a weak reference's callback or in
+`__del__`, and that is where an interrupt that comes during a garbage collection is raised.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ def raise_pending() -> None:
 _INTERRUPTIBLE_CODE = interruptible.__code__
 #: torch discards what is raised while it checks the guards that it has made
 _DISCARDING_FILE = os.path.join("torch", "_dynamo", "guards.py")
-#: seconds until an interrupt that would be discarded is sent again
+#: seconds until an interrupt that was discarded, or would be, is sent again
 _RETRY_SECONDS = 0.02
 #: runs in progress in the main thread, nested ones last
 _active: list[Interrupts] = []
@@ -48,6 +51,7 @@ class Interrupts:
         self.previous: Any = None
         self.pending: int | None = None
         self._owner: FrameType | None = None
+        self._unraisablehook: Any = None
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
@@ -56,6 +60,7 @@ class Interrupts:
                 self.previous = previous
                 self._owner = sys._getframe(1)
                 signal.signal(signal.SIGINT, self._on_signal)
+                self._unraisablehook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
                 _active.append(self)
         return self
 
@@ -66,18 +71,34 @@ class Interrupts:
         self._owner = None
         if signal.getsignal(signal.SIGINT) == self._on_signal:  # else the user's code has set its own
             signal.signal(signal.SIGINT, self.previous)
+        if sys.unraisablehook == self._on_unraisable:
+            sys.unraisablehook = self._unraisablehook
         if self.pending is not None and error[0] is None:
             self.previous(self.pending, sys._getframe())
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         while frame is not None and frame is not self._owner:  # frames above the owner belong to the run around this one
             if frame.f_code.co_filename.endswith(_DISCARDING_FILE):
-                timer = threading.Timer(_RETRY_SECONDS, os.kill, (os.getpid(), number))
-                timer.daemon = True
-                timer.start()
+                _send_again()
                 return
             if frame.f_code is _INTERRUPTIBLE_CODE:
                 self.previous(number, frame)
                 return
             frame = frame.f_back
         self.pending = number
+
+    def _on_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
+        trace = unraisable.exc_traceback
+        while trace is not None:
+            if trace.tb_frame.f_code is Interrupts._on_signal.__code__:
+                _send_again()
+                return
+            trace = trace.tb_next
+        self._unraisablehook(unraisable)
+
+
+def _send_again() -> None:
+    """Send an interrupt a little later, when what would discard it is over."""
+    timer = threading.Timer(_RETRY_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
+    timer.daemon = True
+    timer.start()

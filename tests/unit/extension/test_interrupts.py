@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -123,3 +125,52 @@ def test_where_torch_would_swallow_it_an_interrupt_comes_again() -> None:
     with pytest.raises(KeyboardInterrupt), Interrupts():
         interruptible(user)
     assert done == []
+
+
+class Node:
+    """Something that weak references can refer to."""
+
+
+def test_where_python_would_discard_it_an_interrupt_comes_again(capsys: pytest.CaptureFixture[str]) -> None:
+    done: list[str] = []
+
+    def callback(reference: object) -> None:
+        interrupt()
+        done.append("lost")
+
+    def user() -> None:
+        node = Node()
+        reference = weakref.ref(node, callback)
+        del node
+        assert reference() is None
+        while True:
+            signal.pause()
+
+    hook = sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        interruptible(user)
+    assert done == []
+    assert sys.unraisablehook is hook
+    assert capsys.readouterr().err == ""
+
+
+def test_other_errors_in_callbacks_go_where_they_went() -> None:
+    seen: list[object] = []
+    before, sys.unraisablehook = sys.unraisablehook, lambda unraisable: seen.append(unraisable.exc_type)
+
+    def failing(reference: object) -> None:
+        raise KeyboardInterrupt if seen else ValueError
+
+    def user() -> None:
+        for _ in range(2):
+            node = Node()
+            reference = weakref.ref(node, failing)
+            del node
+            assert reference() is None
+
+    try:
+        with Interrupts():
+            interruptible(user)
+    finally:
+        sys.unraisablehook = before
+    assert seen == [ValueError, KeyboardInterrupt]
