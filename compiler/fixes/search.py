@@ -42,10 +42,7 @@ from dynascope.compiler.torch_private import marks
 Cure = Callable[[Problem], list[Candidate]]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
-_NO_GRADIENTS = (
-    "No gradients are asked for, as in the recorded calls: with them the compiled code raises an error, and the changed code "
-    "may be wrong where it is not compiled"
-)
+_NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 
 
 class OutOfTime(Exception):
@@ -111,7 +108,8 @@ class Search:
         self._refused: list[tuple[Candidate, Plan]] = []
         #: id of a break, and the title of a change for it that does not hold
         self._dropped: set[tuple[str | None, str]] = set()
-        self._lost_to_gradients: list[Candidate | None] = []
+        #: what fails only where gradients are asked for, and how
+        self._lost_to_gradients: list[tuple[Candidate, str]] = []
         self._gradients = True
         self._ids = itertools.count()
         self._why_stopped = ""
@@ -209,8 +207,9 @@ class Search:
         self._work()
         if self._lost_to_gradients and not self._prover.asks_for_gradients():
             self._gradients = False
-            self._banned = [c for c in self._banned if c not in self._lost_to_gradients]
-            self._dropped -= {pair for pair in self._dropped if pair[1] in {c.title for c in self._lost_to_gradients if c}}
+            lost = [candidate for candidate, _ in self._lost_to_gradients]
+            self._banned = [c for c in self._banned if c not in lost]
+            self._dropped -= {pair for pair in self._dropped if pair[1] in {c.title for c in lost}}
             self._given_up.clear()
             self._work()
 
@@ -249,8 +248,9 @@ class Search:
             except (NotApplicable, Refused) as reason:
                 at, failed = number, reason
                 break
-        if isinstance(failed, NoGradients):
-            self._lost_to_gradients.append(self._steps[at].candidate)
+        dropped = self._steps[at].candidate
+        if isinstance(failed, NoGradients) and dropped is not None:
+            self._lost_to_gradients.append((dropped, str(failed)))
         self._drop_from(at, str(failed))
         return False
 
@@ -288,8 +288,8 @@ class Search:
             known = step.fix.assumption
             remarks = [r for r in proof.remarks if (step.fix.kind == "rewrite" if r == ZERO_GRADIENT else not known)]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
-            if step.candidate in self._lost_to_gradients:
-                step.fix.assumption = f"{step.fix.assumption.rstrip('.')}. {_NO_GRADIENTS}".removeprefix(". ")
+            without = [f"{_NO_GRADIENTS} ({how})" for candidate, how in self._lost_to_gradients if candidate == step.candidate]
+            step.fix.assumption = ". ".join(filter(None, [step.fix.assumption.rstrip("."), *without[:1]]))
 
     def _drop_from(self, number: int, reason: str) -> None:
         """Refuse a step; those after it, which build on it, may be tried again."""

@@ -1,7 +1,8 @@
 """Checks that a plan does what eager does: on the recorded inputs, on other ones, on both sides of each condition it changes.
 
 Eager is the original program in eager mode, run from the same state.  The changed program runs with the backend "aot_eager",
-so gradients, changes in place and side effects of tracing are checked too.
+so gradients, changes in place and side effects of tracing are checked too, and also without torch.compile: the changed source
+is what the user keeps.
 """
 
 from __future__ import annotations
@@ -132,6 +133,8 @@ class Prover:
                     agreed.remark(_OTHER_ORDER)
         if any("custom_op" in text for text in plan.texts.values()):
             self._check_fakes(agreed, wanted)
+        if plan.texts:
+            self._check_uncompiled(agreed, wanted)
         proof.variations = len(wanted) - len(self._trials.calls)
         for tests in _forcings(plan):
             self._force(tests, proof, is_wanted, agreed)
@@ -153,6 +156,17 @@ class Prover:
                 if variation.recompiles or variation.name == recorded().name:
                     self._tick()
                     _compare(run(call, variation), expected, agreed, variation)
+
+    def _check_uncompiled(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
+        """Compare the changed program without torch.compile: `torch.while_loop`, for one, may raise there."""
+        where = "without torch.compile, "
+        with self._trials.uncompiled(agreed.plan) as run:
+            for call, variation, expected in wanted:
+                case = (id(call), variation.name, where)
+                if case not in agreed.cases:
+                    self._tick()
+                    _compare(run(call, variation), expected, agreed, variation, where)
+                    agreed.cases.add(case)
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 

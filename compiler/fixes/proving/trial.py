@@ -152,6 +152,21 @@ class Trials:
 
             yield run
 
+    @contextlib.contextmanager
+    def uncompiled(self, plan: Plan) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+        """Yields what runs a call of the changed program without torch.compile.
+
+        The stance is not "force_eager": `torch.cond` and its like compile what they call, also where nothing else is compiled.
+        """
+        with caches.only_known_codes(), config.quiet_compiler(), plan.in_force():
+
+            def run(call: KeptCall, variation: Variation) -> Observed:
+                entry = with_tensors(call.target, call.target, plan.tensors)
+                with call.recorded.replaying() as prepare:
+                    return self._observe(call, entry, prepare, variation, self.deadline)
+
+            yield run
+
     def _observe(
         self, call: KeptCall, entry: Callable[..., Any], prepare: Prepare, variation: Variation, deadline: float
     ) -> Observed:

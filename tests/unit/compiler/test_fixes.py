@@ -690,7 +690,24 @@ def test_a_fix_with_which_gradients_are_an_error_says_so(module: MakeModule) -> 
         """).f
     report = fix(f, torch.arange(4.0))
     [chosen] = [x for x in report.fixes or () if x.chosen]
-    assert "No gradients are asked for, as in the recorded calls" in chosen.assumption
+    assert "No gradients are asked for, as in the recorded calls (" in chosen.assumption
+    assert "raises" in chosen.assumption
+
+
+def test_a_change_that_is_right_only_where_it_is_compiled_is_refused(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            torch._dynamo.graph_break()
+            return x + 1
+        """).f
+    only(monkeypatch, replacing("torch._dynamo.graph_break()", "x = x if torch.compiler.is_compiling() else x * 2"))
+    [tried] = fix(f, torch.arange(4.0)).fixes or ()
+    assert tried.verdict == "refused"
+    assert tried.reason.startswith("without torch.compile, with the recorded inputs")
 
 
 def test_a_break_that_moves_to_the_call_is_not_fixed(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
