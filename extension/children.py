@@ -7,6 +7,7 @@ forked processes, in which torch is imported already, are reached through multip
 
 from __future__ import annotations
 
+import contextlib
 import importlib.abc
 import importlib.machinery
 import multiprocessing
@@ -27,6 +28,8 @@ VARIABLE = "DYNASCOPE_RANKS"
 _DYNAMO = "torch._dynamo"
 #: pid of the process that already records itself: here, or as `dynascope run` does
 _recorded: int | None = None
+#: what ended the target of a child process, if it was an error
+_ended_by: list[BaseException | None] = []
 
 
 def leave_to_others() -> None:
@@ -40,7 +43,26 @@ def begin(folder: str) -> None:
     if _recorded == os.getpid():
         return
     leave_to_others()
+    if multiprocessing.parent_process() is not None:
+        _watch_target()
     after_import(_DYNAMO, lambda: _record(Path(folder)))
+
+
+def _watch_target() -> None:
+    """Keep the error that ends a child: from Python 3.13 on, it has been handled when `end` is called."""
+    from dynascope.compiler.torch_private.inside import watch
+
+    with contextlib.suppress(OSError, ValueError):
+        watch(type(multiprocessing.current_process()).run, _Errors, failed="observer.keep()")
+
+
+class _Errors:
+    """Observes the target of a child process."""
+
+    @staticmethod
+    def keep() -> None:
+        """Keep the error that is being raised."""
+        _ended_by.append(sys.exc_info()[1])
 
 
 def _record(folder: Path) -> None:
@@ -53,7 +75,8 @@ def _record(folder: Path) -> None:
     recorder.start()
 
     def end() -> None:
-        error = sys.exc_info()[1]  # of a child: multiprocessing ends it in the `finally` of its code
+        # of a child: until Python 3.12, multiprocessing ends it in the `finally` of its code
+        error = sys.exc_info()[1] or next(iter(_ended_by), None)
         if multiprocessing.parent_process() is None:
             error = error or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
         failed = error is not None and not (isinstance(error, SystemExit) and not error.code)

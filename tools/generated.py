@@ -8,6 +8,7 @@ python -m tools.generated pins      what `make` installs (`make pins`)
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 import sys
@@ -80,12 +81,20 @@ def _help(f: dataclasses.Field[Any]) -> str:
 
 def json_schema_text(present: str = "") -> str:
     """The JSON Schema of a saved report, from the dataclasses of `dynascope.compiler.report`."""
-    return json.dumps(json_schema(), indent=1) + "\n"
+    return schema_text(json_schema())
 
 
 def ranks_schema_text(present: str = "") -> str:
     """The JSON Schema of a saved report of ranks."""
-    return json.dumps(ranks.serialization.json_schema(ranks.RanksReport), indent=1) + "\n"
+    return schema_text(ranks.serialization.json_schema(ranks.RanksReport))
+
+
+def schema_text(schema: dict[str, Any]) -> str:
+    """A JSON Schema as text, the same under every Python: from 3.13 on, docstrings come without their indentation."""
+    for part in schema["$defs"].values():
+        if "description" in part:
+            part["description"] = inspect.cleandoc(part["description"])
+    return json.dumps(schema, indent=1) + "\n"
 
 
 def canonical(name: str) -> str:

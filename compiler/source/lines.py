@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import contextlib
 import itertools
 import linecache
 import os
@@ -53,14 +54,15 @@ def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[i
 
 
 def _is_unmarked_call(source: str) -> bool:
-    """Whether Python 3.13 and newer mark nothing for the call in this statement, as others do for a whole line."""
-    try:
-        body = ast.parse(source.strip()).body
-    except SyntaxError:
-        return False
-    match body[0] if body else None:
-        case ast.Return(value=ast.Call(func=ast.Name())) | ast.Assign(value=ast.Call()):
-            return True
+    """Whether Python 3.13 and newer mark nothing for the call in this statement, as others do for a whole line.
+
+    The call may go on in lines that are not given.
+    """
+    for rest in ("", ")", "])", "})", "))"):
+        with contextlib.suppress(SyntaxError):
+            match ast.parse(source.strip() + rest).body:
+                case [ast.Return(value=ast.Call(func=ast.Name())) | ast.Assign(value=ast.Call())]:
+                    return True
     return False
 
 

@@ -82,7 +82,9 @@ def _parse(function: Any) -> tuple[ast.Module, Any]:
     ast.increment_lineno(module, code.co_firstlineno - 1 - len(around))
     definition: Any = module
     for _ in (*around, name):
-        (definition,) = definition.body
+        definition = definition.body[0] if len(definition.body) == 1 else None
+        if definition is None:
+            break
     if not isinstance(definition, ast.FunctionDef) or definition.name != name:
         raise ValueError(f"the source of {function.__qualname__} is not its definition")
     called = _called(definition) & _imported(code.co_filename)

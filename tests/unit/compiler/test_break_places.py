@@ -293,3 +293,14 @@ def test_a_break_is_named_without_the_address_of_a_function() -> None:
     reason = 'SKIPPED INLINING <code object loop at 0x7f2a2d375a50, file "<ipython-input-1>", line 2>: there is a loop'
     (part,) = read(f"Graph break in user code at a.py:10\nGraph Break Reason: {reason}\n").parts
     assert part.type == "SKIPPED INLINING loop: there is a loop"
+
+
+@pytest.mark.parametrize("line", ["y = print(", "return deeper(x, [", "    y.z = call(x,", "y = call(x)", "return f()"])
+def test_an_unmarked_call_that_a_statement_is_all_about_has_no_known_column(line: str) -> None:
+    """Python 3.13 and newer mark nothing there, whether the call ends on the line or later."""
+    assert caret_columns(line, (0, None)) == (None, None)
+
+
+@pytest.mark.parametrize("line", ["print(", "return x * 2", "    y = x + f("])
+def test_other_unmarked_statements_are_marked_as_a_whole(line: str) -> None:
+    assert caret_columns(line, (0, None)) == (len(line) - len(line.lstrip()), None)

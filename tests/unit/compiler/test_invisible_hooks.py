@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import linecache
 import logging
 import re
 import subprocess
@@ -456,10 +457,15 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
         inside.watch(space["f"], None, before="observer(x)")
     with pytest.raises(ValueError, match="no parameter y"):
         inside.watch(Watched.both, None, before="observer(y)")
-    exec("def g(x): return x", space)
+    exec(compile("def g(x): return x", "<nowhere>", "exec"), space)
     with pytest.raises(OSError, match="source"):
         inside.watch(space["g"], None, before="observer(x)")
     assert space["f"](1) == 2
+    path.write_text("f = lambda x: x; g = f\n")
+    exec(compile("def f(x): return x + 1", str(path), "exec"), space)
+    linecache.checkcache(str(path))
+    with pytest.raises(ValueError, match="the source of f is not its definition"):
+        inside.watch(space["f"], None, before="observer(x)")
 
 
 def test_a_changed_source_of_torch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
