@@ -18,7 +18,7 @@ def of(*verdicts: str) -> list[object]:
 
 
 def named(program: FixProgram, problems: list[Problem]) -> None:
-    """The first break has the type of the corpus: that is torch 2.13's name for it, and others have other names, or no break."""
+    """The first break has the type of the corpus: that is torch 2.13's name; others have other names, or no break."""
     if torch.__version__.startswith("2.13"):
         assert problems[0].kind == program.kind
 
