@@ -242,8 +242,9 @@ class Report(ReportData):
     def fixed(self) -> AbstractContextManager[Any]:
         """The fixed function, with all proved fixes in force in a `with` block; everything is restored after it.
 
-        Inside, the function that was explained has its fixed code, and so have functions of libraries; settings of the
-        compiler are set.  Compile it yourself.
+        Inside, the function that was explained has its fixed code, and so have functions of libraries; settings of Dynamo
+        are in force.  Compile it yourself: an argument of torch.compile (`dynamic`) and sizes that are to be marked before each
+        call (`torch._dynamo.mark_dynamic`) are in `report.fix_set.settings`.
 
         Raises:
             ValueError: there are no proved fixes, the report is from a file, or the functions have changed since.
