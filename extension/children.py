@@ -50,7 +50,7 @@ def begin(folder: str) -> None:
 
 def _watch_target() -> None:
     """Keep the error that ends a child: from Python 3.13 on, it has been handled when `end` is called."""
-    from dynascope.compiler.torch_private.inside import watch
+    from dynascope.compiler.torch_private.watched_functions import watch
 
     with contextlib.suppress(OSError, ValueError):
         watch(type(multiprocessing.current_process()).run, _Errors, failed="observer.keep()")

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.replay import state
+from dynascope.compiler.replay.object_state import attributes_of, slot_values, slots_of
 
 #: levels of nesting that are compared
 DEEPEST = 8
@@ -59,15 +59,15 @@ def _inside(name: str, value: Any) -> list[Part] | None:
     base: Any = next((kind for kind in (list, tuple, deque) if isinstance(value, kind)), None)
     if base is not None:
         return [*((f"{name}[{i}]", inner) for i, inner in enumerate(base.__iter__(value))), *_attributes(name, value)]
-    is_known = dataclasses.is_dataclass(value) or state.attributes_of(value) is not None or state.slots_of(type(value))
+    is_known = dataclasses.is_dataclass(value) or attributes_of(value) is not None or slots_of(type(value))
     if not is_known or type(value).__module__.partition(".")[0] in ("torch", "dynascope", "builtins"):
         return None
     return _attributes(name, value)
 
 
 def _attributes(name: str, value: Any) -> list[Part]:
-    slots = [(f"{name}.{slot}", inner) for slot, inner in state.slot_values(value)]
-    return [*slots, *((f"{name}.{key}", inner) for key, inner in (state.attributes_of(value) or {}).items())]
+    slots = [(f"{name}.{slot}", inner) for slot, inner in slot_values(value)]
+    return [*slots, *((f"{name}.{key}", inner) for key, inner in (attributes_of(value) or {}).items())]
 
 
 def difference(actual: Any, expected: Any) -> str | None:

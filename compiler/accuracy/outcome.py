@@ -14,9 +14,9 @@ from typing import Any
 
 from dynascope.compiler.accuracy.compare import NUMBERS, Part, parts_of
 from dynascope.compiler.replay.clone import Clones
+from dynascope.compiler.replay.object_state import value_or_absent
 from dynascope.compiler.replay.reachable import Reachable, names_used
 from dynascope.compiler.replay.replay import Prepare
-from dynascope.compiler.replay.state import value_or_absent
 from dynascope.compiler.torch_private.tensor_state import version_of
 
 

@@ -18,8 +18,8 @@ from dynascope.compiler.assembly.compile_time.repeats import repeated_blocks
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.frame_links import Links
 from dynascope.compiler.assembly.guards import undecided
+from dynascope.compiler.assembly.guards.compiled_version import read_version
 from dynascope.compiler.assembly.guards.recompiles import Recompiles
-from dynascope.compiler.assembly.guards.version import read_version
 from dynascope.compiler.assembly.notes import annotate
 from dynascope.compiler.events.schema import CacheHit, Code, Event
 from dynascope.compiler.report import (

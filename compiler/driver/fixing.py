@@ -10,8 +10,8 @@ from typing import Any
 from dynascope.compiler.driver import compile as compiling
 from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.fixes.calls import KeptCalls
-from dynascope.compiler.fixes.cures import CURES, NOT_FOR_ENTRIES
 from dynascope.compiler.fixes.proving.trial import Trials
+from dynascope.compiler.fixes.registry import CANDIDATE_SOURCES, NOT_FOR_ENTRIES
 from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.search import Found, Search
 from dynascope.compiler.recording.recording import Progress
@@ -57,7 +57,9 @@ def find_fixes(
     found = Found()
     if kept.calls and (report.breaks or report.recompiles):
         trials = Trials(kept.calls, settings, TrialDriver(), cells)
-        search = Search(trials, report, CURES, seconds=settings.fix_seconds, not_for_entries=NOT_FOR_ENTRIES, on_progress=tell)
+        search = Search(
+            trials, report, CANDIDATE_SOURCES, seconds=settings.fix_seconds, not_for_entries=NOT_FOR_ENTRIES, on_progress=tell
+        )
         found = search.found
         user_code(search.run)
     elif report.breaks and not kept.refusals:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.replay.last_call import watching
+from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.replay.reachable import Reachable, names_used
 from dynascope.compiler.replay.replay import Arguments, Prepare, RecordedCall
-from dynascope.compiler.replay.state import GlobalName
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import caches, hooks, marks
 

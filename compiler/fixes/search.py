@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dynascope.compiler.fixes import live_edit, setting_cures
+from dynascope.compiler.fixes import live_edit, setting_changes
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan, full_names
@@ -367,7 +367,7 @@ class Search:
         frame = step.ran.report.frame(recompile.frame)
         problems = problems_of_recompile(recompile, frame, step.plan.text)
         tensors = (live_edit.without_known_import(c) for p in problems for c in counters.candidates(p))
-        made = [*setting_cures.for_recompile(recompile, frame.name, step.plan.text(frame.file)), *tensors]
+        made = [*setting_changes.for_recompile(recompile, frame.name, step.plan.text(frame.file)), *tensors]
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         known = {recompile_key(other, self._report): other.frame for other in reversed(self._report.recompiles)}

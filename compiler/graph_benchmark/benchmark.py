@@ -3,7 +3,7 @@
 The report keeps neither tensors nor modules, so the graph is built from its text (`rebuild`) and its inputs from their
 descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
 result, without Dynamo's guards.  Both run alternately on the same data, without gradients and without the caller's torch
-settings (`surroundings`).  A run leaves behind only entries in the backend's caches, torch's counters of compiles, and the side
+settings (`isolated_run`).  A run leaves behind only entries in the backend's caches, torch's counters of compiles, and the side
 effects of operators from outside torch, which the notes list.  GPU paths have not yet run on a GPU.
 """
 
@@ -24,7 +24,7 @@ from dynascope.compiler.profile import timing
 from dynascope.compiler.replay.process_state import held_back, random_states
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, plural
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import config, hooks, profiling, surroundings
+from dynascope.compiler.torch_private import config, hooks, isolated_run, profiling
 from dynascope.compiler.validate import check_settings
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
 def isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
     silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
-    with hooks.HOOKS.paused(), surroundings.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
+    with hooks.HOOKS.paused(), isolated_run.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
         warnings.simplefilter("ignore")
         drawn = random_states()
         try:
@@ -170,7 +170,7 @@ class Case:
     def compile(self, backend: str) -> Callable[..., Any] | None:
         """Compile the graph with the backend; None, with a note, if that fails."""
         try:
-            compiled = surroundings.compiled_graph(backend, self.rebuild(), self.inputs)
+            compiled = isolated_run.compiled_graph(backend, self.rebuild(), self.inputs)
             self.prepared(compiled)()
             self.wait()
         except Exception as error:

@@ -17,7 +17,7 @@ from dynascope.compiler.assembly.compile_time.repeats import operations
 from dynascope.compiler.graph_benchmark.benchmark import Case, default_backend, isolated
 from dynascope.compiler.graph_benchmark.rebuild import NotRunnable
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, RegionTrial, RepeatedBlock, Report
-from dynascope.compiler.torch_private import config, surroundings
+from dynascope.compiler.torch_private import config, isolated_run
 
 if TYPE_CHECKING:
     import torch.fx
@@ -45,7 +45,7 @@ def try_region(report: Report, id: str, backend: str | None) -> RegionTrial:
                     return with_region(case.rebuild(), start, block)  # made anew: a backend may change the module
 
                 def whole(module: torch.fx.GraphModule) -> float:
-                    return _seconds(backend, lambda: surroundings.compiled_graph(backend, module, case.inputs)(*case.inputs))
+                    return _seconds(backend, lambda: isolated_run.compiled_graph(backend, module, case.inputs)(*case.inputs))
 
                 whole(region())  # what a process does once, such as looking for a C++ compiler
                 trial = RegionTrial(backend=backend, seconds=whole(case.rebuild()), region_seconds=whole(region()))
@@ -118,7 +118,7 @@ def block_by_block(module: torch.fx.GraphModule, backend: str) -> torch.fx.Graph
 
     def block(region: torch.fx.GraphModule, name: str, *inputs: Any) -> Any:
         if not made:
-            made.append(surroundings.compiled_graph(backend, region, list(inputs)))
+            made.append(isolated_run.compiled_graph(backend, region, list(inputs)))
         return made[0](*inputs)
 
     for node in module.graph.nodes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from dynascope.compiler.replay import state
+from dynascope.compiler.replay import object_state
 
 
 class NotRepeatable(Exception):
@@ -30,7 +30,7 @@ class Clones:
 
         if isinstance(value, (tuple, frozenset)):
             parts = [self(part) for part in value]
-            if state.identical(parts, tuple(value)):
+            if object_state.identical(parts, tuple(value)):
                 return value
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter):

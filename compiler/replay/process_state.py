@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler.replay.state import State, always_differs
+from dynascope.compiler.replay.object_state import State, always_differs
 
 _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 

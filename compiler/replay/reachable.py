@@ -19,8 +19,8 @@ from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from dynascope.compiler.patching import ABSENT
-from dynascope.compiler.replay import side_effects, state
-from dynascope.compiler.replay.state import GlobalName
+from dynascope.compiler.replay import object_state, side_effects
+from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import custom_operators, marks, tensor_state
 
@@ -76,7 +76,7 @@ class Reachable:
         """The tensors that get a gradient."""
         import torch
 
-        return [value for value in self.objects if isinstance(value, torch.Tensor) and state.has_gradient(value)]
+        return [value for value in self.objects if isinstance(value, torch.Tensor) and object_state.has_gradient(value)]
 
     def side_effects(self) -> list[str]:
         """Sentences on what a call may do that is not undone."""
@@ -115,7 +115,7 @@ class Reachable:
         if isinstance(value, type):
             return [*vars(value).values(), *value.__bases__]
         inside = self._of_tensor(value) if isinstance(value, torch.Tensor) else _plain_referents(value)
-        return [*inside, *_attributes(value), *(held for _, held in state.slot_values(value))]
+        return [*inside, *_attributes(value), *(held for _, held in object_state.slot_values(value))]
 
     def _note(self, value: Any) -> None:
         effect, lock = side_effects.described(value), side_effects.lock_state(value)
@@ -155,7 +155,7 @@ class Reachable:
         flatten = getattr(type(tensor), "__tensor_flatten__", None)
         if flatten is not None:
             return [vars(tensor).get(name) for name in flatten(tensor)[0]]
-        gradient = tensor.grad if state.has_gradient(tensor) else None
+        gradient = tensor.grad if object_state.has_gradient(tensor) else None
         return [gradient, *tensor_state.hooks_of(tensor), *self._leaves_behind(tensor)]
 
     def _leaves_behind(self, tensor: Any) -> Iterator[Any]:
@@ -170,22 +170,22 @@ class Reachable:
 
 
 def _attributes(value: Any) -> list[Any]:
-    if state.is_array(value):  # of one in a file this is the file, which its values are restored in
+    if object_state.is_array(value):  # of one in a file this is the file, which its values are restored in
         return []
-    return list((state.attributes_of(value) or {}).values())
+    return list((object_state.attributes_of(value) or {}).values())
 
 
 def _plain_referents(value: Any) -> list[Any]:
     """What Python's garbage collector knows that an object refers to."""
-    if state.is_array(value):
-        base = [value.base] if state.is_array(value.base) else []
+    if object_state.is_array(value):
+        base = [value.base] if object_state.is_array(value.base) else []
         return [*base, *(sys.modules["numpy"].asarray(value).ravel().tolist() if value.dtype.hasobject else ())]
     if isinstance(value, weakref.ReferenceType):
         return [value()]
     if isinstance(value, types.BuiltinFunctionType):
         return [value.__self__]
     referents = gc.get_referents(value)
-    if isinstance(value, (*state.CONTAINERS, tuple, frozenset, types.CellType)):
+    if isinstance(value, (*object_state.CONTAINERS, tuple, frozenset, types.CellType)):
         return referents
     # a dict below a C function is that function's own business, only what it holds is looked at
     return [inner for v in referents for inner in (v.values() if type(v) is dict else [v])]
@@ -193,7 +193,7 @@ def _plain_referents(value: Any) -> list[Any]:
 
 def _compiled_from(value: Any) -> Any:
     """What a compiled module was made from; None for all else."""
-    attributes = state.attributes_of(value) or {}
+    attributes = object_state.attributes_of(value) or {}
     modules = attributes.get("_modules")
     inner = modules.get("_orig_mod") if type(modules) is dict else None
     return inner if inner is not None else marks.original_in(attributes)

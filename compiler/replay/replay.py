@@ -18,10 +18,10 @@ from typing import Any, Protocol
 
 from dynascope.compiler.replay import side_effects
 from dynascope.compiler.replay.clone import Clones, NotRepeatable
+from dynascope.compiler.replay.object_state import GlobalName, states_of
 from dynascope.compiler.replay.process_state import held_back
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.snapshot import StateSnapshot
-from dynascope.compiler.replay.state import GlobalName, states_of
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 

@@ -16,8 +16,15 @@ import types
 from typing import Any
 
 from dynascope.compiler.patching import ABSENT
-from dynascope.compiler.replay import state
-from dynascope.compiler.replay.state import NotRestored, State
+from dynascope.compiler.replay.object_state import (
+    CONTAINERS,
+    DESCRIPTORS,
+    NotRestored,
+    State,
+    attributes_of,
+    is_array,
+    library_states,
+)
 
 #: names whose calls reach outside Python's objects
 OUTSIDE = frozenset((
@@ -43,7 +50,7 @@ _CODE_OF_LIBRARIES = ("builtins", "operator", "functools", "numpy", "torch", "it
 _ONCE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 #: objects without attributes whose whole state is restored, or that have none
 _SHOWN = (
-    *state.CONTAINERS, *state.DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
+    *CONTAINERS, *DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
     type, types.FunctionType, types.CellType, types.MethodType, types.BuiltinFunctionType,
     types.MappingProxyType, types.MethodWrapperType, functools.partial, type(...), type(NotImplemented),
 )  # fmt: skip
@@ -67,7 +74,7 @@ def is_opaque(value: Any) -> bool:
     """Whether the objects behind such an object are not part of the user program's state."""
     kind = type(value)
     is_foreign = issubclass(kind, io.IOBase) or _package(kind) in _SHARED | _TOOLS or kind.__module__.startswith("torch._")
-    return is_foreign and next(state.library_states(value), None) is None
+    return is_foreign and next(library_states(value), None) is None
 
 
 def _package(kind: type) -> str:
@@ -93,9 +100,9 @@ def _file_name(file: Any) -> str:
 def _is_hidden(value: Any) -> bool:
     """Whether an object without attributes and slots may have state that Python does not show."""
     kind = type(value)
-    if kind is object or isinstance(value, _SHOWN) or kind.__module__ == "torch" or state.attributes_of(value) is not None:
+    if kind is object or isinstance(value, _SHOWN) or kind.__module__ == "torch" or attributes_of(value) is not None:
         return False
-    if any("__slots__" in vars(c) for c in kind.__mro__) or next(state.library_states(value), None) or state.is_array(value):
+    if any("__slots__" in vars(c) for c in kind.__mro__) or next(library_states(value), None) or is_array(value):
         return False
     if _package(kind) == "functools" or (callable(value) and _package(kind) in _CODE_OF_LIBRARIES):
         return False

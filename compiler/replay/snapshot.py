@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dynascope.compiler.replay import process_state, side_effects, state
-from dynascope.compiler.replay.state import NotRestored, State
+from dynascope.compiler.replay import object_state, process_state, side_effects
+from dynascope.compiler.replay.object_state import NotRestored, State
 
 #: bytes of tensors and arrays of which values are kept
 MOST_BYTES = 4 << 30
@@ -36,17 +36,17 @@ class StateSnapshot:
     def _states_of(self, value: Any) -> Iterator[State]:
         import torch
 
-        storage = state.storage_of(value) if isinstance(value, torch.Tensor) else None
+        storage = object_state.storage_of(value) if isinstance(value, torch.Tensor) else None
         if storage is not None:
             key = (storage.data_ptr(), storage.nbytes())
             if key not in self._storages and self._fits(storage.nbytes()):
                 self._storages.add(key)
-                yield state.storage_state(storage)
+                yield object_state.storage_state(storage)
         watched = side_effects.watched(value)
         if watched is not None:
             yield watched
-        elif self._fits(state.size_of(value)):
-            yield from state.states_of(value)
+        elif self._fits(object_state.size_of(value)):
+            yield from object_state.states_of(value)
 
     def _fits(self, size: int) -> bool:
         """Whether this many more bytes may be kept."""

@@ -1,8 +1,8 @@
 """Every private torch API that dynascope uses to *observe*: one function for each hook.
 
 Each function installs one hook and returns a function that removes it.  If it raises because it does not fit the installed
-torch, the hook is left out and named in `report.hooks`.  torch's functions are observed from `inside`: no frame of ours is on
-the stack while torch, a backend or the user's code runs.
+torch, the hook is left out and named in `report.hooks`.  torch's functions are observed from inside (`watched_functions`): no
+frame of dynascope's is on the stack while torch, a backend or the user's code runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynascope.compiler.events.record_kinds import NOT_MADE_LIVE, SHAPES, record
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import translators
 from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
-from dynascope.compiler.torch_private.inside import watch
+from dynascope.compiler.torch_private.watched_functions import watch
 
 
 def _observer(hooks: Hooks, **handlers: Callable[..., None]) -> SimpleNamespace:

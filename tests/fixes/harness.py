@@ -23,9 +23,9 @@ from torch.utils import _pytree as pytree
 
 import dynascope
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
-from dynascope.compiler.fixes.cures import REWRITES
 from dynascope.compiler.fixes.plan import DYNAMO, resolved
 from dynascope.compiler.fixes.problem import problems_of
+from dynascope.compiler.fixes.registry import REWRITES
 from dynascope.compiler.report import Report
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")

@@ -8,7 +8,7 @@ from corpus import FixProgram, all_programs, some_programs
 from harness import report_of, rewritten, same
 
 from dynascope.compiler.fixes.candidate import Problem
-from dynascope.compiler.fixes.cures import REWRITES
+from dynascope.compiler.fixes.registry import REWRITES
 
 PROGRAMS = all_programs()
 

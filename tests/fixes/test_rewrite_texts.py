@@ -10,19 +10,19 @@ from types import ModuleType
 import pytest
 from harness import edited, lines_of
 
-from dynascope.compiler.fixes import setting_cures
+from dynascope.compiler.fixes import setting_changes
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.cures import REWRITES
 from dynascope.compiler.fixes.patch import marked_calls, with_settings
+from dynascope.compiler.fixes.registry import REWRITES
 from dynascope.compiler.fixes.rewrites import (
     branches,
     counters,
     empty_rows,
-    guards,
     hoist,
     log_values,
     parts,
     printing,
+    raise_checks,
     scalars,
     value_loops,
 )
@@ -134,7 +134,7 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ),
     ),
     (
-        guards,
+        raise_checks,
         """\
     if «not torch.isfinite(x).all()»:
         raise ValueError(f"bad {x} {{}}")  # stop
@@ -143,7 +143,7 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ("    # stop\n    torch._assert_async(torch.isfinite(x).all(), 'bad {x} {}')\n    return x\n",),
     ),
     (
-        guards,
+        raise_checks,
         "    «assert x.sum() > 0, f'{x}'»\n    return x\n",
         ("    torch._assert_async(x.sum() > 0, '{x}')\n    return x\n",),
     ),
@@ -306,9 +306,9 @@ LEFT_ALONE = [
     (branches, "    for _ in x:\n        if «x.sum() > 0»:\n            continue\n        x = x * 2\n    return x\n"),
     (branches, "    if «x.sum() > 0»:\n        x = x + 1\n        yield x\n"),
     (branches, "    y = 'a' if «x.sum() > 0» else 'b'\n    return y\n"),
-    (guards, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
-    (guards, "    if «x.sum() > 0»:\n        raise\n    return x\n"),
-    (guards, "    if «x.ndim > 2»:\n        raise ValueError('many')\n    return x\n"),
+    (raise_checks, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
+    (raise_checks, "    if «x.sum() > 0»:\n        raise\n    return x\n"),
+    (raise_checks, "    if «x.ndim > 2»:\n        raise ValueError('many')\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[~m] = 0\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.all()»:\n        x[m] = 0\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n        y = 1\n    return x * y\n"),
@@ -383,7 +383,7 @@ def test_a_cells_statements() -> None:
 
 def test_a_message_that_needs_two_settings() -> None:
     at = problem("import torch\n\ndef f(x):\n    «print(f'{x.sum().item():.2f}')»\n", reason="Tensor.item()")
-    captured, both = setting_cures.candidates(at)[:2]
+    captured, both = setting_changes.candidates(at)[:2]
     printed = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
     assert both.settings == {**captured.settings, **printed}
 

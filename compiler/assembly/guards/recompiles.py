@@ -6,8 +6,8 @@ import re
 
 from dynascope.compiler.assembly import guard_text
 from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.assembly.guards.compiled_version import Version
 from dynascope.compiler.assembly.guards.places import Place, Places, callers
-from dynascope.compiler.assembly.guards.version import Version
 from dynascope.compiler.report import FailedGuard, Frame, Recompile
 from dynascope.compiler.source.lines import CellResolver
 

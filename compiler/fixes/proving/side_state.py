@@ -12,9 +12,9 @@ from types import CellType
 from typing import Any
 
 from dynascope.compiler.accuracy.compare import NUMBERS, difference
-from dynascope.compiler.replay import state
+from dynascope.compiler.replay import object_state
+from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.replay.reachable import Reachable
-from dynascope.compiler.replay.state import GlobalName
 
 #: attributes of a module whose contents `accuracy.outcome` compares
 _COMPARED_ELSEWHERE = frozenset(("_parameters", "_buffers", "_modules"))
@@ -36,7 +36,7 @@ class SideState:
             for name, value in vars(module).items()
             if name in _COMPARED_ELSEWHERE or name.endswith("_hooks")
         }
-        kinds = (GlobalName, CellType, *state.CONTAINERS)
+        kinds = (GlobalName, CellType, *object_state.CONTAINERS)
         self._owners = [o for o in objects if id(o) not in torch_owned and (isinstance(o, kinds) or _has_attributes(o))]
 
     def read(self) -> dict[str, Any]:
@@ -62,22 +62,22 @@ def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | 
 
 
 def _has_attributes(value: Any) -> bool:
-    return not isinstance(value, type) and not callable(value) and state.attributes_of(value) is not None
+    return not isinstance(value, type) and not callable(value) and object_state.attributes_of(value) is not None
 
 
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(owner, GlobalName):
         yield "", owner.namespace.get(owner.name)
     elif isinstance(owner, CellType):
-        yield "", state.value_or_absent(functools.partial(getattr, owner, "cell_contents"))
+        yield "", object_state.value_or_absent(functools.partial(getattr, owner, "cell_contents"))
     elif isinstance(owner, dict):
         yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, NUMBERS))
     elif isinstance(owner, set):
         yield "", len(owner)
-    elif isinstance(owner, state.CONTAINERS):
-        yield from ((f"[{i}]", value) for i, value in enumerate(state.contents_of(owner)))
+    elif isinstance(owner, object_state.CONTAINERS):
+        yield from ((f"[{i}]", value) for i, value in enumerate(object_state.contents_of(owner)))
     else:
-        attributes = state.attributes_of(owner) or {}
+        attributes = object_state.attributes_of(owner) or {}
         yield from ((f".{name}", value) for name, value in attributes.items() if not name.startswith("_dynamo_"))
 
 

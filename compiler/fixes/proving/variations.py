@@ -18,9 +18,9 @@ from typing import Any
 from dynascope.compiler.accuracy.compare import parts_of
 from dynascope.compiler.fixes.calls import Vary
 from dynascope.compiler.replay.clone import computed
+from dynascope.compiler.replay.object_state import value_or_absent
 from dynascope.compiler.replay.reachable import names_used
 from dynascope.compiler.replay.replay import Arguments
-from dynascope.compiler.replay.state import value_or_absent
 
 _LARGE = 1e4
 #: sizes that are changed, each by itself

@@ -38,9 +38,9 @@ class FixProgram:
 
 def all_programs() -> list[FixProgram]:
     """The whole corpus, in order."""
-    from corpus import branches, guards, kinds, messages, parts, refusals, scalars
+    from corpus import branches, checks, kinds, messages, parts, refusals, scalars
 
-    return [p for one in (branches, guards, scalars, messages, parts, refusals, kinds) for p in one.PROGRAMS]
+    return [p for one in (branches, checks, scalars, messages, parts, refusals, kinds) for p in one.PROGRAMS]
 
 
 def some_programs(every: int) -> list[FixProgram]:

@@ -25,7 +25,7 @@ from dynascope.compiler.graph_benchmark.region_trial import block_by_block, with
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.recording.trace_files import load
 from dynascope.compiler.report import AutotuneChoice, CompileTime, Report
-from dynascope.compiler.torch_private import surroundings
+from dynascope.compiler.torch_private import isolated_run
 
 TRACES = Path(__file__).parents[2] / "traces"
 WHOLE = TRACES / "compile_time-2.13.0.log.gz"
@@ -322,7 +322,7 @@ def test_the_region_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             compiled.append(gm)
             return gm.forward
 
-        monkeypatch.setattr(surroundings, "compiled_graph", noting)
+        monkeypatch.setattr(isolated_run, "compiled_graph", noting)
         blocks = block_by_block(region, "eager")
         torch.testing.assert_close(blocks(*case.inputs), case.module(*case.inputs))
         assert [sum(n.op.startswith("call_") for n in gm.graph.nodes) for gm in compiled] == [3]  # one block, for all four

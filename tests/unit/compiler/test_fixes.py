@@ -68,7 +68,7 @@ def replacing(before: str, after: str, **fields: Any) -> Callable[[Problem], lis
 
 
 def only(monkeypatch: pytest.MonkeyPatch, *cures: Callable[[Problem], list[Candidate]]) -> None:
-    monkeypatch.setattr(fixing, "CURES", cures)
+    monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", cures)
 
 
 PRINTS = """
@@ -506,8 +506,8 @@ def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPat
     linecache.checkcache(str(path))
     monkeypatch.setattr(
         fixing,
-        "CURES",
-        (*fixing.CURES, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",))),
+        "CANDIDATE_SOURCES",
+        (*fixing.CANDIDATE_SOURCES, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",))),
     )
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     monkeypatch.chdir(tmp_path)
@@ -731,7 +731,7 @@ def test_a_cure_that_fails_is_left_out(module: MakeModule, monkeypatch: pytest.M
     def broken(problem: Problem) -> list[Candidate]:
         raise RecursionError
 
-    only(monkeypatch, broken, *fixing.CURES)
+    only(monkeypatch, broken, *fixing.CANDIDATE_SOURCES)
     report = fix(module(PRINTS).f, torch.ones(3))
     assert report.fix_set is not None
     assert report.fix_set.breaks_after == 0
@@ -907,9 +907,9 @@ def test_gradients_differ_by_rounding_in_proportion_to_the_largest() -> None:
 
 @pytest.mark.parametrize("name", ["ignore_logging_functions", "ignore_logger_methods"])
 def test_the_setting_that_drops_log_records_is_the_one_that_the_break_names(name: str) -> None:
-    from dynascope.compiler.fixes import setting_cures
+    from dynascope.compiler.fixes import setting_changes
 
     reason = f"Logger not supported for non-export cases; add methods to config.{name}"
     problem = Problem("a.py", 'logger.info("half way")', 1, 1, None, None, "f", reason, reason)
-    (found,) = setting_cures.candidates(problem)
+    (found,) = setting_changes.candidates(problem)
     assert found.settings == {f"torch._dynamo.config.{name}": ["logging.Logger.info"]}

@@ -31,7 +31,7 @@ from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs,
 from dynascope.compiler.profile import timing
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Graph, GraphRun, Node, Report
-from dynascope.compiler.torch_private import surroundings
+from dynascope.compiler.torch_private import isolated_run
 
 X, W = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 1, 16).reshape(4, 4)
 
@@ -469,7 +469,7 @@ def test_a_trace_that_is_being_written_tells_of_the_programs_own_compiling_alone
         report.run_graph("g0", backend="inductor", calls=1)
         assert set(told) <= {"str"}
         _internal.trace_structured("artifact", metadata_fn=lambda: {"name": "the program's"}, payload_fn=lambda: "")
-        with surroundings.neutral():
+        with isolated_run.neutral():
             other = threading.Thread(target=lambda: _internal.trace_structured("artifact", metadata_fn=lambda: {"name": "x"}))
             other.start()
             other.join()

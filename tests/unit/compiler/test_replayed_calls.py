@@ -29,8 +29,8 @@ import torch
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.replay.clone import Clones
+from dynascope.compiler.replay.object_state import size_of
 from dynascope.compiler.replay.replay import RecordedCall
-from dynascope.compiler.replay.state import size_of
 
 ARRAY = np.zeros(3)
 

@@ -13,7 +13,7 @@ import torch
 from clicks import clicks
 
 from dynascope.compiler.driver import fixing
-from dynascope.compiler.fixes import setting_cures
+from dynascope.compiler.fixes import setting_changes
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.rewrites import branches
 from dynascope.runs import display
@@ -144,7 +144,7 @@ def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell
     def planted(problem: Problem) -> list[Candidate]:
         return [Candidate("rewrite", "planted", (Edit(problem.file, 2, 2, "y = x * n.max().item()\n", "y = x * 1\n"),))]
 
-    monkeypatch.setattr(fixing, "CURES", [planted])
+    monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", [planted])
     shell("import torch", "x, n = torch.ones(3), torch.ones(3)")
     x, n = shell.ns["x"], shell.ns["n"]
     report = shell.report("%%compile --fix --backend eager", "y = x * n.max().item()")
@@ -156,7 +156,7 @@ def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell
 
 
 def test_gradients_of_a_cells_names_are_compared(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixing, "CURES", [lambda problem: branches.candidates(problem)[:1]])
+    monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", [lambda problem: branches.candidates(problem)[:1]])
     shell("import torch", "x = torch.ones(3, requires_grad=True)")
     report = shell.report("%%compile --fix --backend eager", "y = x.sqrt() if x.sum() > 1 else x * 0")
     [tried] = report.fixes
@@ -219,7 +219,7 @@ def test_a_number_that_counts_up_in_a_module(shell: Any) -> None:
 
 
 def test_a_number_that_counts_up_becomes_a_tensor(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setting_cures, "for_recompile", lambda *args: [])
+    monkeypatch.setattr(setting_changes, "for_recompile", lambda *args: [])
     shell("import torch")
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *COUNTED)
     [chosen] = [x for x in report.fixes if x.chosen]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dynascope.compiler.fixes import custom_ops, setting_cures, wraps
+from dynascope.compiler.fixes import custom_ops, setting_changes, wraps
 from dynascope.compiler.fixes.rewrites import (
     branches,
     empty_rows,
-    guards,
     hoist,
     log_values,
     parts,
     printing,
+    raise_checks,
     scalars,
     value_loops,
 )
@@ -18,7 +18,7 @@ from dynascope.compiler.fixes.search import Cure
 
 #: in the order in which they are tried: what removes a break first, what only protects the code around it last
 REWRITES: tuple[Cure, ...] = (
-    guards.candidates,
+    raise_checks.candidates,
     empty_rows.candidates,
     scalars.candidates,
     branches.candidates,
@@ -29,8 +29,8 @@ REWRITES: tuple[Cure, ...] = (
     parts.candidates,
 )
 #: `parts` comes last: it does not remove a break, it only protects the code around it
-CURES: tuple[Cure, ...] = (
-    setting_cures.candidates,
+CANDIDATE_SOURCES: tuple[Cure, ...] = (
+    setting_changes.candidates,
     *(rewrite for rewrite in REWRITES if rewrite is not parts.candidates),
     custom_ops.candidates,
     wraps.decorated,
