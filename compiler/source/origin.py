@@ -73,7 +73,7 @@ def origin(file: str) -> Origin:
 
 
 def in_torch(file: str) -> bool:
-    """Whether the file is part of torch."""
+    """Whether the file is part of torch, on this machine or on the one that wrote a trace."""
     return origin(file) == "torch"
 
 

@@ -12,7 +12,8 @@ from dynascope.compiler.assembly.guards.tree import GuardTree, read
 from dynascope.compiler.report import FailedGuard, FailedGuardKind, Symbol
 from dynascope.compiler.source.lines import CellResolver
 
-_SIZE = re.compile(r"(?P<tensor>[\w.\[\]'\"]+)\.size\(\)\[(?P<dimension>\d+)\]")
+#: a tensor's size in one dimension, as guards write it
+SIZE = re.compile(r"(?P<tensor>[\w.\[\]'\"]+)\.size\(\)\[(?P<dimension>\d+)\]")
 _SHAPE = re.compile(r"size=\[(?P<sizes>[^\]]*)\]")
 #: kinds of failures that all come from one TENSOR_MATCH guard
 _OF_TENSORS = frozenset[FailedGuardKind](
@@ -29,7 +30,7 @@ class Version:
 
     def value(self, about: str) -> str | None:
         """The value that something had in the traced call ("x.size()[0]", "self.scale"); None: unknown."""
-        size = _SIZE.fullmatch(about)
+        size = SIZE.fullmatch(about)
         name, dimension = (size["tensor"], int(size["dimension"])) if size else (about, None)
         for symbol in self.symbols:
             if (symbol.source, symbol.dimension) == (name, dimension):
@@ -51,7 +52,7 @@ class Version:
         return next((value for written, _, value in conditions if written == f"len({about})"), None)
 
     def place(self, guard: FailedGuard, condition: str) -> Place | None:
-        """The source line that made this guard, which is one of this version's."""
+        """The source line that made one of this version's guards."""
         if guard.kind == "range":
             return self._end_of_range(guard)
         made = self.tree.made

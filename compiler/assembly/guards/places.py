@@ -1,7 +1,6 @@
 """Stacks of guards and symbols: as Dynamo's own objects, as records of the structured trace, and as printed beside a guard.
 
-The printed form has one entry, and its file lacks what it shares with torch's folder; it is completed from the files and
-stacks that are known otherwise.
+Torch prints only the innermost entry and shortens its path; the rest is filled in from files and stacks known from elsewhere.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from dynascope.compiler.source.origin import in_torch, is_plumbing, torch_folder
 _PRINTED = re.compile(
     r"# (?P<file>[^#\n]+?):(?P<line>\d+) in (?P<function>[^\s()]+)(?: \((?P<why>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))?"
 )
-_IN_TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 _FRAMEWORK = re.compile(r"(?P<file>\S+):\d+ in (?P<function>\S+)")
 #: the parts of torch that trace the program: they ask for a guard because the program reads a value
 _TRACING = ("_dynamo/", "_dynamo\\")
 _COMPILING = ("_inductor", "_functorch", "fx/", "fx\\")
-#: between what asks for a guard and the symbolic shapes
+#: torch files on the stack between the code that asks for a guard and `symbolic_shapes`
 _BETWEEN = re.compile(
     r"[/\\]torch[/\\](?:fx[/\\]experimental[/\\](?:symbolic_shapes|sym_node|recording)|_logging[/\\]\w+|utils[/\\]_stats|__init__"
     r"|utils[/\\]_traceback|fx[/\\]interpreter|_subclasses[/\\]fake_tensor)\.py$"
@@ -32,7 +30,7 @@ Summary = Any  # a traceback.FrameSummary
 
 
 class Place(NamedTuple):
-    """Where a guard comes from: the stack of the program, outermost first, who wanted it, and which function of torch's."""
+    """Where a guard comes from: the program's stack, outermost first, who wanted it, and which torch function asked for it."""
 
     stack: tuple[StackEntry, ...] = ()
     origin: GuardOrigin = "unknown"
@@ -41,22 +39,17 @@ class Place(NamedTuple):
     @property
     def at(self) -> StackEntry | None:
         """The innermost entry outside torch."""
-        return next((e for e in reversed(self.stack) if not is_torchs(e.file)), None)
+        return next((e for e in reversed(self.stack) if not in_torch(e.file)), None)
 
     @property
     def calls(self) -> list[StackEntry]:
-        """The calls that lead to it, from the frame on; empty if it is all that is known."""
+        """The calls that lead to it, from the frame on; empty if only the innermost entry is known."""
         return list(self.stack) if len(self.stack) > 1 or self.at is None else []
 
 
 def place_of(part: Constraint) -> Place:
     """The place of a constraint."""
     return Place(tuple(part.stack or ([part.at] if part.at else [])), part.origin, part.asked_by)
-
-
-def is_torchs(file: str) -> bool:
-    """Whether a file belongs to torch, on this machine or on the one that wrote a trace."""
-    return in_torch(file) or _IN_TORCH.search(file) is not None
 
 
 class Places:
@@ -111,7 +104,7 @@ class Places:
         return Place(stack, _origin(re.split(r"[/\\]torch[/\\]", file)[-1]), function)
 
     def printed(self, comment: str, stacks: Iterable[Iterable[Summary]] = ()) -> list[Place]:
-        """The places that torch prints beside a guard; `stacks`: those at which guards of the same object were made."""
+        """The places that torch prints beside a guard; `stacks`: where guards on the same object were made."""
         if comment.startswith("# duck sizing"):  # equal because they were equal in the traced call
             return [Place(origin="compiler", asked_by="duck sizing")]
         return [self._printed(match, stacks) for match in _PRINTED.finditer(comment)]
@@ -146,8 +139,8 @@ class Places:
         if known and len({s[:-1] for s in known}) == 1:  # several columns of one line
             return (*known[0][:-1], self.entry(known[0][-1].file, line, function))
         files = {s[-1].file for s in known} or {f for f in self._files if f.endswith(short)}
-        in_torchs = os.path.join(torch_folder(), short)
-        file = files.pop() if len(files) == 1 else in_torchs if not files and os.path.isfile(in_torchs) else short
+        torch_file = os.path.join(torch_folder(), short)
+        file = files.pop() if len(files) == 1 else torch_file if not files and os.path.isfile(torch_file) else short
         return (self.entry(file, line, function),)
 
 
@@ -158,10 +151,10 @@ def callers(stack: Iterable[Any], cell_of: CellResolver) -> list[StackEntry]:
             file=s.file, line=s.line, function=s.function, cell=cell_of(s.file), source=source_line(s.file, s.line).strip()
         )
         for s in stack
-        if not is_plumbing(s.file) and not is_torchs(s.file)
+        if not is_plumbing(s.file) and not in_torch(s.file)
     ]
 
 
 def _origin(file: str) -> GuardOrigin:
-    """Who wants a guard that a file of torch's asks for; the path starts in torch's folder."""
+    """Who wants a guard that a torch file asks for; the path is relative to torch's folder."""
     return "code" if file.startswith(_TRACING) else "compiler" if file.startswith(_COMPILING) else "operation"

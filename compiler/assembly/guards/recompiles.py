@@ -6,7 +6,7 @@ import re
 
 from dynascope.compiler.assembly import guard_text
 from dynascope.compiler.assembly.compile_records import CompileRecord
-from dynascope.compiler.assembly.guards.compiled_version import Version
+from dynascope.compiler.assembly.guards.compiled_version import SIZE, Version
 from dynascope.compiler.assembly.guards.places import Place, Places, callers
 from dynascope.compiler.report import FailedGuard, Frame, Recompile
 from dynascope.compiler.source.lines import CellResolver
@@ -15,7 +15,6 @@ _VERSION = re.compile(r"^(?P<id>!?\d+/\d+): ")
 _STACK = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)', re.M)
 _LIMIT = re.compile(r'"(?P<name>(?:accumulated_)?recompile_limit)": (?P<value>\d+)')
 _REFUSED = re.compile(r"exceeding the (?P<name>\w+) cache size limit \(currently set to (?P<value>\d+)\)")
-_SIZE = re.compile(r"(?P<tensor>[\w.\[\]'\"]+)\.size\(\)\[(?P<dimension>\d+)\]")
 
 
 class Recompiles:
@@ -62,7 +61,7 @@ class Recompiles:
             elif guard.kind == "length":
                 guard.actual = new.length(about)
             elif guard.kind == "expression":
-                values = {m[0]: new.value(m[0]) or sizes.get(m[0]) for m in _SIZE.finditer(condition)}
+                values = {m[0]: new.value(m[0]) or sizes.get(m[0]) for m in SIZE.finditer(condition)}
                 guard.actual = ", ".join(f"{name} is {value}" for name, value in values.items() if value) or None
             elif guard.kind in ("value", "range", "minimum"):
                 guard.actual = new.value(about) or sizes.get(about)

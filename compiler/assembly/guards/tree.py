@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.assembly import guard_text
-from dynascope.compiler.assembly.guards.places import Place, Places, is_torchs
+from dynascope.compiler.assembly.guards.places import Place, Places
 from dynascope.compiler.report import Guard, GuardSite, StackEntry
+from dynascope.compiler.source.origin import in_torch
 
 _ENTRY = re.compile(
     r"^(?P<bars>[| ]*)\+- (?:(?P<kind>[A-Z_]+): (?P<text>.*)"
@@ -128,6 +129,6 @@ class _Reader:
         if known is None:
             caller = self.tree.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
             at = dataclasses.replace(stack[-1], source="") if stack else None  # the report has the lines themselves
-            known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and is_torchs(at.file))
+            known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and in_torch(at.file))
             self.tree.sites.append(known)
         return known

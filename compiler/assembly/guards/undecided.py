@@ -16,7 +16,7 @@ _CHECK = re.compile(r"^ *\d+\. (torch\._check\w*\(.*\))$", re.M)
 
 
 def printed(text: str) -> Undecided | None:
-    """What the text of a break says."""
+    """The condition or number that the text of a break names."""
     said = _SAID.search(text)
     if said is None:
         return None
@@ -27,9 +27,9 @@ def printed(text: str) -> Undecided | None:
 
 
 def recorded(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:
-    """For a branch whose break text does not name the condition: the one that was recorded at the same line.
+    """The condition that was recorded at the line of a break, for a branch whose break text does not name it.
 
-    Records in a trace file have no line.
+    None in a trace file: its records have no line.
     """
     if "SymNodeVariable" not in broken.text:  # it branches on something else: a tensor
         return None
