@@ -1,4 +1,4 @@
-"""Which region set the flag that was in force at a break, derived frame by frame from what the hooks observed.
+"""Which region set `error_on_graph_break` at a break, derived frame by frame from what the hooks observed.
 
 A region may be in the traced code itself.  It may also have been entered again by a resume function, which has no line for it,
 or be in the caller of a function that is compiled on its own after a break.

@@ -1,6 +1,6 @@
 """The JSON types of the values that are read from a record, as torch 2.3 to 2.15 writes them.
 
-A value of another type would fail elsewhere or be shown as torch's own; it is removed and counts as unknown.
+A value of another type would raise later, or be displayed as if torch had reported it; it is removed and counts as unknown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _Test = Callable[[Any], bool]
-#: larger numbers are nothing that torch counts or measures
+#: no number that torch counts or measures is larger
 _MOST = 1 << 62
 
 

@@ -1,9 +1,12 @@
 """The records of torch's structured trace: those that are read, those that are ignored, and the compile they belong to.
 
-To read another record, move its name from `IGNORED` to `USED` (an artifact's name goes into `_ARTIFACTS`), declare its fields
-in `events.field_types`, keep its content in `assembly.compile_records`, and add it to the Report in `assembly.assemble` or
-`assembly.stages`.  `jobs.quick_trace_reader` hashes every record that is not ignored: if the new one does not shape a Report,
-add it to `_LATER` there.
+To read another record, add its name to `USED` (and remove it from `IGNORED` if it is there).  An artifact's name goes into
+`_ARTIFACTS`; if it is the text of one of a graph's later stages, into `STAGES`, and its title into `_NAMES` of
+`widgets/model/stages.py`.  Declare its fields in `events.field_types`, keep its content in `assembly.compile_records`, and add
+it to the Report in `assembly.assemble` or `assembly.stages`.
+
+`jobs.quick_trace_reader` takes ranks whose records have the same hash for alike.  It hashes every kind of record that is not
+ignored, so add one that should not tell ranks apart to `_LATER` there; an artifact is hashed only if it is in `_SHAPING`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ MOST_CALLS = 8
 #: calls whose arguments are copied because something may be compiled in them
 MOST_COPIED = 50
 _PLAIN = (bool, int, float, str)
-#: other arguments for a call, made of its own ones, which it may change in place
+#: makes other arguments from a call's arguments, possibly in place
 Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
 
 
@@ -29,7 +29,7 @@ class KeptCall:
 
     target: Any
     recorded: RecordedCall
-    #: of a cell's statements: where they bind their names, and the names that they use as the cell is written
+    #: only for a cell's statements: their namespace, and the names that they use
     namespace: dict[str, Any] | None = None
     names: tuple[str, ...] = ()
 
@@ -47,7 +47,7 @@ class KeptCall:
         return args, kwargs
 
 
-class _RecordedCall(RecordedCall):
+class _CallWithNumbers(RecordedCall):
     """A call, with the numbers that it read from modules and globals: later calls may have changed them."""
 
     def __init__(
@@ -76,7 +76,7 @@ class _RecordedCall(RecordedCall):
 
 
 def _differs(now: Any, value: Any) -> bool:
-    """Whether a number or text has another value; what is in its place now may be anything, and is not asked."""
+    """Whether a number or text has another value.  What is in its place now may be anything: its type is compared first."""
     return type(now) is not type(value) or bool(now != value)
 
 
@@ -98,7 +98,7 @@ class KeptCalls:
         self.calls: list[KeptCall] = []
         #: why calls could not be kept, as the end of a sentence
         self.refusals: list[str] = []
-        #: whether something was compiled in a call that was not kept, because enough were kept or looked at
+        #: whether something was compiled in a call through `watch` that was not kept, because enough were kept or looked at
         self.is_full = False
         self._targets: set[int] = set()
         self._copied = 0
@@ -111,8 +111,8 @@ class KeptCalls:
         names = () if namespace is None else tuple(sorted(names_used(target.__code__)))
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            may_copy = self._may_copy()
-            kept = KeptCall(target, _RecordedCall(target, args, kwargs, namespace), namespace, names) if may_copy else None
+            may_copy = self._count_and_may_copy()
+            kept = KeptCall(target, _CallWithNumbers(target, args, kwargs, namespace), namespace, names) if may_copy else None
             before = caches.compiles()
             try:
                 return entry(*args, **kwargs)
@@ -141,9 +141,9 @@ class KeptCalls:
         target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
         self._keep_latest()
         key = id(getattr(target, "__func__", target))
-        if in_torch(_file_of(target)) or not self._may_copy():
+        if in_torch(_file_of(target)) or not self._count_and_may_copy():
             return
-        kept = KeptCall(target, _RecordedCall(target, args, kwargs))
+        kept = KeptCall(target, _CallWithNumbers(target, args, kwargs))
         if key not in self._targets:
             self._targets.add(key)
             self._add(kept)
@@ -156,7 +156,8 @@ class KeptCalls:
         if latest is not None and caches.compiles() != latest[1]:
             self._add(latest[0])
 
-    def _may_copy(self) -> bool:
+    def _count_and_may_copy(self) -> bool:
+        """Count one more call; whether its arguments may be copied."""
         self._copied += 1
         return len(self.calls) < MOST_CALLS and self._copied <= MOST_COPIED
 

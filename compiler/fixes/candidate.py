@@ -42,7 +42,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Problem:
-    """A graph break or recompile as the cures see it: where it is, and the source around it.
+    """A graph break or recompile for which candidates are made: where it is, and the source around it.
 
     `source` is the whole text of `file` (a cell's text counts as a file), `line` to `end_line` the lines of the expression that
     broke, counted from 1 (`column`, `end_column` in characters from 0, or None where unknown), `function` the qualified name of

@@ -1,4 +1,4 @@
-"""Edited source in force in the running process, and out of it again.
+"""Puts edited source into the running process, and takes it out again.
 
 The edited file is compiled under its own name, and each function of it that lives gets the code object that now stands at its
 place: identity, references, closures and decorators stay.  What an edit adds to the module (a helper, an import) is run in the
@@ -116,7 +116,7 @@ class _FileChange:
         except (SyntaxError, ValueError) as error:
             raise NotApplicable(f"the edited text is not valid Python: {error}") from None
         self.flags = flags
-        #: of a cell: its own statements are compiled, and need not run here
+        #: whether its own statements are compiled, as a cell's are; then they need not run here
         self.is_compiled_itself = any(from_text(function) is not None for function in self.functions)
 
     def apply(self, undo: _Undo, helpers: Mapping[str, Any]) -> None:
@@ -264,7 +264,7 @@ def _by_position(module: CodeType) -> dict[tuple[str, int], Place | None]:
 
 
 def _is_same(one: CodeType, other: CodeType) -> bool:
-    """Whether two code objects do the same on the same lines; constants are compared with their types, and inside."""
+    """Whether two code objects do the same on the same lines; constants are compared by `repr`, nested code in the same way."""
     if one.co_code != other.co_code or one.co_names != other.co_names or one.co_firstlineno != other.co_firstlineno:
         return False
     if list(one.co_lines()) != list(other.co_lines()) or len(one.co_consts) != len(other.co_consts):

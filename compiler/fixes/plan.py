@@ -35,7 +35,7 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     #: conditions that the edits decide
     tests: tuple[str, ...] = ()
-    #: as in Candidate
+    #: names whose numbers become tensors, as in `Candidate`
     tensors: tuple[str, ...] = ()
 
     def text(self, file: str) -> str:

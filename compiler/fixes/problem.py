@@ -1,4 +1,4 @@
-"""From a graph break of a Report to the Problem that the cures are given."""
+"""Turns a graph break or recompile of a Report into the Problems for which candidates are made."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.fixes.proving.caller_changes import in_tensors
+from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Report
 from dynascope.compiler.torch_private import marks
@@ -29,7 +29,7 @@ def live_fixes(plan: Plan, target: Any) -> LiveFixes:
     target = marks.inner_function(target)
     try:
         reference = weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
-    except TypeError:  # of its class no weak reference can be made
+    except TypeError:  # its class allows no weak references
         return LiveFixes(plan, lambda: None)
     return LiveFixes(plan, reference)
 
@@ -48,7 +48,7 @@ def fixed(report: Report) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(live.plan.in_force())
-            stack.enter_context(in_tensors(target, live.plan.tensors))
+            stack.enter_context(numbers_as_tensors(target, live.plan.tensors))
         except NotApplicable as reason:
             raise ValueError(f"the fixes do not fit any more: {reason}") from None
         yield target

@@ -16,7 +16,7 @@ from dynascope.compiler.torch_private.tensor_state import mark_dynamic
 
 
 @contextlib.contextmanager
-def in_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
+def numbers_as_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
     """Turn the numbers with these names (`self.steps`, or globals of the target) into tensors, and back afterwards."""
     owners = [found for name in names if (found := _owner(target, name)) is not None]
     for owner, name in owners:
@@ -28,8 +28,8 @@ def in_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
             owner[name] = _number(owner[name])
 
 
-def with_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Wraps `entry` (the compiled `target`): the named numbers, arguments included, are tensors during a call."""
+def with_number_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Wrap `entry` (the compiled `target`) so that the named numbers, arguments included, are tensors during a call."""
     if not names:
         return entry
     signature = inspect.signature(getattr(target, "forward", target))
@@ -41,16 +41,16 @@ def with_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -
         for name in arguments:
             if name in given.arguments:
                 given.arguments[name] = _tensor(given.arguments[name])
-        with in_tensors(target, others):
+        with numbers_as_tensors(target, others):
             return entry(*given.args, **given.kwargs)
 
     return call
 
 
 def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> Callable[..., Any]:
-    """Wraps `entry` (the compiled `target`): sizes of its arguments are marked as dynamic; `"x, 0"` is dimension 0 of `x`.
+    """Wrap `entry` (the compiled `target`) so that sizes of its arguments are marked as dynamic.
 
-    Raises NotApplicable if there is no such argument.
+    The mark `"x, 0"` is for dimension 0 of `x`.  Raises NotApplicable if there is no such argument.
     """
     if not marks:
         return entry

@@ -1,6 +1,6 @@
 """A backend that runs a graph eagerly and compares what operators return with what they promised the compiler.
 
-These are operators called through torch.ops, above all custom ones.
+Only operators called through `torch.ops` are checked, above all custom ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class WrongFake(Exception):
-    """An operator returned something else than its fake implementation said."""
+    """An operator returned something other than its fake implementation promised."""
 
 
 def checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:

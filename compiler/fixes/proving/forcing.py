@@ -26,7 +26,7 @@ class Sides:
             _HELPER.format(number): _helper(flag, self._values, number) for number, flag in enumerate(self._flags)
         }
 
-    def to(self, sides: tuple[bool, ...]) -> None:
+    def force(self, sides: tuple[bool, ...]) -> None:
         """Force the conditions to these sides from now on."""
         for number, side in enumerate(sides):
             self._values[number] = side
@@ -80,8 +80,8 @@ def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], 
     return _wrapped(text, found, helper)
 
 
-def is_loop(text: str, condition: str) -> bool:
-    """Whether a `while` of this text has the condition."""
+def is_while_condition(text: str, condition: str) -> bool:
+    """Whether this is the condition of a `while` in the text."""
     try:
         wanted = ast.dump(ast.parse(condition.strip(), mode="eval").body)
         return any(isinstance(node, ast.While) and ast.dump(node.test) == wanted for node in ast.walk(ast.parse(text)))

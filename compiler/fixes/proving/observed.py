@@ -21,10 +21,10 @@ from dynascope.compiler.fixes.proving.side_state import SideState, state_differe
 from dynascope.compiler.fixes.proving.time_limit import time_limit
 from dynascope.compiler.replay.replay import Arguments, Prepare
 
-#: of a gradient's largest number
+#: tolerance for gradients, relative to their largest element
 _ROUNDING = 2e-6
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
-#: how a tensor prints where its values come from: compiled code has its own word for it
+#: `grad_fn=` in a printed tensor, which compiled code prints differently
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
 
 
@@ -39,9 +39,9 @@ class Observed:
     logged: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
     random: tuple[Any, ...] = ()
-    #: whether asking for the gradients of its values is an error
+    #: whether `backward()` from its values raises; not tried if gradients were computed
     backward_fails: bool = False
-    #: state beside the arguments and modules, after the run
+    #: state other than the arguments and modules, after the run
     state: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -81,7 +81,7 @@ def observe_call(
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
         try:
             observed.outcome = outcome.replay(call.target, kept, prepared, call.namespace, call.names)
-            observed.backward_fails = not observed.outcome.parts["gradients"] and _fails(values)
+            observed.backward_fails = not observed.outcome.parts["gradients"] and _backward_fails(values)
         except Exception as error:
             observed.error = error.with_traceback(None)
         if state is not None:
@@ -93,8 +93,8 @@ def observe_call(
     return observed
 
 
-def _fails(values: list[Any]) -> bool:
-    """Whether the tensors among these values, of which no gradient was computed, cannot be gone back from."""
+def _backward_fails(values: list[Any]) -> bool:
+    """Whether `backward()` from the tensors among these values raises."""
     import torch
 
     tensors = [t for _, t in parts_of("", values) if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
@@ -120,7 +120,9 @@ def _messages(observed: Observed) -> Iterator[None]:
 
     others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
     kept = [
-        (log, log.handlers) for log in [logging.root, *others] if log is logging.root or (log.handlers and not _is_torchs(log))
+        (log, log.handlers)
+        for log in [logging.root, *others]
+        if log is logging.root or (log.handlers and not _is_torch_logger(log))
     ]
     collect = Collect()
     try:
@@ -130,24 +132,24 @@ def _messages(observed: Observed) -> Iterator[None]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torchs_own(w)]
+        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torch_warning(w)]
     finally:
         for logger, handlers in kept:
             logger.handlers = handlers
 
 
-def _is_torchs(logger: logging.Logger) -> bool:
+def _is_torch_logger(logger: logging.Logger) -> bool:
     return logger.name.partition(".")[0] == "torch"
 
 
-#: what torch says of compiling, and of numbers that are taken out of tensors, which a change may do without
-_TORCHS_OWN = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
+#: in warnings about compiling, and about numbers that are taken out of tensors, which a change may make unnecessary
+_TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
 
 
-def _is_torchs_own(warning: warnings.WarningMessage) -> bool:
+def _is_torch_warning(warning: warnings.WarningMessage) -> bool:
     """Whether torch warned about how the program runs, rather than the program about what it does."""
     return any(part in warning.filename for part in ("_dynamo", "_inductor", "_functorch", "_subclasses")) or any(
-        words in str(warning.message) for words in _TORCHS_OWN
+        words in str(warning.message) for words in _TORCH_WARNINGS
     )
 
 
@@ -224,7 +226,7 @@ def _other_outcome(actual: Outcome, expected: Outcome) -> str | None:
 
 
 def _is_rounding(one: Any, other: Any) -> bool:
-    """Whether gradients differ by what the order of a sum makes, in proportion to the largest of their numbers."""
+    """Whether gradients differ by no more than rounding, as another order of summation makes them."""
     if one.shape != other.shape or one.dtype != other.dtype or not one.is_floating_point() or not one.numel():
         return False
     return bool((one - other).abs().max() <= _ROUNDING * other.abs().max())  # not where one is NaN
@@ -254,7 +256,7 @@ def _summary(actual: list[str], expected: list[str]) -> str:
 
 
 def _same_lines(actual: list[str], expected: list[str]) -> bool:
-    """Whether the texts are the same, but for the last digits of numbers."""
+    """Whether the texts are the same, except for the last digits of numbers."""
     return len(actual) == len(expected) and all(map(_same_line, actual, expected))
 
 

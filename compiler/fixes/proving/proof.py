@@ -182,14 +182,14 @@ class Prover:
                 where = f"where {' and '.join(f'`{test}` is {side}' for test, side in zip(tests, sides, strict=True))}, "
                 case = (id(call), variation.name, where)
                 if case not in agreed.cases:
-                    forced.to(sides)
+                    forced.force(sides)
                     new.append((sides, call, variation, self._ended(run, call, variation), case))
                 seen.append(case)
         with self._trials.compiled(changed, THOROUGH, forced.helpers) as run:
             for sides, call, variation, expected, case in new:
                 if not _says_nothing(variation, expected):
                     self._tick()
-                    forced.to(sides)
+                    forced.force(sides)
                     _compare(run(call, variation), expected, agreed, variation, case[2])
                     agreed.cases.add(case)
         held = sum(case in agreed.cases for case in seen)
@@ -251,4 +251,4 @@ def _forced_pair(plan: Plan, tests: tuple[str, ...]) -> tuple[Plan, Plan] | None
 
 
 def _is_loop(plan: Plan, test: str) -> bool:
-    return any(forcing.is_loop(text, test) for text in plan.originals.values())
+    return any(forcing.is_while_condition(text, test) for text in plan.originals.values())

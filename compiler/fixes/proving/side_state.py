@@ -29,7 +29,8 @@ class SideState:
         import torch
 
         objects = Reachable([target]).objects
-        torch_owned = {
+        # what `accuracy.outcome` compares, and the registries of hooks, which nothing compares
+        left_out = {
             id(value)
             for module in objects
             if isinstance(module, torch.nn.Module)
@@ -37,10 +38,13 @@ class SideState:
             if name in _COMPARED_ELSEWHERE or name.endswith("_hooks")
         }
         kinds = (GlobalName, CellType, *object_state.CONTAINERS)
-        self._owners = [o for o in objects if id(o) not in torch_owned and (isinstance(o, kinds) or _has_attributes(o))]
+        self._owners = [o for o in objects if id(o) not in left_out and (isinstance(o, kinds) or _has_attributes(o))]
 
     def read(self) -> dict[str, Any]:
-        """Everything that can be compared, by a name that is the same for each run."""
+        """The values that can be compared, each by a name that is the same for each run.
+
+        Of a set only its length is compared, of a dict only the entries whose keys are numbers, strings or bytes.
+        """
         values: dict[str, Any] = {}
         for number, owner in enumerate(self._owners):
             for name, value in _entries(owner):

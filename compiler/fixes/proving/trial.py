@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.fixes.proving.caller_changes import with_marks, with_tensors
+from dynascope.compiler.fixes.proving.caller_changes import with_marks, with_number_tensors
 from dynascope.compiler.fixes.proving.observed import Observed, observe_call
 from dynascope.compiler.fixes.proving.side_state import SideState
 from dynascope.compiler.fixes.proving.variations import Variation, recorded
@@ -105,7 +105,7 @@ class Trials:
                 if id(call.target) not in entries:
                     trace_anew(call.target)
                     entry = self._compiling.entry_point(call.target, settings)
-                    entry = with_tensors(call.target, entry, plan.tensors)
+                    entry = with_number_tensors(call.target, entry, plan.tensors)
                     entries[id(call.target)] = with_marks(call.target, entry, plan.marks)
                 return entries[id(call.target)]
 
@@ -161,7 +161,7 @@ class Trials:
         with caches.only_known_codes(), config.quiet_compiler(), plan.in_force():
 
             def run(call: KeptCall, variation: Variation) -> Observed:
-                entry = with_tensors(call.target, call.target, plan.tensors)
+                entry = with_number_tensors(call.target, call.target, plan.tensors)
                 with call.recorded.replaying() as prepare:
                     return self._observe(call, entry, prepare, variation, self.deadline)
 

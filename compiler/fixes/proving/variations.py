@@ -99,7 +99,7 @@ def _other_numbers(value: Any) -> list[Any]:
 
 
 def tensors_held(target: Any) -> list[Any]:
-    """Tensors that a function's globals and closure name themselves, but parameters."""
+    """Tensors that a function's globals and closure name themselves, except parameters."""
     import torch
 
     function = getattr(target, "__func__", target)
@@ -139,7 +139,7 @@ def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs
 
 
 def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any:
-    """Numbers of the tensor's own range: a whole one of the range that it has, because it may be an index."""
+    """Random values of the tensor's own range: an integer may be an index, so it stays within the range that there is."""
     import torch
 
     if t.numel() == 0:
@@ -156,7 +156,7 @@ def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any
 
 
 def _only_floats(change: Callable[[Any], Any], other: _Change) -> _Change:
-    """`change` for floating numbers, `other` for whole ones and truth values."""
+    """`change` for floating-point and complex tensors, `other` for those of integers and bools."""
     return lambda t, generator: change(t) if t.is_floating_point() or t.is_complex() else other(t, generator)
 
 
@@ -169,7 +169,7 @@ def _reordered(t: Any, generator: Any) -> Any:
 
 
 def _extreme(t: Any, generator: Any, lowest: bool) -> Any:
-    """All numbers the lowest, or the highest, of those that there are."""
+    """All values the lowest, or the highest, of those that the tensor has."""
     import torch
 
     if t.numel() == 0:
