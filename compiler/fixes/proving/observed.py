@@ -188,10 +188,11 @@ def without_zero_gradients(actual: Observed, expected: Observed) -> Observed:
 
 
 def order_changed(actual: Observed, expected: Observed) -> bool:
-    """Whether the same lines come in another order."""
+    """Whether lines are printed, or log records made, in another order; only after `differences` has found none."""
     if actual.error is not None or expected.error is not None:
         return False
-    return not _same_lines(actual.printed.splitlines(), expected.printed.splitlines())
+    printed = _same_lines(actual.printed.splitlines(), expected.printed.splitlines())
+    return not (printed and _same_lines(actual.logged, expected.logged))
 
 
 def _other_error(actual: Observed, expected: Observed, assumption: str) -> str | None:

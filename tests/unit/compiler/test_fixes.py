@@ -54,7 +54,7 @@ def fix(function: Any, *args: Any, fix_seconds: float = 600, **settings: Any) ->
 
 
 def replacing(before: str, after: str, **fields: Any) -> Callable[[Problem], list[Candidate]]:
-    """A cure that replaces one text of the file, wherever the break is."""
+    """A source of candidates that replaces one text of the file, wherever the break is."""
 
     def candidates(problem: Problem) -> list[Candidate]:
         lines = problem.source.splitlines(keepends=True)
@@ -67,8 +67,8 @@ def replacing(before: str, after: str, **fields: Any) -> Callable[[Problem], lis
     return candidates
 
 
-def only(monkeypatch: pytest.MonkeyPatch, *cures: Callable[[Problem], list[Candidate]]) -> None:
-    monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", cures)
+def only(monkeypatch: pytest.MonkeyPatch, *sources: Callable[[Problem], list[Candidate]]) -> None:
+    monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", sources)
 
 
 PRINTS = """
@@ -143,7 +143,7 @@ def test_a_frame_function_is_wrapped(module: MakeModule) -> None:
     assert f.__globals__["caller"] is caller
 
 
-# -- false cures ---------------------------------------------------------------------------------------------------------
+# -- false fixes ---------------------------------------------------------------------------------------------------------
 
 BRANCH = """
     import torch
@@ -174,7 +174,7 @@ IF = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
         ("    y = undefined_name(x)\n", (), "graph break"),
     ],
 )  # fmt: skip
-def test_a_false_cure_is_refused(
+def test_a_false_fix_is_refused(
     module: MakeModule, monkeypatch: pytest.MonkeyPatch, after: str, tests: tuple[str, ...], why: str
 ) -> None:
     only(monkeypatch, replacing(IF, after, tests=tests))
@@ -187,7 +187,7 @@ def test_a_false_cure_is_refused(
         pass
 
 
-def test_a_true_cure_of_the_same_branch_is_proved(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_true_fix_of_the_same_branch_is_proved(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, replacing(IF, "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n", tests=("x.sum() > 0",)))
     report = fix(module(BRANCH).f, torch.ones(3))
     assert [(x.verdict, x.chosen) for x in report.fixes or ()] == [("proved", True)]
@@ -641,7 +641,7 @@ def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.
     good = "        y = torch.where(x.sum() > 0, x * 2, x * 3)\n"
     for mark in ("A", "B", "C", "D", ""):
 
-        def cure(problem: Problem, mark: str = mark) -> list[Candidate]:
+        def source(problem: Problem, mark: str = mark) -> list[Candidate]:
             lines = problem.source.splitlines(keepends=True)
             start = next(i for i, line in enumerate(lines) if "if x.sum()" in line)
             kept = [line for line in lines[start + 4 :] if not (mark and line.endswith(f"# {mark}\n"))]
@@ -651,7 +651,7 @@ def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.
             edit = Edit(problem.file, 1, len(lines), "".join(lines), "".join(text))
             return [Candidate("rewrite", "planted", (edit,), tests=("x.sum() > 0",))]
 
-        only(monkeypatch, cure)
+        only(monkeypatch, source)
         report = fix(made.f, torch.ones(3))
         [tried] = report.fixes or ()
         assert tried.verdict == ("refused" if mark else "proved"), (mark, tried.reason)
@@ -727,7 +727,7 @@ def test_a_break_that_moves_to_the_call_is_not_fixed(module: MakeModule, monkeyp
     assert "a graph break at the call instead" in (report.fixes or ())[0].reason
 
 
-def test_a_cure_that_fails_is_left_out(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_of_candidates_that_fails_is_left_out(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(problem: Problem) -> list[Candidate]:
         raise RecursionError
 
@@ -903,6 +903,23 @@ def test_gradients_differ_by_rounding_in_proportion_to_the_largest() -> None:
     assert "gradients differ" in str(differences(seen("gradients", 100.0, 2e-3), right))
     assert "gradients differ" in str(differences(seen("gradients", 100.0, float("nan")), right))
     assert "values differ" in str(differences(seen("values", 100.0, 1e-3 + 3e-5), seen("values", 100.0, 1e-3)))
+
+
+def test_the_order_of_log_records_is_noticed_as_that_of_printed_lines() -> None:
+    from dynascope.compiler.accuracy.outcome import Outcome
+    from dynascope.compiler.fixes.proving.observed import Observed, differences, order_changed
+
+    def seen(printed: str = "", *logged: str) -> Observed:
+        return Observed(outcome=Outcome({}, drew=False, opaque=[], unchanged=set()), printed=printed, logged=list(logged))
+
+    eager = seen("a\nb\n", "net INFO: loss 1.0", "net INFO: done")
+    for order, other in (
+        (False, seen("a\nb\n", "net INFO: loss 1.00000001", "net INFO: done")),
+        (True, seen("a\nb\n", "net INFO: done", "net INFO: loss 1.0")),
+        (True, seen("b\na\n", "net INFO: loss 1.0", "net INFO: done")),
+    ):
+        assert differences(other, eager) is None
+        assert order_changed(other, eager) is order
 
 
 @pytest.mark.parametrize("name", ["ignore_logging_functions", "ignore_logger_methods"])
