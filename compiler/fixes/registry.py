@@ -16,8 +16,9 @@ from dynascope.compiler.fixes.rewrites import (
 )
 from dynascope.compiler.fixes.search import Cure
 
-#: in the order in which they are tried: what removes a break first, what only protects the code around it last
-REWRITES: tuple[Cure, ...] = (
+#: in the order in which they are tried: what removes a break first; `parts`, which only protects the code around it, last
+CANDIDATE_SOURCES: tuple[Cure, ...] = (
+    setting_changes.candidates,
     raise_checks.candidates,
     empty_rows.candidates,
     scalars.candidates,
@@ -26,16 +27,10 @@ REWRITES: tuple[Cure, ...] = (
     hoist.candidates,
     printing.candidates,
     log_values.candidates,
-    parts.candidates,
-)
-#: `parts` comes last: it does not remove a break, it only protects the code around it
-CANDIDATE_SOURCES: tuple[Cure, ...] = (
-    setting_changes.candidates,
-    *(rewrite for rewrite in REWRITES if rewrite is not parts.candidates),
     custom_ops.candidates,
     wraps.decorated,
     wraps.called,
     parts.candidates,
 )
-#: cures that wrap a function for its callers; they are not tried on the compiled function itself
+#: those that wrap a function for its callers; they are not tried on the compiled function itself
 NOT_FOR_ENTRIES: tuple[Cure, ...] = (custom_ops.candidates, wraps.decorated)

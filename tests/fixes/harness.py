@@ -25,9 +25,11 @@ import dynascope
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import DYNAMO, resolved
 from dynascope.compiler.fixes.problem import problems_of
-from dynascope.compiler.fixes.registry import REWRITES
+from dynascope.compiler.fixes.registry import CANDIDATE_SOURCES
 from dynascope.compiler.report import Report
 
+#: the sources of candidates that are rewrites, in the order in which they are tried
+REWRITES = tuple(source for source in CANDIDATE_SOURCES if source.__module__.startswith("dynascope.compiler.fixes.rewrites."))
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 _LINE_END = re.compile(r"\r\n?|\n")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from corpus import FixProgram, all_programs, some_programs
-from harness import report_of, rewritten, same
+from harness import REWRITES, report_of, rewritten, same
 
 from dynascope.compiler.fixes.candidate import Problem
-from dynascope.compiler.fixes.registry import REWRITES
 
 PROGRAMS = all_programs()
 

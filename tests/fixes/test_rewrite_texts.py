@@ -8,12 +8,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from harness import edited, lines_of
+from harness import REWRITES, edited, lines_of
 
 from dynascope.compiler.fixes import setting_changes
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.patch import marked_calls, with_settings
-from dynascope.compiler.fixes.registry import REWRITES
 from dynascope.compiler.fixes.rewrites import (
     branches,
     counters,

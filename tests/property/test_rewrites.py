@@ -16,9 +16,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "fixes"))
-from harness import difference, edited, outcome, report_of
-
-from dynascope.compiler.fixes.registry import REWRITES
+from harness import REWRITES, difference, edited, outcome, report_of
 
 INPUTS = ("torch.linspace(-1, 2, 4)", "torch.linspace(-3, 1, 4)", "torch.tensor([2., -0.5, 0.25, 0.])", "-torch.ones(4) * 9")
 NAMES = st.sampled_from(["x", "y", "z"])
