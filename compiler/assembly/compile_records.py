@@ -31,7 +31,7 @@ class CompileRecord:
     order: int = 0
     thread: int | None = None
     rank: int | None = None
-    #: of several trace files: which one
+    #: index of the trace file, if there are several
     process: int | None = None
     #: how often `torch._dynamo.reset()` had started compile ids anew in its process
     generation: int = 0
@@ -71,7 +71,7 @@ class CompileRecord:
     bucketed: dict[str, int] = field(default_factory=dict)
     #: what compiled it, if that was not torch.compile: "exported program", "AOTInductor package" or "AOTAutograd graph"
     outside: str | None = None
-    #: of these, the guards that were added
+    #: the guards that a compile outside torch.compile added
     added_guards: list[str] = field(default_factory=list)
     output_codes: list[str] = field(default_factory=list)
     #: name of an artifact -> its texts, one for each graph that the backend compiled (forward, backward)

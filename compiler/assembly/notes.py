@@ -24,7 +24,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
     report.compiled = list(dict.fromkeys(facts.compiled or roots))
     report.notes += facts.notes
-    annotate_faults(report)
+    annotate_backend_failures(report)
     annotate_foreign(report)
     annotate_overruled_regions(report)
     annotate_dynamic_sizes(report, facts.sizes_before, facts.sizes_after)
@@ -39,7 +39,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
         report.error.caught = True
 
 
-def annotate_faults(report: Report) -> None:
+def annotate_backend_failures(report: Report) -> None:
     """Note the frames that run eagerly because the backend failed, without a graph break."""
     for f in report.frames:
         if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend="):

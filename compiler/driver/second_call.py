@@ -17,7 +17,10 @@ from dynascope.compiler.source.lines import CellResolver
 
 
 def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: CellResolver | None) -> Report | None:
-    """The report of the same calls, traced once more; None, and a note, if they cannot be repeated."""
+    """The report of the same calls, traced once more.
+
+    None if there is no break to look at; None, and a note, if the calls cannot be repeated.
+    """
     if not report.breaks:
         return None
     refusal = _refusal(report, kept)
@@ -46,11 +49,11 @@ def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> Non
 
 
 def _refusal(report: Report, kept: KeptCalls) -> str | None:
-    """Why what the calls do when they are repeated says nothing about the run; None: it does."""
+    """Why repeating the calls would say nothing about the run; None if it does."""
     if report.error is not None:
         return "the run ended with an error"
     if any(call.namespace is not None for call in kept.calls):
-        return "a cell's statements are repeated with the names that they began with"
+        return "a cell's statements start again from the values that their names had before the run"
     if kept.is_full:
         return "too many calls compiled something"
     return next(iter(kept.refusals), None if kept.calls else "nothing that this run compiles was called")

@@ -49,7 +49,7 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
     names = {function, *_compiled_from(tree, function)}
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names]
     statements = [n for n in ast.walk(tree) if isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return))]
-    own = [(s, c) for s in statements for c in _calls_at_once(s) if c in calls]
+    own = [(s, c) for s in statements for c in _direct_calls(s) if c in calls]
     if len(defined) != 1 or not calls or len(own) != len(calls):
         return None
     parameters = [p.arg for p in (*defined[0].args.posonlyargs, *defined[0].args.args)]
@@ -73,13 +73,13 @@ def _compiled_from(tree: ast.AST, function: str) -> Iterator[str]:
                 yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
-def _calls_at_once(node: ast.AST) -> Iterator[ast.Call]:
+def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
     """The calls that a statement makes itself, except those inside a lambda or a comprehension."""
     if isinstance(node, ast.Call):
         yield node
     if not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         for child in ast.iter_child_nodes(node):
-            yield from _calls_at_once(child)
+            yield from _direct_calls(child)
 
 
 def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str]) -> str:
@@ -109,9 +109,9 @@ def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str,
 
 
 def _imports(text: str) -> tuple[dict[str, str], int]:
-    """The packages imported at the top of the text, with their local names, and the last line of the imports.
+    """The packages imported at the top of the text, with their local names, and the line after which more can be added.
 
-    If there are none, it is the last line of the leading comments.
+    It is the last line of the imports (or of the module docstring); else of the leading comments.
     """
     names: dict[str, str] = {}
     last = 0
@@ -181,14 +181,14 @@ def apply(edits: Iterable[FixEdit]) -> list[str]:
 
 def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str:
     number = cells(file) if cells is not None else None
-    name = f"In[{number}]" if number is not None else _path(file)
+    name = f"In[{number}]" if number is not None else _display_path(file)
     old, new = with_file_line_ends(file, before), with_file_line_ends(file, after, like=before)
     lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def with_file_line_ends(file: str, text: str, like: str | None = None) -> str:
-    """Gives `text` the file's line endings and final newline.
+    """The text with the file's line endings and final newline.
 
     If the file no longer holds `like` (default: `text`), `text` is returned unchanged.
     """
@@ -208,8 +208,8 @@ def _count(raw: str) -> int:
     return raw.count("\n") + (not raw.endswith("\n"))
 
 
-def _path(file: str) -> str:
-    """The file as seen from its repository, from the working directory, or its name alone."""
+def _display_path(file: str) -> str:
+    """The path of a file below its repository, the working directory or `site-packages`; else its name."""
     path = Path(file).absolute()
     top = next((folder for folder in path.parents if (folder / ".git").exists()), None)
     for folder in filter(None, [top, Path(os.getcwd())]):

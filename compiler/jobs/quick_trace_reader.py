@@ -66,7 +66,7 @@ class Known:
     """A log that was parsed in full: what all logs with its hash have in common."""
 
     structure: Structure
-    #: of each step: its compile id, and which of the compiles with this id it is
+    #: for each step, its compile id, and which of the compiles with this id it is
     steps: list[tuple[str, int]]
     rank: Rank
     versions: dict[str, str | None]
@@ -209,12 +209,12 @@ def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
 
 
 def _schedules(steps: list[tuple[str, int]], found: Scan) -> list[str]:
-    """Of each step: its collectives in the order of Inductor's code."""
+    """The collectives of each step, in the order of Inductor's code."""
     return [" ".join(found.schedules.get(key, ())) for key, _ in steps]
 
 
 def _run_times(steps: list[tuple[str, int]], found: Scan) -> list[list[float]]:
-    """Of each step: the run times of its graphs; [] if there are none at all."""
+    """The run times of each step's graphs; [] if there are none at all."""
     return [found.run_times.get(key, []) for key, _ in steps] if found.run_times else []
 
 
@@ -223,7 +223,7 @@ def _at(values: list[float | None] | None, number: int) -> float | None:
 
 
 def _compiles(report: Report) -> list[tuple[str, int]]:
-    """Of each step: its compile id, and which of the compiles with this id it is."""
+    """The compile id of each step, and which of the compiles with this id it is."""
     counts: dict[str, int] = defaultdict(int)
     steps = []
     for step in steps_of(report):

@@ -152,7 +152,7 @@ def users_stack(frame: FrameType | None) -> list[StackEntry]:
 
 
 def _run_times(recording: Any, report: Report, *, finished: bool) -> list[list[float]]:
-    """Of each step: the run times of its graphs, as Inductor estimates them; [] if it logged none."""
+    """The run times of each step's graphs, as Inductor estimates them; [] if it logged none."""
     found: dict[str | None, list[float]] = {}
     for event in list(recording.events):
         artifact = (getattr(event, "metadata", None) or {}).get("artifact")

@@ -1,8 +1,8 @@
 """Cuts each profiled call into slices, and attributes each slice to what it is and to the break that causes it.
 
-A pure function of the profiler's events, the same for a CPU and a GPU.  The slices of a call follow one another without a
-hole.  Each is a compiled graph, eager code between two graphs, a check of guards, the prologue of a graph, or waiting for the
-device; what belongs to none of these is "unaccounted".
+A pure function of the profiler's events, the same for a CPU and a GPU.  The slices of a call follow one another, with no time
+between them.  Each is a compiled graph, eager code between two graphs, a check of guards, the prologue of a graph, or waiting
+for the device; what belongs to none of these is "unaccounted".
 
 Each slice that is no graph has a cause: the break without which it would not be there.  In a compiled region, before its
 graph, that is the break after which the region was entered; behind its graph it is the break that ended it.  So a region that

@@ -46,7 +46,7 @@ WARM_UP = 8
 WARM_BUDGET = 0.05
 #: seconds; slower calls are made in one turn, with one call to warm up
 SLOW = 0.2
-#: of the eager time: smaller differences between eager and compiled mean nothing
+#: fraction of the eager time; smaller differences between eager and compiled mean nothing
 _CLEAR = 0.03
 #: the note of a run that Ctrl-C ended
 INTERRUPTED = "the call was not profiled: interrupted"

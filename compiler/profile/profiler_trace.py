@@ -40,15 +40,15 @@ class Event:
     """One event; times are whole nanoseconds, so that sums are exact."""
 
     name: str
-    #: "cpu" (an op, or one of our own marks), "runtime" (a call of the device's runtime), "kernel" or "copy" (on the device)
+    #: "cpu" (an op, or a mark of dynascope), "runtime" (a call of the device's runtime); on the device "kernel" or "copy"
     kind: str
     start: int
     end: int
     thread: int | str | None = None
     device: int | None = None
-    #: the same for a runtime call and the device work that it launched
+    #: the number that a runtime call shares with the device work that it launched
     correlation: int | None = None
-    #: the same for a differentiable op and its backward
+    #: the number that a differentiable op shares with its backward
     sequence: int | None = None
     #: events nested in this one (`trees`)
     inside: list[Event] = field(default_factory=list)
@@ -90,7 +90,7 @@ def plain_events(trace: dict[str, Any]) -> list[Event]:
 
 
 def _order(event: Event) -> tuple[int, int]:
-    """By start, the outermost first."""
+    """A sort key: by start, the outermost first."""
     return event.start, -event.end
 
 

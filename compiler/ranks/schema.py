@@ -68,11 +68,11 @@ class Rank:
     started: float | None = None
     written: float | None = None
     compile_seconds: float = 0.0
-    #: of each step
+    #: for each step, the seconds of its compile; None: unknown
     seconds: list[float | None] = field(default_factory=list)
-    #: of each step: "hit", "miss" or "bypass" of the compiler's caches; "" where none was asked
+    #: for each step, "hit", "miss" or "bypass" of the compiler's caches; "" where none was asked
     caches: list[str] = field(default_factory=list)
-    #: of each step: the run time in seconds of each graph that Inductor made of it, as Inductor estimates it; []: not logged
+    #: for each step, the run time in seconds of each graph that Inductor made of it, as Inductor estimates it; []: not logged
     run_times: list[list[float]] = field(default_factory=list)
     #: records that could not be used, counted by kind
     unread: dict[str, int] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class RankGroup:
 
     ranks: list[int]
     steps: list[StepSummary] = field(default_factory=list)
-    #: of one of them; None: left out, or damaged
+    #: the report of one of these ranks; None: left out, or damaged
     report: Report | None = None
     #: constants of the graphs that are each rank's own number, as the compiler printed them
     rank_constants: list[str] = field(default_factory=list)
@@ -145,7 +145,7 @@ class Difference:
     there: str | None = None
     #: the compiler's own reason: of the break, the skip, the recompile or the error
     reason: str | None = None
-    #: of a collective: its number among all of the rank, from 0
+    #: a collective's number among all of its rank, from 0
     position: int | None = None
     #: guards of this step that are not the same in both
     guards: list[GuardPair] = field(default_factory=list)

@@ -28,7 +28,7 @@ _INTEGER = re.compile(r"(?<![\w.'\"#])-?\d+(?![\w.'\"#])")
 class Structure:
     """The hashes of one rank."""
 
-    #: of each step
+    #: the hash of each step
     steps: list[str] = field(default_factory=list)
     #: the same with the integers in the code of graphs left out, and these integers
     loose: list[str] = field(default_factory=list)

@@ -22,7 +22,7 @@ from dynascope.compiler.recording.log_reader import LogRecord
 
 _SYMBOL = re.compile(r"\bs\d+\b")
 _CACHES = re.compile(r"fx_graph_cache_(?:hit|miss|bypass)$")
-#: in an error: the frame was skipped because of a graph break, whose record comes before the error's
+#: in the text of an error: the frame was skipped because of a graph break, whose record comes before the error's
 _SKIPS = re.compile(r"^  Explanation: [^\n]*Skipping the frame", re.M)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from dynascope.compiler.recording.log_reader import HEAD, process_id, read_lines
 
 _FILE_RANK = re.compile(r"rank_(\d+)")
-#: between the last record of one process and the first of another one of the same run: less than Python and torch take to start
+#: a process that starts this long after a run's last record is of the next run: Python and torch take longer to start
 _PAUSE = timedelta(seconds=1)
 
 

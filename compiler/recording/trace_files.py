@@ -24,7 +24,7 @@ from dynascope.compiler.recording.processes import LoggedProcess, Run, runs
 from dynascope.compiler.report import Report
 
 _JSON_ERRORS = (ValueError, RecursionError)
-#: of a log; torch names its own `dedicated_log_torch_trace_rank_0_x.log`
+#: how a log's name ends; torch names its own `dedicated_log_torch_trace_rank_0_x.log`
 _SUFFIXES = (".log", ".txt", "", ".gz")
 
 

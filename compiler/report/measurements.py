@@ -1,4 +1,4 @@
-"""The measured parts of a Report: profile, inputs, graphs run alone, compiled against eager.
+"""The measured parts of a Report: profile, inputs, graphs run alone, compile time, compiled against eager.
 
 `None` means *unknown* (or *does not apply*); times are seconds; a `share` is a fraction; a `spread` is the first and the third
 quartile.  These are mostly numbers and enums, of which the views make sentences; notes and error messages are text.
@@ -108,7 +108,7 @@ class EagerOp:
 
 @dataclass(kw_only=True)
 class Segment:
-    """One stretch of a call on one lane.  The segments of the first lane follow one another without a hole."""
+    """One stretch of a call on one lane.  The segments of the first lane follow one another, with no time between them."""
 
     #: graph, gap (eager code and its ops), lookup (of guards in the cache), prologue (of a graph), wait (for the device),
     #: unaccounted; on the lane of a device: kernel or copy
@@ -167,7 +167,7 @@ class BreakCost:
 
 @dataclass(kw_only=True)
 class FrameGuards:
-    """What guards and the code around the graph of one compiled frame take: seconds a call; frames add up."""
+    """What guards and the code around the graph of one compiled frame take: seconds per call; frames add up."""
 
     #: None: the compiled code is not in the report, or the lookup found no compiled code
     frame: str | None
@@ -176,7 +176,7 @@ class FrameGuards:
     prologue: float = 0.0
     #: fraction of the call's time that both take together
     share: float = 0.0
-    #: lookups a call
+    #: lookups per call
     times: float = 0.0
 
 
@@ -329,7 +329,7 @@ class AutotuneChoice:
 
 @dataclass(kw_only=True)
 class RegionTrial:
-    """A graph compiled as it is, and with a repeated block as one region that is compiled once; without caches."""
+    """Compile times without caches: a graph as it is, and with a repeated block as a `nested_compile_region`, compiled once."""
 
     backend: str
     seconds: float
@@ -386,7 +386,7 @@ class CompileTime:
 class Check:
     """Compiled against eager: the outcome of `--check`."""
 
-    #: None: nothing could be compared, or a difference need not mean anything
+    #: None: nothing could be compared, or differences are inconclusive
     agrees: bool | None = None
     #: how many tensors, arrays, numbers and strings were compared, by part: "values", "effects" and "gradients"
     compared: dict[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from types import CodeType, FunctionType, ModuleType
 
 #: makes a function's code from another text of its file
 FromText = Callable[[str], CodeType]
-#: of functions that their file does not define as such: a cell's statements
+#: for functions that their file does not define as such, such as a cell's statements
 _from_text: weakref.WeakKeyDictionary[FunctionType, FromText] = weakref.WeakKeyDictionary()
 
 _References = dict[str, list["weakref.ref[FunctionType]"]]

@@ -17,14 +17,15 @@ from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, listing, printable, shorten
 from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
-#: a report of more frames, in more calls, opens with its overview
-FRAMES, CALLS = 12, 4
+#: a report with more frames, of more functions, opens with its overview
+MOST_FRAMES, MOST_FUNCTIONS = 12, 4
 
 
 def is_large(report: Report) -> bool:
     """Whether a report has more frames, of more functions, than a picture shows at a glance."""
     frames = [f for f in report.frames if f.status != "ignored"]
-    return len(frames) > FRAMES and len({(f.file, f.name) if f.kind == "resume" else (f.file, f.line) for f in frames}) > CALLS
+    functions = {(f.file, f.name) if f.kind == "resume" else (f.file, f.line) for f in frames}
+    return len(frames) > MOST_FRAMES and len(functions) > MOST_FUNCTIONS
 
 
 def overview(report: Report, places: Places) -> Overview | None:
@@ -93,11 +94,11 @@ class _Rows:
 
     def __init__(self, report: Report, places: Places, owners: Owners) -> None:
         self.report, self.places, self.owners = report, places, owners
-        #: operations of each graph; the versions of a function count once, as its recompiles are counted beside
+        #: operations of each graph; the versions of a function count once, as its recompiles are counted separately
         self.graphs = _first_versions(report)
         self.seconds, self.eager_seconds, self.eager_ops = _measured(report)
         self.rows: list[CallRow] = []
-        #: of each row: how much is in it, and how much of that is eager code
+        #: how much is in each row, and how much of that is eager code
         self.sizes: list[tuple[float, float]] = []
         roots = call_tree(report)
         self.eventful = {id(call) for root in roots for _, call in root.walk() if any(c.is_eventful for _, c in call.walk())}
@@ -115,7 +116,7 @@ class _Rows:
         if len(quiet) == 1:
             self.row(quiet[0], depth, folded=True)
         elif quiet:
-            self.sum(quiet, depth)
+            self.quiet_row(quiet, depth)
 
     def row(self, call: Call, depth: int, *, folded: bool = False) -> None:
         passed: list[Call] = []
@@ -134,7 +135,7 @@ class _Rows:
         """Whether a call only leads to others: its row would say nothing, and is one with the next."""
         return not call.is_eventful and not call.graphs
 
-    def sum(self, quiet: list[Call], depth: int) -> None:
+    def quiet_row(self, quiet: list[Call], depth: int) -> None:
         """One row for calls in which nothing happened that a reader may want to change; they are below it."""
         whole = [c for call in quiet for _, c in call.walk()]
         self.sizes.append(self.part(whole))
@@ -205,7 +206,7 @@ def _first_versions(report: Report) -> dict[str, int | None]:
 
 
 def _compiled_well(report: Report, places: Places) -> str:
-    """The functions that have graphs, and no break, recompile or skipped frame of their own; empty: there are none."""
+    """A sentence on the functions that have graphs, and no break, recompile or skipped frame of their own; "" without any."""
     ops = _first_versions(report)
     calls = [call for root in call_tree(report) for _, call in root.walk()]
     sizes = {id(call): sum(ops.get(g) or 0 for g in call.graphs) for call in calls}
@@ -221,7 +222,7 @@ def _compiled_well(report: Report, places: Places) -> str:
 
 
 def _measured(report: Report) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
-    """Of the measured call, by frame: seconds, seconds of eager code, and eager operations."""
+    """By frame, what the measured call took: seconds, seconds of eager code, and eager operations."""
     seconds, eager, ops = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
     for frame, segment in ran_in(report):
         seconds[frame] += segment.duration
