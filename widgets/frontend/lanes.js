@@ -13,7 +13,7 @@ const MOST_ZOOM = 256;
 const NARROW = 3;
 
 export const percent = (/** @type {number} */ part) =>
-  `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)} %`;
+  `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)}%`;
 
 /**
  * Neighbours on one lane that are too narrow to be seen apart become one piece that counts them.

@@ -84,8 +84,8 @@ function causeNode(cause, number, open, select) {
 function bar({ part, eager, events }, measured) {
   const skipped = !measured && events.some(([kind]) => kind === "skipped");
   const what = measured ? "time of a call" : "captured operations";
-  const note = skipped ? "; its own lines run eagerly" : eager ? `, ${eager} % in eager code` : "";
-  const title = `${part} % of the row with the most ${what}${note}`;
+  const note = skipped ? "; its own lines run eagerly" : eager ? `, ${eager}% in eager code` : "";
+  const title = `${part}% of the row with the most ${what}${note}`;
   return h(
     "span",
     { cls: `dyn-part${skipped ? " dyn-part-eager" : ""}`, role: "gridcell", title, "aria-label": title },

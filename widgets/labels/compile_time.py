@@ -69,7 +69,7 @@ def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
     number = graphs[0] if graphs else "?"
     sentence = (
         f"The same block of {plural(block.ops, 'operation')}{where} was compiled {block.count} times in graph {number}: "
-        f"{100 * block.share:.0f} % of the graph. "
+        f"{100 * block.share:.0f}% of the graph. "
     )
     if block.trial is not None:
         t = block.trial

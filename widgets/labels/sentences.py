@@ -175,10 +175,10 @@ def recompile_words(recompile: Recompile) -> list[str]:
 
 
 def cost_words(cost: BreakCost) -> str:
-    """`costs 1.2 ms a call, 34 %`; unknown parts are called unknown."""
+    """`costs 1.2 ms a call, 34%`; unknown parts are called unknown."""
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
-    share = f", {100 * cost.share:.0f} %" if cost.share is not None else ""
+    share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""
     return f"costs {time_text(cost.seconds)} a call{share}"
 
 
@@ -198,7 +198,7 @@ def first_to_fix(profile: Profile, report: Report) -> str:
     words = []
     if known:
         best = known[0]
-        share = f", {100 * best.share:.0f} % of it" if best.share is not None else ""
+        share = f", {100 * best.share:.0f}% of it" if best.share is not None else ""
         words.append(f"the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
     if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
         worst = unknown[0]

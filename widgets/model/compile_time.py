@@ -26,7 +26,7 @@ def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
     names = {f.id: shorten(places.name(f), 80) for f in report.frames}
     clock = _Clock(time)
     rows, shares = _rows(time), _shares(time)
-    most = ", ".join(f"{s['name']} {100 * s['part']:.0f} %" for s in shares[:3])
+    most = ", ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in shares[:3])
     return {
         # the time that passed, as in "compiled in"; the shares are of what all threads did
         "title": f"Compile time · {time_text(clock.total)} · {most}", "total": time_text(clock.total),

@@ -218,7 +218,7 @@ def _compiled_well(report: Report, places: Places) -> str:
     well.sort(key=lambda call: -sizes[id(call)])
     names = list(dict.fromkeys(_short(places.function(call.name, call.file, call.line)) for call in well))
     part = round(100 * sum(sizes[id(c)] for c in well) / whole)
-    return f"{plural(len(names), 'function')} (without what they call), {part} % of the captured ops: {listing(names, 120)}"
+    return f"{plural(len(names), 'function')} (without what they call), {part}% of the captured ops: {listing(names, 120)}"
 
 
 def _measured(report: Report) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:

@@ -170,7 +170,7 @@ class _Terminal(Terminal):
         profile, line = self.report.profile, timeline(self.report, self.places)
         if profile is None or line is None:
             return []
-        shares = " · ".join(f"{s['name']} {100 * s['part']:.0f} %" for s in line["shares"])
+        shares = " · ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in line["shares"])
         out = ["", self.paint(f"run time: {line['median']} a call", "bold") + f" ({line['spread']}; {line['calls']} calls)"]
         out += self.wrap(shares, "    ") + (self.wrap(line["verdict"], "    ", 3) if line["verdict"] else [])
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
@@ -201,7 +201,7 @@ class _Terminal(Terminal):
         line = compile_time_line(self.report, self.places)
         if line is None:
             return []
-        shares = " · ".join(f"{s['name']} {100 * s['part']:.0f} %" for s in line["shares"])
+        shares = " · ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in line["shares"])
         out = ["", self.paint(f"compile time: {line['total']}", "bold"), *self.wrap(shares, "    ")]
         for row in line["rows"]:
             times = f" {row['count']}×" if row["count"] > 1 else ""

@@ -30,7 +30,7 @@ r)===id);return markSelected(row2?[row2]:[]),row2&&mark(row2),()=>reveal(box,row
 id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
 ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
 h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){return rowsView(
-"dyn-breaks","dyn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)} %`;function merged(segments,least,whole="\
+"dyn-breaks","dyn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)}%`;function merged(segments,least,whole="\
 the call"){let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):pieces.push(joined(run,whole)),run=[]};for(let segment of segments){
 let before=run[run.length-1],apart=before&&(before.lane!==segment.lane||segment.x-before.x-before.w>least);(segment.w>=least||
 apart)&&close(),segment.w<least?run.push(segment):pieces.push(segment)}return close(),pieces}function joined(run,whole){
@@ -544,7 +544,7 @@ h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost
 a-hidden":"true",text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?
 h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){let skipped=!measured&&
 events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?"; its own li\
-nes run eagerly":eager?`, ${eager} % in eager code`:"",title=`${part} % of the row with the most ${what}${note2}`;return h(
+nes run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}% of the row with the most ${what}${note2}`;return h(
 "span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-
 eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row2,at,open,measured){let{
 name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-c\

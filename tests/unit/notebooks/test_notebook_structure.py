@@ -126,7 +126,7 @@ def test_a_path_in_backticks_keeps_them():
 
 
 def test_the_figures_of_a_profile_are_not_stored() -> None:
-    text = "f: 1 graph\n\nrun time: 1 ms a call\n    gaps 3 %\n  → Fix this\n\n- next\n\nnote: the profiler slows it\ndown"
+    text = "f: 1 graph\n\nrun time: 1 ms a call\n    gaps 3%\n  → Fix this\n\n- next\n\nnote: the profiler slows it\ndown"
     assert stable(text, ours=True) == "f: 1 graph\n\nrun time: not stored, as it differs from run to run\n\n- next"
     assert stable('<p style="x">the profiler slows the call</p></div>', ours=True) == "</div>"
     doubts = ["the profiler slows it\ndown", "the calls took very different times", "the eager calls took very different times"]
