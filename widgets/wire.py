@@ -84,12 +84,17 @@ class Shape(TypedDict):
     inside: NotRequired[Picture]
 
 
+#: what an arrow says: a graph stops at a break; a frame is compiled again, continues as a resume function, calls another one,
+#: or runs into a break of another one
+ArrowKind = Literal["within", "recompiles", "continues", "calls", "hits"]
+
+
 class Arrow(TypedDict):
     """An edge of the split graph, routed."""
 
     source: str
     target: str
-    kind: str
+    kind: ArrowKind
     points: list[list[float]]
     label: NotRequired[str]
     at: NotRequired[list[float]]

@@ -1,6 +1,6 @@
-"""The settings as IPython sees them: flags of the magics, and traits for `%config`.
+"""Makes the flags of the magics, and the traits for `%config`, from the fields of `Settings`.
 
-Nothing is declared here: every flag, default, choice and help text comes from the fields of `Settings`.
+Nothing is declared here: a new field brings its flag, default, choices and help text.
 """
 
 from __future__ import annotations

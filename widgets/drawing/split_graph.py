@@ -26,7 +26,7 @@ from dynascope.widgets.drawing.shapes import (
 )
 from dynascope.widgets.labels.words import Places, shorten, text_width
 from dynascope.widgets.layout.split_graph import COLUMN, Box, Edge, EdgeKind, layout
-from dynascope.widgets.wire import Arrow, Picture, Shape
+from dynascope.widgets.wire import Arrow, ArrowKind, Picture, Shape
 
 #: more frames than this are folded
 FOLD_ABOVE = 50
@@ -260,7 +260,7 @@ class _Drawing:
                 shown += 1
                 self._arrow(source, b.id, "hits", "free", "", "runs into the same break")
 
-    def _arrow(self, source: str, target: str, kind: str, edge: EdgeKind, label: str, words: str) -> None:
+    def _arrow(self, source: str, target: str, kind: ArrowKind, edge: EdgeKind, label: str, words: str) -> None:
         if (source, target) in self.seen:
             return
         self.seen.add((source, target))

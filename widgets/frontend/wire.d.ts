@@ -58,7 +58,7 @@ export interface Shape {
 export interface Arrow {
   source: string;
   target: string;
-  kind: string;
+  kind: "within" | "recompiles" | "continues" | "calls" | "hits";
   points: number[][];
   label?: string;
   at?: number[];
