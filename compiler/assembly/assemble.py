@@ -38,7 +38,7 @@ from dynascope.compiler.report import (
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, function_at, merge
-from dynascope.compiler.source.origin import in_torch, is_compilers_own, is_plumbing, is_users, is_weakref_callback
+from dynascope.compiler.source.origin import in_torch, is_plumbing, is_used_by_compiler, is_users, is_weakref_callback
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
 _KNOWN = (
@@ -329,7 +329,7 @@ class _Assembly:
 
     def skipped(self, record: CompileRecord) -> tuple[FrameStatus, str | None]:
         reason = record.frame_end.skip_reason if record.frame_end else None
-        if record.compile_id is None and is_compilers_own(record.file):
+        if record.compile_id is None and is_used_by_compiler(record.file):
             return "ignored", skip_reasons.reason_of(record) or reason  # a generator in a library that the compiler uses
         if record.break_texts or record.error_text or skip_reasons.error_of(record).type:
             status: FrameStatus = "empty" if skip_reasons.nothing_to_compile(record) else "skipped"

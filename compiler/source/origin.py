@@ -85,7 +85,7 @@ def is_plumbing(file: str) -> bool:
     return origin(file) == "dynascope" or file.startswith("<frozen ") or not PLUMBING.isdisjoint(_PACKAGE.findall(file))
 
 
-def is_compilers_own(file: str) -> bool:
+def is_used_by_compiler(file: str) -> bool:
     """Whether the file is one with which the compiler computes: sympy for symbolic sizes, say, or Python's library."""
     return origin(file) == "python" or not _COMPUTING.isdisjoint(_PACKAGE.findall(file))
 

@@ -109,13 +109,13 @@ def _trace() -> Undo:
 
     mine = threading.get_ident()
 
-    def is_the_programs(record: logging.LogRecord) -> bool:
+    def is_kept(record: logging.LogRecord) -> bool:
         metadata: Any = getattr(record, "metadata", None)
         # each text is written once in a process, and later records refer to it
         return threading.get_ident() != mine or next(iter(metadata or ()), "") == "str"
 
-    _internal.trace_log.addFilter(is_the_programs)
-    return lambda: _internal.trace_log.removeFilter(is_the_programs)
+    _internal.trace_log.addFilter(is_kept)
+    return lambda: _internal.trace_log.removeFilter(is_kept)
 
 
 _REMOVED: dict[str, Callable[[], Undo]] = {

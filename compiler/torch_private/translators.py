@@ -49,7 +49,7 @@ def regions_of(translator: Any) -> list[Region]:
     lines = {block.stack_index: positions(block.inst).line for block in getattr(translator, "block_stack", ())}
     stack = getattr(translator, "stack", [])
     for index, value in enumerate(stack):
-        # of the WithExitFunctionVariable that an entered `with` leaves there; a lazy variable would be realized by getattr
+        # an entered `with` leaves a WithExitFunctionVariable there; getattr on it would realize a lazy variable
         context: Any = getattr(value, "__dict__", {}).get("ctx")
         if hasattr(context, "is_realized"):
             context = context.unwrap() if context.is_realized() else None
@@ -109,7 +109,7 @@ def _source_name(source: Any) -> str:
     return str(name() if callable(name) else name)
 
 
-#: by record of symbolic shapes, its fields from the variables of torch's function that makes them
+#: the fields of each record of symbolic shapes, from the variables of the torch function that makes it
 _SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "create_symbol": lambda v: {
         "symbol": str(v["sympy_expr"]), "val": repr(v["val"]), "vr": v["range_str"], "source": _source_name(v["source"])
@@ -179,7 +179,7 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
     """
     owner = getattr(function, "__self__", None)
     if owner is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
-        forward = getattr(owner, "forward", function)  # of what is no nn.Module, the call itself
+        forward = getattr(owner, "forward", function)  # the call itself, if it is no nn.Module
         return getattr(forward, "__func__", forward), type(owner).__name__, owner
     code = getattr(function, "__code__", None)
     if code is not None and code.co_filename.endswith("external_utils.py"):

@@ -59,7 +59,7 @@ def test_whose_a_file_is(file: str, owner: str, plumbing: bool) -> None:
     assert origin.origin(file) == owner
     assert origin.is_plumbing(file) == plumbing
     assert origin.is_users(file) == (owner == "user" and not plumbing)
-    assert origin.is_compilers_own(file) == (owner == "python" or "sympy" in file)
+    assert origin.is_used_by_compiler(file) == (owner == "python" or "sympy" in file)
 
 
 @pytest.mark.slow
