@@ -1,7 +1,7 @@
-"""What torch calls at the end of its import, through its entry point for extensions (`torch.backends`).
+"""The function that torch calls at the end of its own import, through its entry point for extensions (`torch.backends`).
 
-Every program that imports torch where dynascope is installed comes through here: it imports nothing of dynascope, and does
-nothing, unless the environment asks for a recording.
+It runs in every program that imports torch where dynascope is installed.  So it imports nothing of dynascope, and does nothing,
+unless the environment asks for a recording.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 
 VARIABLE = "DYNASCOPE_RANKS"
-#: in the command line of Inductor's own processes, which have the environment of the rank that they compile for
+#: part of the command line of Inductor's compile workers, which inherit the environment of the rank that they compile for
 _COMPILE_WORKER = "compile_worker"
 
 
