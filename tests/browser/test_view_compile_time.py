@@ -36,7 +36,7 @@ def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
 
 def test_it_opens_and_leads_to_the_frames(shown: Shown) -> None:
     part = shown.root.locator(".dyn-compile")
-    expect(part.locator("summary")).to_contain_text("Compile time · 77 s · C++ and Triton 74 %")
+    expect(part.locator("summary")).to_contain_text("Compile time · 77 s · C++ and Triton 74%")
     phases, tuned = part.locator("table").first, part.get_by_role("table", name="autotuning")
     expect(phases).not_to_be_visible()
     part.locator("summary").click()

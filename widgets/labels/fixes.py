@@ -8,8 +8,6 @@ from dynascope.compiler.report import Fix, FixSet, Report, plural, time_text
 
 #: edited lines of one fix that are shown
 MOST_LINES = 24
-
-
 _DYNAMIC = "torch.compile(..., dynamic=True)"
 _MARK = "torch._dynamo.mark_dynamic"
 

@@ -33,30 +33,30 @@ def is_unsafe(switch: GuardSwitch) -> bool:
 
 
 def guards_summary(report: Report) -> str:
-    """`guards take 48 µs a call, the code around graphs 12 µs (together 23 %)`; empty if that is unknown."""
+    """`guards take 48 µs a call, the code around graphs 12 µs (together 23%)`; empty if that is unknown."""
     costs = report.profile.guards if report.profile is not None else None
     if costs is None:
         return ""
     return (
         f"guards take {time_text(costs.lookups)} a call, the code around graphs {time_text(costs.prologue)} "
-        f"(together {100 * costs.share:.0f} %)"
+        f"(together {100 * costs.share:.0f}%)"
     )
 
 
 def frame_words(one: FrameGuards, report: Report, places: Places) -> str:
-    """`f (0/0): guards 40 µs, the code around the graph 8 µs, 18 % of the call`."""
+    """`f (0/0): guards 40 µs, the code around the graph 8 µs, 18% of the call`."""
     frame = next((f for f in report.frames if f.id == one.frame), None)
-    name = "code that the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
+    name = "a frame that the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
     times = f", evaluated {one.times:.3g} times a call" if one.times > 1.01 else ""
     return (
         f"{name}: guards {time_text(one.lookups)}{times}, the code around the graph {time_text(one.prologue)}, "
-        f"{100 * one.share:.0f} % of the call"
+        f"{100 * one.share:.0f}% of the call"
     )
 
 
 def guard_time_words(one: GuardTime) -> str:
-    """`36 % of the frame's guards (24 guards)`."""
-    return f"{100 * one.share:.0f} % of the frame's guards ({plural(one.guards, 'guard')})"
+    """`36% of the frame's guards (24 guards)`."""
+    return f"{100 * one.share:.0f}% of the frame's guards ({plural(one.guards, 'guard')})"
 
 
 def gains(switch: GuardSwitch) -> float:

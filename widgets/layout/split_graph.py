@@ -27,11 +27,11 @@ ROOM = 2 * COLUMN + COLUMN_GAP
 TALL = 640.0
 #: inside a frame: around its boxes, and between them
 PAD, INNER_GAP = 12.0, 16.0
-#: from a border to the first upright line beside it, from there to the next, and how many there are
+#: from a border to the first vertical line beside it, from there to the next, and how many lines there are
 FIRST_LANE, LANE, LANES = 12.0, 6.0, 6
 #: from the top of a box to a line that ends at its side or turns above it
 TURN = 20.0
-#: comparisons of a route with a frame in one drawing; after that, edges run beside the drawing
+#: most comparisons of a route with a frame in one drawing; after that, edges run beside the drawing
 BUDGET = 400_000
 
 
@@ -84,7 +84,7 @@ def layout(boxes: list[Box], edges: list[Edge], alone: Collection[str] = ()) -> 
     routes: list[list[Point]] = [[] for _ in edges]
 
     def climb(number: int) -> tuple[bool, float]:
-        """Free edges last, from the one that climbs most: so routes that share an end do not cross."""
+        """Sort key: free edges come last, and the one that climbs most first, so that routes that share an end do not cross."""
         edge = edges[number]
         return edge.kind == "free", rects[edge.target].y - rects[edge.source].y
 

@@ -18,13 +18,13 @@ from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
     cause_of,
+    compiler_text,
     eager_because_of,
     ended_by_error,
     flag_words,
     issue_text,
     only_rest_is_eager,
     reasons,
-    said,
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.recompiles import (
@@ -104,7 +104,7 @@ class _Details:
         place = self.places.of_break(b)
         function = self.places.function(b.function, b.file, b.line)
         facts = self._break_facts(b)
-        why = [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
+        why = [compiler_text(self.places.with_cell_names(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
         why += [printable(t, 2000) for t in undecided_words(b, self.report, self.places)]
         parts: list[Part] = [_prose("reason", "Reason", why, advice(b))]
         parts += fix_parts(self.report, [b.id], b.file)
@@ -119,7 +119,7 @@ class _Details:
             {"key": "issue", "name": "Text for an issue", "kind": "issue", "body": issue_text(self.report, b, self.places)}
         )
         if b.text:
-            parts.append(_code("text", "Compiler's text", self.places.named(b.text), "prose"))
+            parts.append(_code("text", "Compiler's text", self.places.with_cell_names(b.text), "prose"))
         detail: Detail = {
             "kind": "break", "title": "Graph break", "code": shorten(break_code(b, self.places), 160),
             "place": place + (f" in {shorten(function, 120)}" if function else ""),
@@ -266,7 +266,7 @@ class _Details:
     def _frame_story(self, f: Frame) -> tuple[list[str], list[str]]:
         """Sentences on what happened to a frame, and advice on it."""
         text: list[str] = []
-        reason = said(self.places.named((f.reason or "").strip()), 5000)
+        reason = compiler_text(self.places.with_cell_names((f.reason or "").strip()), 5000)
         inside = [c for c in self.called.get(f.id, []) if c.status == "compiled"]
         if f.status == "skipped":
             text.append("Dynamo skipped this frame: all of it runs eagerly, as plain Python.")

@@ -36,7 +36,7 @@ def run_part(report: Report, graph: Graph) -> Part:
 
 
 def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
-    """For each operation its heat in per cent, and its time in words: `12 µs · 34 %`."""
+    """For each operation its heat in per cent, and its time in words: `12 µs · 34%`."""
     if run is None or not run.ops:
         return {}
     most, total = max(op.seconds for op in run.ops), sum(op.seconds for op in run.ops)
@@ -48,7 +48,7 @@ def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
 
 
 def _per_cent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.01 else "< 1 %"
+    return f"{100 * share:.0f}%" if share >= 0.01 else "< 1%"
 
 
 def bytes_text(value: int) -> str:

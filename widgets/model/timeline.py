@@ -21,7 +21,7 @@ MOST = 1500
 #: for longer lanes: the fraction of the call above which a segment is drawn as it is, the fraction over which shorter ones are
 #: merged, and how many kinds are kept apart in it (200 + 4 * (100 + 200 + 1) are fewer than `MOST`)
 _LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
-#: what each share means
+#: for each share its name, its kind (which sets its colour) and what it means
 _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
     "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),

@@ -274,7 +274,7 @@ def test_what_to_fix_first_is_one_sentence() -> None:
     known, unknown = BreakCost(break_="b1", seconds=1e-3, share=0.25), BreakCost(break_="b2", seconds=None, eager_seconds=2e-3)
     costs: list[list[BreakCost]] = [[], [known], [unknown], [known, unknown]]
     one, other = (
-        "the break at a.py:1 (g()) costs 1.0 ms a call, 25 % of it",
+        "the break at a.py:1 (g()) costs 1.0 ms a call, 25% of it",
         "the break at a.py:2 (g()) makes 2.0 ms a call run eagerly",
     )
     gain = "(what compiling it gains is unknown)"

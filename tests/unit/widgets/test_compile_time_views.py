@@ -37,7 +37,7 @@ def test_the_line_is_to_scale_and_leads_to_frames(report: Report) -> None:
     model = view_model(report)
     line = model["compile_time"]
     assert line is not None
-    assert re.fullmatch(r"Compile time · 77 s · C\+\+ and Triton 74 %, code generation 16 %, graph passes 3 %", line["title"])
+    assert re.fullmatch(r"Compile time · 77 s · C\+\+ and Triton 74%, code generation 16%, graph passes 3%", line["title"])
     assert sum(s["w"] for s in line["segments"] if s["lane"] == 0) == pytest.approx(1, abs=0.001)
     assert all(0 <= s["x"] <= s["x"] + s["w"] <= 1.0001 for s in line["segments"])
     assert {s["id"] for s in line["segments"]} <= {f.id for f in report.frames}
@@ -60,17 +60,17 @@ def test_threads_at_work_at_the_same_time_do_not_make_the_compile_longer() -> No
     time = CompileTime(seconds=6.0, lanes=["the recording thread", "thread 2"], phases=phases, totals=totals)
     line = view_model(Report(compile_time=time))["compile_time"]
     assert line is not None
-    assert line["title"] == "Compile time · 5.00 s · Dynamo 67 %, C++ and Triton 33 %"
+    assert line["title"] == "Compile time · 5.00 s · Dynamo 67%, C++ and Triton 33%"
 
 
 def test_in_the_text_the_seconds_stand_in_the_details(report: Report) -> None:
     assert "compile time:" not in str(report)
     text = " ".join(report.details().split())
     for words in (
-        "compile time: 77 s C++ and Triton 74 %", "57 s compile_file 13×, C++ and Triton",
+        "compile time: 77 s C++ and Triton 74%", "57 s compile_file 13×, C++ and Triton",
         "AOTAutograd cache: 1 miss, 1 hit", "FX graph cache: 2 miss, 2 hit (saved 71 s)",
         "The same block of 3 operations (compile_time.py:8)",
-        "compiled 4 times in graph 0: 100 % of the graph",
+        "compiled 4 times in graph 0: 100% of the graph",
         "What one region for it (torch.compiler.nested_compile_region) would save is unknown.",
     ):  # fmt: skip
         assert words in text, words

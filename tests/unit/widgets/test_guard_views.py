@@ -144,8 +144,8 @@ def test_what_guards_cost_and_what_switches_would_gain() -> None:
     details = view_model(costly())["details"]
     assert "guard_costs" not in [part["key"] for part in details["f0"]["parts"]]
     (rows,) = [part["body"] for part in details["f1"]["parts"] if part["key"] == "guard_costs"]
-    assert rows[0] == ["guards", "38 µs", "a call; with the next, 47 % of it", ""]
-    assert rows[3] == ["    self.layers.*.weight", "9 µs", "36 % of the frame's guards (24 guards)", ""]
+    assert rows[0] == ["guards", "38 µs", "a call; with the code around the graph, 47% of it", ""]
+    assert rows[3] == ["    self.layers.*.weight", "9 µs", "36% of the frame's guards (24 guards)", ""]
     first, *others = rows[4:]
     assert first[:2] == ["torch.compiler.set_stance(skip_guard_eval_unsafe=True)", "30 µs a call less, of 50 µs"]
     assert first[2].startswith("Unsafe: silently wrong results unless ")
@@ -155,7 +155,7 @@ def test_what_guards_cost_and_what_switches_would_gain() -> None:
 
 def test_the_text_has_the_guards_and_the_unsafe_switch_in_red() -> None:
     text = to_text(costly(), colour=True)
-    assert "guards take 40 µs a call, the code around graphs 10 µs (together 50 %)" in text
+    assert "guards take 40 µs a call, the code around graphs 10 µs (together 50%)" in text
     assert "f (0/1): guards 38 µs" in text
     line = next(line for line in text.splitlines() if "Unsafe: silently wrong" in line)
     assert line.startswith("\x1b[31m")
