@@ -19,7 +19,7 @@ test("narrow neighbours become one neutral piece that counts them and stands for
     ["gap", "short", "gap"],
   );
   const [, joined] = shown;
-  assert.match(joined.full, /^400 short stretches, 10(\.0)? % of the call: zoom in to see each$/);
+  assert.match(joined.full, /^400 short stretches, 10(\.0)?% of the call: zoom in to see each$/);
   assert.ok(Math.abs(joined.x - 0.2) < 1e-9 && Math.abs(joined.w - 0.1) < 1e-9);
   assert.equal(joined.id, "b1");
   assert.ok(joined.ids.includes("b399"));

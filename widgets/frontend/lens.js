@@ -226,7 +226,7 @@ export function lensView(select) {
     drawLines();
     box.scrollTop = 0;
   }
-  /** Show folded lines, at most so many. @type {(file: LensFile, from: number) => void} */
+  /** Unfold at most NEAR lines from a position on. @type {(file: LensFile, from: number) => void} */
   function unfold(file, from) {
     const { near, open } = of(file);
     const end = Math.min(foldEnd(file, from, of(file)), from + NEAR);
@@ -234,8 +234,8 @@ export function lensView(select) {
     unfolded.set(file, { near, open });
     drawLines();
   }
-  /** Of a large report, show the file of a line, and the line. @type {(file: LensFile, line: LensLine) => void} */
-  function bring(file, line) {
+  /** In a large report, show the file of a line, and the line. @type {(file: LensFile, line: LensLine) => void} */
+  function showLine(file, line) {
     const at = file.lines.indexOf(line);
     const { near, open } = of(file);
     if (Math.abs(at - near) > NEAR - 20) unfolded.set(file, { near: at, open });
@@ -270,7 +270,7 @@ export function lensView(select) {
               .map((line) => ({ file, line })),
           )
           .sort((a, b) => Number(b.file.file === own?.file) - Number(a.file.file === own?.file));
-        if (found[0]) bring(found[0].file, found[0].line);
+        if (found[0]) showLine(found[0].file, found[0].line);
       }
       const nodes = rows.filter((row) => belongs(row, content, id)).map((row) => row.node);
       markSelected(nodes);
@@ -280,7 +280,7 @@ export function lensView(select) {
     point(file, line) {
       const at = content?.lens.find((one) => one.file === file);
       const target = at?.lines.find((one) => one.line === line);
-      if (current && at && target) bring(at, target);
+      if (current && at && target) showLine(at, target);
       const found = rows.find((row) => row.line.line === line && row.file === file);
       if (!found) return;
       for (const row of rows) row.node.classList.toggle("dyn-point", row === found);

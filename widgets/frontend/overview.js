@@ -84,8 +84,8 @@ function causeNode(cause, number, open, select) {
 function bar({ part, eager, events }, measured) {
   const skipped = !measured && events.some(([kind]) => kind === "skipped");
   const what = measured ? "time of a call" : "captured operations";
-  const note = skipped ? "; its own lines run eagerly" : eager ? `, ${eager} % in eager code` : "";
-  const title = `${part} % of the row with the most ${what}${note}`;
+  const note = skipped ? "; its own lines run eagerly" : eager ? `, ${eager}% in eager code` : "";
+  const title = `${part}% of the row with the most ${what}${note}`;
   return h(
     "span",
     { cls: `dyn-part${skipped ? " dyn-part-eager" : ""}`, role: "gridcell", title, "aria-label": title },
@@ -248,7 +248,7 @@ export function overviewView(select, enter) {
       first_id
         ? button("dyn-first", "", () => select(first_id), {}, ...withCode(shown.first))
         : h("span", { text: shown.first }),
-      note("Left then", shown.left, "what remains if that removes all of the first cause"),
+      note("Remaining", shown.left, "what remains if that removes all of the first cause"),
       note(
         "Compiled well",
         shown.well,

@@ -31,7 +31,7 @@ export function findRank(ranks, text) {
   return ranks.findIndex((rank) => rank.words.toLowerCase().includes(wanted) || rank.status.includes(wanted));
 }
 
-/** Cells of the table with which two sequences are aligned; longer ones stand by their positions. */
+/** Cells of the table with which two sequences are aligned; longer ones are paired by position. */
 const MOST_ALIGNED = 4_000_000;
 
 /** What a step compiles. @param {StepModel} step */

@@ -91,8 +91,8 @@ def _undrawn(why: str) -> ViewModel:
     """The model of a report that cannot be drawn at all; `why` says so."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
-        "overview": None, "split": _no_picture(), "drawing": SIZES.copy(),
-        "lens": [], "details": _no_details(why), "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
+        "overview": None, "split": _no_picture(), "drawing": SIZES.copy(), "lens": [],
+        "details": _no_details(why), "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
         "settings": {}, "origin": "live", "fixable": False,
     }  # fmt: skip
 

@@ -58,7 +58,7 @@ r)===id);return markSelected(row2?[row2]:[]),row2&&mark(row2),()=>reveal(box,row
 id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
 ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
 h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){return rowsView(
-"dyn-breaks","dyn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)} %`;function merged(segments,least,whole2="\
+"dyn-breaks","dyn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)}%`;function merged(segments,least,whole2="\
 the call"){let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):pieces.push(joined(run,whole2)),run=[]};for(let segment of segments){
 let before=run[run.length-1],apart=before&&(before.lane!==segment.lane||segment.x-before.x-before.w>least);(segment.w>=least||
 apart)&&close(),segment.w<least?run.push(segment):pieces.push(segment)}return close(),pieces}function joined(run,whole2){
@@ -124,12 +124,12 @@ frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.groups).pus
 y-frame.shape.y;for(let box of frame.boxes){let moved={...box,x:box.x+dx,y:box.y+dy};picture.boxes.push(moved),at.set(box.
 id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(
 arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),
-calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls} ${calls>1?"calls":"call"} more`,beside=calls&&col<=
-last;beside&&stand(frame,`more-calls-${frame.id}`,words,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));
+calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls} more ${calls>1?"calls":"call"}`,beside=calls&&col<=
+last;beside&&standIn(frame,`more-calls-${frame.id}`,words,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));
 for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),join(arrow,col);let rest=[!beside&&calls&&words,
-hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&stand(frame,`more-after-${frame.id}`,rest,col,top+
-shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(put(moreBox(id,frame.id,title),col,below?y:
-y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],full:title},col-
+hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,top+
+shape.h+ROW_GAP,!0)},standIn=(frame,id,title,col,y,below)=>{picture.boxes.push(put(moreBox(id,frame.id,title),col,below?
+y:y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],full:title},col-
 (below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;let far=to.
 kind==="more"&&to.y>from.y+from.h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(from,to):downward(from,to):aside(from,to,
 col),joined2={...arrow,points};delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),
@@ -377,7 +377,7 @@ get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let sho
 box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,of(file)))),rows[0]&&mark(rows[0].node),markFile(
 current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&(current=file,drawLines(),
 box.scrollTop=0)}function unfold(file,from){let{near,open}=of(file),end=Math.min(foldEnd(file,from,of(file)),from+NEAR);
-for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function bring(file,line){let at=file.
+for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function showLine(file,line){let at=file.
 lines.indexOf(line),{near,open}=of(file);Math.abs(at-near)>NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==
 current||of(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,of(file))===at)return;let from=at;for(;from>
 0&&foldEnd(file,from-1,of(file))>at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded2=
@@ -385,11 +385,11 @@ new Map,current=model.overview&&model.lens[0]||null,files.hidden=!current||model
 model.lens.map(file=>fileButton(file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,
 ...content2.lens.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs(
 {line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.
-file));found[0]&&bring(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.
+file));found[0]&&showLine(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.
 node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.
-lens.find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&bring(at,target);let found=rows.
+lens.find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.
 find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",
-row2===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+row2===found);reveal(box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -403,7 +403,7 @@ red`});return h("div",{cls:"dyn-prose"},!chosen.length&&!others.length&&h("p",{t
 ton runs the cell again, and tries them on copies of its calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy f\
 ixed cell"),ctx.fixButton()),chosen.map(fixRow),tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({
 text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||
-text.length>PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
+text.length>MOST_PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
 `);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
@@ -413,8 +413,8 @@ td",{},id&&ctx.has(id)?selectLink(name,id,ctx):h("span",{cls:"dyn-monot",text:na
 h("td",{cls:words.startsWith("Unsafe")&&"dyn-unsafe",text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}
 function copyBody(text,label2,pre){return h("div",{},h("div",{cls:"dyn-row"},copyButton(text,label2)),pre)}function stageBody({
 text,...what},ctx){let box=h("div"),show=code=>box.replaceChildren(copyBody(code,"Copy",codeBody({text:code,lang:"python"})));
-return text!==void 0?show(text):(box.textContent=`report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}] h\
-as it.`,ctx.host.ask({kind:"text",...what},9e3).then(answer=>answer!=="gone"&&show(answer))),box}function runBody({graph,
+return text!==void 0?show(text):(box.textContent=`The text is in report.stage_texts["${what.graph}"]["${what.stage}"][${what.
+number}].`,ctx.host.ask({kind:"text",...what},9e3).then(answer=>answer!=="gone"&&show(answer))),box}function runBody({graph,
 text,groups,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.map(device=>h("option",{value:device,text:device})),
 recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),
 request=()=>ctx.request({kind:"run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run thi\
@@ -544,7 +544,7 @@ h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost
 a-hidden":"true",text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?
 h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){let skipped=!measured&&
 events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?"; its own li\
-nes run eagerly":eager?`, ${eager} % in eager code`:"",title=`${part} % of the row with the most ${what}${note2}`;return h(
+nes run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}% of the row with the most ${what}${note2}`;return h(
 "span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-
 eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row2,at,open,measured){let{
 name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-c\
@@ -574,7 +574,7 @@ wner":owner,"aria-pressed":String(owner===only)},h("b",{text})))),had&&whose.que
 function draw(model){let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{
 calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;
 first.replaceChildren(h("b",{text:"Do this first"}),first_id?button("dyn-first","",()=>select(first_id),{},...withCode(shown.
-first)):h("span",{text:shown.first}),note("Left then",shown.left,"what remains if that removes all of the first cause"),
+first)):h("span",{text:shown.first}),note("Remaining",shown.left,"what remains if that removes all of the first cause"),
 note("Compiled well",shown.well,"functions without a graph break, a recompile or skipped code; versions count once"));let places=shown.
 causes.flatMap(cause=>cause.places);drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),
 where=another||!one?"":{own:" · all in your code",model:` · all in ${shown.library}`}[one]||"",of=cause=>cause.places.
