@@ -289,7 +289,3 @@ def _check_expected(terms: str | None) -> None:
             read_terms(terms)
         except ValueError as error:
             raise UsageError(f"--expect: {error}") from None
-
-
-if __name__ == "__main__":
-    sys.exit(main())

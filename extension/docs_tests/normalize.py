@@ -89,7 +89,7 @@ def _normalize_svg(match: re.Match[str]) -> str:
 
 
 def _normalize_texts(output: Any, folder: str) -> Any:
-    """The same output with every text in it made stable."""
+    """The output, with every text in it made stable."""
     kind = output.get("output_type")
     if kind == "stream":
         output["text"] = stable(output["text"], folder=folder)

@@ -86,7 +86,7 @@ class NamedTargets:
         """`make_entry` compiles a target; `retrace` makes the compiler forget what it knows of one."""
         self._make_entry = make_entry
         self._retrace = retrace
-        #: by the id of the function or module
+        #: id of a function or module -> its switch
         self._switches: dict[int, _FunctionSwitch | _ModuleSwitch] = {}
         #: names whose target has been called
         self.called: list[str] = []

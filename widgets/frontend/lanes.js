@@ -12,7 +12,7 @@ const MOST_ZOOM = 256;
 /** Pixels: narrower neighbours are drawn as one. */
 const NARROW = 3;
 
-export const percent = (/** @type {number} */ part) =>
+const percent = (/** @type {number} */ part) =>
   `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)}%`;
 
 /**

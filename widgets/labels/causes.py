@@ -74,7 +74,7 @@ class CauseWords:
         return plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
 
     def title(self) -> str:
-        """What happens at all of its places."""
+        """What happens at all places of the cause."""
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
@@ -94,7 +94,7 @@ class CauseWords:
         return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
 
     def fix(self) -> str:
-        """What to do."""
+        """What to do about the cause."""
         if self.cause.setting is not None:
             return f"set `torch._dynamo.config.{self.cause.setting} = True` ({self.tried() or _HINT})"
         if self.cause.kind == "recompile":

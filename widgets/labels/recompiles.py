@@ -146,7 +146,7 @@ def constraint_words(constraint: Constraint, places: Places) -> tuple[str, str]:
 
 
 def undecided_words(b: Break, report: Report, places: Places) -> list[str]:
-    """What a break needed that depends on data, where that comes from, and the `torch._check` that would say it."""
+    """What a break needed that depends on data, where that comes from, and the `torch._check` that would state it."""
     if b.undecided is None:
         return []
     expression, checks = b.undecided.expression, b.undecided.checks

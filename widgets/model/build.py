@@ -66,7 +66,7 @@ def _model(report: Report) -> ViewModel:
         "lens": part("The source", lambda: lens(report, places, large), []), "details": all_details,
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "recompiles": part("The list of recompiles", lambda: recompile_rows(report, places), []),
-        "time": part("The run time", lambda: timeline(report, places), None),
+        "time": part("The run time", lambda: timeline(report), None),
         "compile_time": part("The compile time", lambda: compile_time_line(report, places), None),
         "notes": [printable(n, 2000) for n in [*record_notes(report), *_fix_notes(report), *report.notes]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
@@ -79,7 +79,7 @@ def _model(report: Report) -> ViewModel:
 
 
 def _fix_notes(report: Report) -> list[str]:
-    """What can be fixed, and what the search says of itself, before the other notes."""
+    """Notes on fixes: what can be fixed, and the notes of the search itself."""
     summary = fixes_summary(report)
     proved = report.fix_set is not None and report.fix_set.fixes
     if not summary or report.fix_set is None:

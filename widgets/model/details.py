@@ -77,7 +77,7 @@ class _Details:
         self.recompiles: dict[str, list[Recompile]] = defaultdict(list)
         for r in report.recompiles:
             self.recompiles[r.frame].append(r)
-        #: by file, line and name of a function: its frames that were compiled again
+        #: (file, line, name) of a function -> ids of its frames that were compiled again
         self.again: dict[tuple[str, int, str], set[str]] = defaultdict(set)
         for f in (f for f in report.frames if f.id in self.recompiles):
             self.again[f.file, f.line, f.name].add(f.id)
@@ -231,9 +231,9 @@ class _Details:
         parts: list[Part] = []
         again = self.recompiles.get(f.id, [])
         if again:
-            words = [w for r in again for w in self._why_again(f, r)]
+            words = [w for r in again for w in self._why_recompiled(f, r)]
             reasons = [printable(x, 2000) for r in again for x in r.reasons]
-            parts.append(_prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons))
+            parts.append(_prose("recompile", "Why recompiled", [printable(w, 2000) for w in words], [], reasons))
             parts += fix_parts(self.report, self.again[f.file, f.line, f.name], f.file)
         text, todo = self._frame_story(f)
         if text or todo:
@@ -257,7 +257,7 @@ class _Details:
             parts.append(_code("modified", "Compiled bytecode", f.modified_bytecode, "text"))
         return parts
 
-    def _why_again(self, f: Frame, r: Recompile) -> list[str]:
+    def _why_recompiled(self, f: Frame, r: Recompile) -> list[str]:
         """What a recompile was for, in sentences: the guards that failed, and the call that needed it."""
         name = self.places.name(f)
         title = limit_words(r, name, self.places) if r.refused_by else recompile_title(r, f, name, self.places)

@@ -46,7 +46,7 @@ def guard_parts(report: Report, frame: Frame, row: list[Frame], places: Places) 
 
 
 def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
-    """What its guards take in a call, the parts that take most, and at the most expensive frame what switches would gain."""
+    """What a frame's guards take in a call, the parts that take most, and for the most expensive frame what switches gain."""
     costs = report.profile.guards if report.profile is not None else None
     one = next((f for f in costs.frames if f.frame == frame.id), None) if costs is not None else None
     if costs is None or one is None:
@@ -100,7 +100,7 @@ def _sorted(frame: Frame, places: Places) -> list[tuple[str, Guard]]:
 
 
 def line_words_of(file: str, line: int, places: Places) -> str:
-    """The place of a line and its text; empty if there is none."""
+    """The place of a line and its text; empty if there is no file."""
     return f"{places.at(file, line)} {places.lines(file).get(line, '').strip()}".rstrip() if file else ""
 
 

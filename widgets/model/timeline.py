@@ -14,7 +14,7 @@ from itertools import groupby
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment, time_text
 from dynascope.widgets.drawing.palette import graph_tone
 from dynascope.widgets.labels.sentences import cost_words, first_to_fix, input_words, inputs_summary, verdict_words
-from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 
 MOST = 1500
@@ -33,7 +33,7 @@ _SHARES = {
 }
 
 
-def timeline(report: Report, places: Places) -> TimeLine | None:
+def timeline(report: Report) -> TimeLine | None:
     """The time line; None if nothing was profiled."""
     profile = report.profile
     if profile is None:

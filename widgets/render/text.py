@@ -167,7 +167,7 @@ class _Terminal(Terminal):
 
     def run_time(self) -> list[str]:
         """Where the time of a call goes, and what each break costs."""
-        profile, line = self.report.profile, timeline(self.report, self.places)
+        profile, line = self.report.profile, timeline(self.report)
         if profile is None or line is None:
             return []
         shares = " · ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in line["shares"])

@@ -762,4 +762,4 @@ return host.set("selected",selected),mount(body,host)}),whole=async given=>given
 function render({model,el}){el.classList.add("dyn-widget");let stop=whole(model.get("job")).then(content=>mountJob(el,content));
 return()=>{stop.then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dy\
 n-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await whole({gzip:text}):JSON.parse(text);return mountJob(
-element("dyn-view"),content)}var ranks_main_default={render};export{ranks_main_default as default,mountJob,openPage};
+element("dyn-view"),content)}var ranks_main_default={render};export{ranks_main_default as default,openPage};
