@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+#: `compiler.jobs.recorder` has it, too, but is not imported here
 VARIABLE = "DYNASCOPE_RANKS"
 #: part of the command line of Inductor's compile workers, which inherit the environment of the rank that they compile for
 _COMPILE_WORKER = "compile_worker"

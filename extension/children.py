@@ -21,7 +21,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from dynascope.autoload import VARIABLE
+from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
 from dynascope.compiler.ranks import RanksReport
 
 _DYNAMO = "torch._dynamo"
@@ -66,7 +66,6 @@ class _Errors:
 
 def _record(folder: Path) -> None:
     from dynascope.compiler.driver.pipeline import Run
-    from dynascope.compiler.jobs.recorder import RankRecorder
 
     run = Run(retraces=False)
     run.__enter__()
