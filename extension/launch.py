@@ -1,7 +1,7 @@
 """`dynascope run` for the ranks of a job: under torchrun, or with torchrun's own options, for which it starts torchrun.
 
-Each rank writes a file of its own into one folder (`compiler.jobs`).  If `dynascope run` starts torchrun, it reports when that
-has ended.  Under the user's torchrun, the rank that ends last reports, or the first one that fails, because torchrun then ends
+Each rank writes a file of its own into one folder (`compiler.jobs`).  If `dynascope run` starts torchrun, it reports at the
+end.  Under the user's torchrun, the rank that ends last reports, or the first one that fails, because torchrun then ends
 the others.  The other ranks print no report.
 """
 

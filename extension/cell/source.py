@@ -21,7 +21,7 @@ from IPython.core.error import UsageError
 from dynascope.cell.interrupts import interruptible
 from dynascope.shell import raw_cell, running_cell_number
 
-#: `co_name` of the code object that replaces the own one of a function named by `-f` (`selection.named`)
+#: `co_name` of the code object that a function named by `-f` has during the run (`selection.named`)
 JUMP = "<jump to {}>"
 
 Namespace = dict[str, Any]

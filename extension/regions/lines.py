@@ -5,7 +5,7 @@ Dynamo honours that `with` while it traces.  The name is a builtin while the cel
 into the user's namespace, and traced code cannot hold the object as a constant.
 
 A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  The whole
-statement is put into the region.  Of a function, the whole body is; of a class, the bodies of its methods.
+statement is put into the region; of a function, its whole body; of a class, the bodies of its methods.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ from dynascope.widgets.wire import Detail, Part
 
 #: rows of one list
 ROWS = 500
-BEFORE = (
+_COMPILED_BEFORE = (
     "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
     "With --fresh it is traced again."
 )
@@ -279,7 +279,7 @@ class _Details:
         elif f.status == "empty":
             text += ["There is nothing to compile in it, so nothing is lost.", reason]
         elif f.status == "cached":
-            text.append(BEFORE)
+            text.append(_COMPILED_BEFORE)
         elif f.status == "unfinished":
             text += ["The end of this compile was not recorded, so its result is unknown.", reason]
         elif f.kind == "resume":
@@ -338,7 +338,7 @@ class _Details:
         facts += [[f"  {printable(name, 40)} cache", printable(value, 80), ""] for name, value in g.caches.items()]
         parts: list[Part] = []
         if g.ops is None:
-            parts.append(_prose("about", "What is known", [BEFORE], []))
+            parts.append(_prose("about", "What is known", [_COMPILED_BEFORE], []))
         if g.nodes:
             parts.append(_part("graph", "Graph", lambda: self._picture(g)))
         if g.ops and g.code:
