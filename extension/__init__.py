@@ -56,14 +56,14 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext dynascope`."""
+    """Called by `%load_ext dynascope`."""
     from dynascope.magics.loading import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """`%unload_ext dynascope`."""
+    """Called by `%unload_ext dynascope`."""
     from dynascope.magics.loading import unload
 
     unload(shell)

@@ -1,6 +1,6 @@
 """The Python API: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`, `gather`, `record_ranks`.
 
-The functions of `dynascope.compiler` get the notebook's cell numbers from this layer if IPython runs.
+This layer passes the numbers of the notebook's cells to the functions of `dynascope.compiler`, if IPython is running.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["compile", "explain", "gather", "last", "load", "observe", "record_ra
 
 
 def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]) -> Callable[..., Report]:
-    """Compile and call a function, and report.
+    """Compile and call a function, and report what the compiler did.
 
         report = dynascope.explain(f, error_on_graph_break=True)(x)
         print(report)

@@ -1,7 +1,7 @@
-"""What torch calls at the end of its import, through its entry point for extensions (`torch.backends`).
+"""The function that torch calls at the end of its own import, through its entry point for extensions (`torch.backends`).
 
-Every program that imports torch where dynascope is installed comes through here: it imports nothing of dynascope, and does
-nothing, unless the environment asks for a recording.
+It runs in every program that imports torch where dynascope is installed.  So it imports nothing of dynascope, and does nothing,
+unless the environment asks for a recording.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
+#: `compiler.jobs.recorder` has it, too, but is not imported here
 VARIABLE = "DYNASCOPE_RANKS"
-#: in the command line of Inductor's own processes, which have the environment of the rank that they compile for
+#: part of the command line of Inductor's compile workers, which inherit the environment of the rank that they compile for
 _COMPILE_WORKER = "compile_worker"
 
 

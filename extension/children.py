@@ -1,8 +1,8 @@
-"""Recording processes that others start: `torch.multiprocessing`, `accelerate.notebook_launcher`, any launcher.
+"""Recording the processes that launchers start: `torch.multiprocessing`, `accelerate.notebook_launcher`, any other.
 
 A process whose environment has `DYNASCOPE_RANKS` (a folder) records itself from `import torch` on, and writes the file of its
-rank there, once it knows its rank.  torch reaches it through `dynascope.autoload`;
-forked processes, in which torch is imported already, are reached through multiprocessing.
+rank there, once it knows its rank.  The recording is started by `dynascope.autoload`; in a forked process, in which torch is
+imported already, by multiprocessing.
 """
 
 from __future__ import annotations
@@ -21,28 +21,27 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
 from dynascope.compiler.ranks import RanksReport
 
-#: also in `dynascope.autoload`, which imports nothing of dynascope unless it is set
-VARIABLE = "DYNASCOPE_RANKS"
 _DYNAMO = "torch._dynamo"
-#: pid of the process that already records itself: here, or as `dynascope run` does
+#: pid of the process that is recorded already, by `begin` or by `dynascope run`; a fork has another pid
 _recorded: int | None = None
-#: what ended the target of a child process, if it was an error
+#: the error that ended the target of this child process, if one did
 _ended_by: list[BaseException | None] = []
 
 
-def leave_to_others() -> None:
-    """This process is recorded in another way."""
+def mark_recorded() -> None:
+    """Note that this process is recorded: `begin` does nothing in it from now on."""
     global _recorded
     _recorded = os.getpid()
 
 
 def begin(folder: str) -> None:
-    """Record this process, as soon as it loads the compiler."""
+    """Record this process from its import of the compiler on."""
     if _recorded == os.getpid():
         return
-    leave_to_others()
+    mark_recorded()
     if multiprocessing.parent_process() is not None:
         _watch_target()
     after_import(_DYNAMO, lambda: _record(Path(folder)))
@@ -67,7 +66,6 @@ class _Errors:
 
 def _record(folder: Path) -> None:
     from dynascope.compiler.driver.pipeline import Run
-    from dynascope.compiler.jobs.recorder import RankRecorder
 
     run = Run(retraces=False)
     run.__enter__()
@@ -75,7 +73,7 @@ def _record(folder: Path) -> None:
     recorder.start()
 
     def end() -> None:
-        # of a child: until Python 3.12, multiprocessing ends it in the `finally` of its code
+        # in a child: until Python 3.12, multiprocessing calls this in a `finally`, while the error is being handled
         error = sys.exc_info()[1] or next(iter(_ended_by), None)
         if multiprocessing.parent_process() is None:
             error = error or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
@@ -100,7 +98,7 @@ def after_import(name: str, act: Callable[[], None]) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds one module as Python does, and has its loader call `act` in the end."""
+    """Finds one module as Python does, and has its loader call `act` afterwards."""
 
     def __init__(self, name: str, act: Callable[[], None]) -> None:
         self.name, self.act = name, act
@@ -114,7 +112,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             execute, loader = spec.loader.exec_module, spec.loader
 
             def exec_module(module: ModuleType) -> None:
-                del loader.exec_module  # the class's own is there again
+                del loader.exec_module  # restores the method of its class
                 execute(module)
                 self.act()
 
@@ -147,7 +145,7 @@ class RanksRecording:
         return self
 
     def _in_child(self) -> None:
-        """In a process that multiprocessing has forked."""
+        """Record a process that multiprocessing has forked."""
         if self._active:
             begin(os.environ[VARIABLE])
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from dynascope.children import leave_to_others
+from dynascope.children import mark_recorded
 from dynascope.compiler import __version__
 from dynascope.compiler.jobs.identity import process_rank, world_size
 from dynascope.compiler.ranks import RanksReport
@@ -23,7 +23,7 @@ from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.report import Report
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.launch import RankRun, launch, wants_torchrun
-from dynascope.runs.saving import save, why_not
+from dynascope.runs.saving import save, why_not_savable
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -41,12 +41,12 @@ def build_parser() -> argparse.ArgumentParser:
     summary = "Run a script as python does, then report on what was compiled."
     torchrun = (
         "With options of torchrun before SCRIPT (--nproc-per-node 4), torchrun runs it, and there is one report of all ranks. "
-        "So there is under torchrun: torchrun ... -m dynascope run script.py"
+        "Under torchrun, there is one report, too: torchrun ... -m dynascope run script.py"
     )
     run = commands.add_parser("run", help=summary, description=f"{summary} {torchrun}")
     run.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg, .dot or .txt.")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
-    run.add_argument("--expect", metavar="TERMS", help="Fail unless it holds: breaks<=1, ranks=alike, ...")
+    run.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: breaks<=1, ranks=alike, ...")
     run.add_argument("--ranks-dir", metavar="DIR", help="Under torchrun: the folder in which each rank writes its file.")
     run.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)  # our launcher reports
     run.set_defaults(execute=_run)
@@ -69,8 +69,10 @@ def build_parser() -> argparse.ArgumentParser:
     report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
     report.add_argument("--strict", action="store_true", help="Fail if a record is unknown, damaged or missing.")
-    report.add_argument("-o", "--output", metavar="PATH", help="Save it: .html, .json, .svg, .dot or .txt. Else it is printed.")
-    report.add_argument("--expect", metavar="TERMS", help="Fail unless it holds: ranks=alike, breaks<=1, ...")
+    report.add_argument(
+        "-o", "--output", metavar="PATH", help="Save the report instead of printing it: .html, .json, .svg, .dot or .txt."
+    )
+    report.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
     report.add_argument(
         "--perfetto", metavar="FILE", help="Write where the compile time went, for Perfetto or chrome://tracing."
     )
@@ -120,7 +122,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
     _check_script(chosen)
     _check_expected(chosen.expect)
-    leave_to_others()
+    mark_recorded()
     if process_rank() is not None and (world_size() or 1) > 1:
         return _run_rank(chosen)
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
@@ -176,8 +178,8 @@ def _text(report: Any) -> str:
 
 
 def _expected(report: Any, expected: str | None) -> int:
-    """0 if the report is as expected; else what differs is printed, and it is FAILED."""
-    if isinstance(report, Report) and expected is not None:  # one process is like itself
+    """The exit status of `--expect`: 0 if the terms hold; otherwise print what differs, and return FAILED."""
+    if isinstance(report, Report) and expected is not None:  # a single process is always alike
         expected = ",".join(term for term in expected.split(",") if term.strip() not in ALIKE)
     if not expected:
         return 0
@@ -190,7 +192,7 @@ def _expected(report: Any, expected: str | None) -> int:
 
 
 def _print(text: str, stream: TextIO) -> None:
-    """Print in one write: ranks do not interleave."""
+    """Print in one write, so that the output of several ranks does not interleave."""
     stream.write(text.rstrip("\n") + "\n")
     stream.flush()
 
@@ -205,7 +207,7 @@ def _fix(chosen: argparse.Namespace) -> int:
     from dynascope.widgets.render.text import takes_colours, to_text
 
     _check_script(chosen)
-    with contextlib.redirect_stdout(sys.stderr):  # a patch alone goes to the output
+    with contextlib.redirect_stdout(sys.stderr):  # only the patch goes to stdout
         report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix_seconds=chosen.fix_seconds)
     _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)
     if chosen.output and (wrong := save(report, chosen.output)) is not None:
@@ -275,19 +277,15 @@ def _test(chosen: argparse.Namespace) -> int:
 
 def _check_output(path: str | None) -> None:
     """Raise UsageError, before anything runs, if no report can be saved there."""
-    reason = why_not(path) if path is not None else None
+    reason = why_not_savable(path) if path is not None else None
     if reason is not None:
         raise UsageError(f"-o {path}: {reason}")
 
 
 def _check_expected(terms: str | None) -> None:
-    """Raise UsageError, before anything runs, if nothing can be expected in these words."""
+    """Raise UsageError, before anything runs, if these terms cannot be read."""
     if terms is not None:
         try:
             read_terms(terms)
         except ValueError as error:
             raise UsageError(f"--expect: {error}") from None
-
-
-if __name__ == "__main__":
-    sys.exit(main())

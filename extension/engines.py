@@ -29,7 +29,7 @@ def gather(client: Any) -> RanksReport:
 
 
 def last_record() -> dict[str, Any] | None:
-    """Runs in an engine: its last report with the data by which ranks are compared; None if it has none yet."""
+    """The last report of the engine that calls this, with the data by which ranks are compared; None if it has none yet."""
     from dynascope.compiler.driver.latest import last
 
     try:

@@ -1,8 +1,8 @@
-"""`dynascope run` for the ranks of a job: under torchrun, or with torchrun's own options, which start one.
+"""`dynascope run` for the ranks of a job: under torchrun, or with torchrun's own options, for which it starts torchrun.
 
-Each rank writes a file of its own into one folder (`compiler.jobs`).  With our launcher, the report comes when torchrun has
-ended.  Under the user's torchrun, the rank that ends last reports, or the first one that fails, because torchrun then ends the
-others.  The other ranks print no report.
+Each rank writes a file of its own into one folder (`compiler.jobs`).  If `dynascope run` starts torchrun, it reports at the
+end.  Under the user's torchrun, the rank that ends last reports, or the first one that fails, because torchrun then ends
+the others.  The other ranks print no report.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 
-#: prefixes of torchrun's options with which `dynascope run` starts torchrun; `_` is written as `-`
+#: prefixes of the options with which `dynascope run` starts torchrun, written with `-` in place of `_`
 _TORCHRUN = (
     "--nproc", "--nnodes", "--node-rank", "--standalone", "--rdzv", "--master", "--max-restarts", "--monitor-interval",
     "--role", "--local-addr", "--local-ranks-filter", "--log-dir", "--redirects", "--tee", "--start-method", "--run-path",
     "--no-python", "--logs-specs", "--numa-binding", "--signals-to-handle", "--virtual-local-rank", "--duplicate",
 )  # fmt: skip
+#: options of `dynascope run` that take a value
 _OWN_WITH_VALUE = ("-o", "--output", "--expect", "--ranks-dir")
 
 
@@ -52,7 +53,7 @@ def wants_torchrun(argv: Sequence[str]) -> bool:
 
 
 class RankRun:
-    """This process as one rank of a job: records into the folder, and reports if it is the one to do so."""
+    """This process as one rank of a job: it records into the folder, and reports if no other rank does."""
 
     def __init__(self, ranks_dir: str | None) -> None:
         given = ranks_dir or os.environ.get(VARIABLE)
@@ -66,7 +67,10 @@ class RankRun:
         self._recorder.start()
 
     def end(self, report: Report, status: int, *, reports: bool) -> RanksReport | None:
-        """Write the file for the last time; returns the job's report if a rank shows it (`reports`), and it is this one."""
+        """Write the file for the last time; returns the job's report if it is this rank that shows it.
+
+        `reports`: whether a rank reports, not the launcher.
+        """
         assert self._recorder is not None
         has_error = report.error is not None and not report.error.caught  # the file contains the error already
         self._recorder.end(
@@ -74,18 +78,19 @@ class RankRun:
         )
         if self._recorder.problem is not None:
             print(f"dynascope: this rank's file could not be written: {self._recorder.problem}", file=sys.stderr)
-        if not reports or not (status or self._all_have_ended()) or not self._is_first():
+        if not reports or not (status or self._all_have_ended()) or not self._claim_report():
             return None
         return self.report()
 
     def report(self) -> RanksReport:
+        """The report of the ranks in the folder, with notes on what it lacks and where the files are."""
         count = self._expected()
         report = job_folder.read_job(self.folder, world_size=count)
         total = identity.world_size() or count
         if total > count:
             report.notes.append(
-                f"only the {count} ranks of this machine, of {total}, are here; for one report of all, pass --ranks-dir with a "
-                "folder that all machines share"
+                f"this report has only the {count} ranks of this machine, of {total}; for one report of all of them, pass "
+                "--ranks-dir with a folder that all machines share"
             )
         if self.is_default and report.alike:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -110,8 +115,8 @@ class RankRun:
                     ended.add(record.rank.rank)
         return len(ended) >= self._expected()
 
-    def _is_first(self) -> bool:
-        """Whether no other rank of this attempt has taken the report."""
+    def _claim_report(self) -> bool:
+        """Take the report of this attempt; False if another rank has it."""
         attempt = f"{identity.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
         mark = self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
         try:
@@ -162,7 +167,7 @@ def launch(
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of our own that torchrun's parser lacks."""
+    """Add our own options to torchrun's parser."""
     parser.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg or .txt.")
     parser.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
     parser.add_argument(
@@ -188,7 +193,7 @@ def _folder_of_job(given: str | None) -> Iterator[Path]:
 
 
 def _torchrun(torchrun: Any, chosen: argparse.Namespace) -> int:
-    """Run torchrun; returns its exit status.  What it says of ranks that failed is printed as torchrun prints it."""
+    """Run torchrun; returns its exit status.  Failures of ranks are printed as torchrun prints them."""
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, record
 

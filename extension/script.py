@@ -27,7 +27,7 @@ def run_script(
     """Run a script or module; returns (report, exit status).  `started` is called with the recording before the script runs.
 
     The status is that of `sys.exit`, 1 after an exception, 130 after Ctrl-C.  There is a report in every case.
-    `fix_seconds`: afterwards look for fixes for what the script compiles, for so long.
+    `fix_seconds`: if given, look afterwards for fixes for what the script compiles, for at most this time.
     """
     from dynascope.compiler.driver.pipeline import Run
     from dynascope.compiler.settings import Settings
@@ -81,7 +81,7 @@ def _execute(path: Path) -> None:
 
 
 def _own_frames(error: BaseException, script: str, module: bool) -> types.TracebackType | None:
-    """The traceback from the script's first frame on; all of it if no frame is the script's, none of a SyntaxError."""
+    """The traceback from the script's first frame on; if it has no such frame, the whole one, but None for a SyntaxError."""
 
     def is_own(frame: types.FrameType) -> bool:
         if module:

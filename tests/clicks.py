@@ -36,7 +36,7 @@ class Clicks:
     def send(self, settings: dict[str, Any] | None = None, regions: dict[str, str] | None = None) -> None:
         """What the button sends: changed settings, and {target: "error" or "allow"}."""
         wanted = [{"target": target, "set": to} for target, to in (regions or {}).items()]
-        self.view()._heard(None, {"kind": "run_again", "settings": settings or {}, "regions": wanted, "id": 1}, None)
+        self.view()._on_message(None, {"kind": "run_again", "settings": settings or {}, "regions": wanted, "id": 1}, None)
 
     def again(self, settings: dict[str, Any] | None = None, regions: dict[str, str] | None = None) -> Any:
         """Click, and let the loop run; the new report."""

@@ -1,6 +1,6 @@
 """The live view: an anywidget whose whole content is one model of plain data.
 
-Promises: all that a click shows is in the browser already, but for large texts, which the view fetches; a click that asks for
+Promises: all that a click shows is in the browser already, except large texts, which the view fetches; a click that asks for
 something sends one message, which is acknowledged at once and handed to the callbacks (these should only queue: they may be
 called on another thread, even during a cell); the view's `text/plain` is its headline, never an address.
 """
@@ -24,12 +24,12 @@ from dynascope.widgets.render.front_end import es_module, style_sheet
 Request = Callable[[dict[str, Any]], None]
 #: characters of output of a rerun that are kept
 OUTPUT_LIMIT = 50_000
-#: characters of a model's JSON; a larger one travels compressed, to a twelfth or so
+#: characters of JSON above which a model is sent compressed (to about a twelfth)
 PACK_ABOVE = 100_000
 
 
 def packed(content: Any, _: Any = None) -> Any:
-    """A model as it travels to the browser: as it is, or `{"gzip": its JSON, compressed}`, which is one binary buffer."""
+    """A model as it is sent to the browser: unchanged, or `{"gzip": its JSON, compressed}`, which is one binary buffer."""
     text = json.dumps(content, separators=(",", ":"))
     return {"gzip": gzip.compress(text.encode("ascii"), 1, mtime=0)} if len(text) > PACK_ABOVE else content
 
@@ -64,11 +64,11 @@ class View(anywidget.AnyWidget):
 
     def __init__(self, report: Report | None = None, **traits: Any) -> None:
         self._callbacks: list[Request] = []
-        #: what we selected ourselves: as the report grows, something may come up that matters more
+        #: the id that `show` selected, not the user: as the report grows, `show` may select something more important
         self._proposed = ""
         self._report = report
         super().__init__(**traits)
-        self.on_msg(self._heard)
+        self.on_msg(self._on_message)
         if report is not None:
             self.show(report)
 
@@ -86,7 +86,7 @@ class View(anywidget.AnyWidget):
                 self.now = {}
 
     def progress(self, state: Mapping[str, Any]) -> None:
-        """What is being compiled now: `frames`, `graphs`, `breaks` so far, `now` (a name), `seconds`; {} ends it.
+        """Show what is being compiled: `frames`, `graphs`, `breaks` so far, `now` (a name), `seconds`; {} ends it.
 
         `stage`, where given, says in words what is done instead of compiling.
         """
@@ -94,17 +94,17 @@ class View(anywidget.AnyWidget):
         self.now = known | {k: shorten(str(state[k]), 80) for k in ("now", "stage") if state.get(k)}
 
     def message(self, text: str, kind: str = "note") -> None:
-        """Show one status line; `kind`: "note", "success", "warning" or "error"; an empty text takes it away."""
+        """Show one status line; `kind`: "note", "success", "warning" or "error"; an empty text removes it."""
         self.status = {"text": printable(text, 4000), "kind": kind}
 
     def output(self, parts: list[dict[str, str]]) -> None:
-        """Show what a rerun printed: [{"type": "stream" | "error" | "data", "text": str}]; [] takes it away."""
+        """Show what a rerun printed: [{"type": "stream" | "error" | "data", "text": str}]; [] removes it."""
         self.printed = [
             {"type": str(p.get("type", "stream")), "text": printable(p.get("text", ""), OUTPUT_LIMIT)} for p in parts
         ]
 
     def on_request(self, callback: Request, remove: bool = False) -> None:
-        """Call `callback` with each request of the user's.
+        """Call `callback` with each request of the user:
 
         `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" | "allow"}]}`,
         `{"kind": "run_graph", "graph": id, "device": name or None}` or `{"kind": "stop"}`.  Saving needs no message: the
@@ -115,7 +115,7 @@ class View(anywidget.AnyWidget):
         else:
             self._callbacks.append(callback)
 
-    def _heard(self, _: Any, content: Any, buffers: Any) -> None:
+    def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         request = checked_request(content)
         if request is None:
             return
@@ -145,7 +145,7 @@ class View(anywidget.AnyWidget):
             self.now = {}
 
     def close(self) -> None:
-        """Give the view up, here and in the browser; with its layout, which ipywidgets would keep for ever."""
+        """Close the view, here and in the browser, and its layout, which ipywidgets would keep for ever."""
         layout = getattr(self, "layout", None)
         super().close()
         if layout is not None:

@@ -98,7 +98,7 @@ def is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in node.body for n in own_nodes(s))
 
 
-def is_text(statement: ast.stmt) -> bool:
+def is_string(statement: ast.stmt) -> bool:
     """Whether the statement is just a string, such as a docstring."""
     return (
         isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
@@ -106,7 +106,7 @@ def is_text(statement: ast.stmt) -> bool:
 
 
 def located(node: Node, at: ast.stmt) -> Node:
-    """`node` placed at the start of `at`, with everything below it that has no location: generated code has no lines."""
+    """Give generated code a location: `node`, and every node below it without one, is placed at the start of `at`."""
     for name, value in (("lineno", at.lineno), ("col_offset", at.col_offset)):
         setattr(node, name, value)
         setattr(node, f"end_{name}", value)
@@ -114,7 +114,7 @@ def located(node: Node, at: ast.stmt) -> Node:
 
 
 def generated(text: str, at: ast.stmt) -> ast.stmt:
-    """The statement that `text` says, all of it located at the start of `at`."""
+    """The statement in `text`, with each of its nodes located at the start of `at`."""
     statement = ast.parse(text).body[0]
     for node in ast.walk(statement):
         if "lineno" in node._attributes:

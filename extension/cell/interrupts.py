@@ -3,8 +3,8 @@
 During a run, Ctrl-C (the kernel's interrupt) raises immediately where code under `interruptible` runs.  Anywhere else it is
 kept pending: it is raised where the user's code would continue, or at the end, when everything has been restored.
 
-What Python or torch would discard is sent again: Python prints and drops what is raised in a weak reference's callback or in
-`__del__`, and that is where an interrupt that comes during a garbage collection is raised.
+An interrupt that Python or torch would discard is sent again.  Python prints and drops what is raised in a weak reference's
+callback or in `__del__`, which is where an interrupt during a garbage collection is raised.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def raise_pending() -> None:
 
 
 _INTERRUPTIBLE_CODE = interruptible.__code__
-#: torch discards what is raised while it checks the guards that it has made
+#: the file in which torch checks the guards that it has just made: it discards what is raised meanwhile
 _DISCARDING_FILE = os.path.join("torch", "_dynamo", "guards.py")
 #: seconds until an interrupt that was discarded, or would be, is sent again
 _RETRY_SECONDS = 0.02
@@ -44,10 +44,10 @@ _active: list[Interrupts] = []
 
 
 class Interrupts:
-    """A context manager for one whole run; it does nothing outside the main thread, which alone gets interrupts."""
+    """A context manager for one whole run; it does nothing outside the main thread, the only one that gets interrupts."""
 
     def __init__(self) -> None:
-        #: the previous signal handler; None while this one is not installed
+        #: the previous signal handler; None while `_on_signal` is not installed
         self.previous: Any = None
         self.pending: int | None = None
         self._owner: FrameType | None = None
@@ -98,7 +98,7 @@ class Interrupts:
 
 
 def _send_again() -> None:
-    """Send an interrupt a little later, when what would discard it is over."""
+    """Send an interrupt a little later, when the code that would discard it has returned."""
     timer = threading.Timer(_RETRY_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
     timer.daemon = True
     timer.start()

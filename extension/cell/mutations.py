@@ -14,7 +14,7 @@ _MUTATING_METHODS = frozenset(
 
 
 def mutated_names(cell: Cell) -> list[str]:
-    """Names of the objects that the cell changes, in order; not of those that it creates itself before."""
+    """Names of the objects that the cell changes, in order, except those that it has created itself."""
     names: dict[str, None] = {}
     created: set[str] = set()
     for statement in cell.statements:

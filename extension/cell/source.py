@@ -21,7 +21,7 @@ from IPython.core.error import UsageError
 from dynascope.cell.interrupts import interruptible
 from dynascope.shell import raw_cell, running_cell_number
 
-#: name of the code that replaces that of a function named by `-f` (`selection.named`)
+#: `co_name` of the code object that a function named by `-f` has during the run (`selection.named`)
 JUMP = "<jump to {}>"
 
 Namespace = dict[str, Any]
@@ -74,7 +74,7 @@ def read_cell(shell: Any, body: str, magic: str, line: str = "") -> Cell:
 
 
 def read_expression(shell: Any, expression: str, magic: str) -> Cell:
-    """Parse the expression of a line magic; its line number is that of the magic in the cell."""
+    """Parse the expression of a line magic; it gets the line number that the magic has in the cell."""
     nothing = f"{magic} needs an expression: {magic} f(x)"
     if not expression.strip():
         raise UsageError(nothing)

@@ -72,7 +72,7 @@ def _unhook(error: BaseException) -> None:
 
 
 def after_cell(result: Any = None) -> None:
-    """Remove the hook from exceptions of the cell that nobody has shown."""
+    """Remove the hook from exceptions of the cell that were never shown."""
     for error in list(_hooked):
         _unhook(error)
 
@@ -95,7 +95,7 @@ def trimmed(trace: TracebackType | None) -> TracebackType | None:
         code = trace.tb_frame.f_code
         if origin(code.co_filename) == "dynascope" or code.co_name.startswith(JUMP.partition("{")[0]):
             if not in_dynascope:
-                entries.clear()  # everything outside: the notebook's machinery, and the cell's call of the magic
+                entries.clear()  # the frames outside: the notebook's machinery, and the cell's call of the magic
             in_dynascope = True
         elif not _is_library(code.co_filename):
             if entries and is_resume(code.co_name) and user_name(entries[-1][1].co_name) == user_name(code.co_name):
@@ -119,7 +119,7 @@ def _is_library(file: str) -> bool:
 def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:
     """A frame that fails at `line`, with the first line, the name and the arguments of `code`, because IPython shows these.
 
-    The cell's statements are no function in the source, and a resume function is none of its own.
+    In the source, the cell's statements are not a function, and a resume function is a part of another function.
     """
     if code.co_name == STATEMENTS:
         failing = compile("\n" * (line - 1) + "1/0", code.co_filename, "exec")

@@ -1,4 +1,4 @@
-"""What a docs test compares of a cell's outputs: the outline of each report (`compiler.report.outline`), and the error.
+"""Comparing a cell's outputs with stored ones: the outline of each report (`compiler.report.outline`), and the error.
 
 Text, values and times are not compared.  Everything here is pure: stored and new outputs in, differences out.
 """
@@ -12,9 +12,9 @@ from typing import Any
 from dynascope.compiler.report import plural
 from dynascope.compiler.report.outline import MIME
 
-#: raised by `--expect`: an author's expectation was not met, which no tag permits
-NEVER_PERMITTED = ("ExpectationError", "ExpectationFailed")
-#: IPython prints this one instead of sending an error
+#: raised by `--expect`; the tag `raises-exception` does not permit them, only `expect-exception` does
+EXPECTATION_ERRORS = ("ExpectationError", "ExpectationFailed")
+#: start of the line that IPython prints for a UsageError, instead of sending an error output
 _USAGE = "UsageError: "
 
 

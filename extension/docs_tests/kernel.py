@@ -1,8 +1,8 @@
-"""Executing one page in a fresh kernel of this very Python, leaving no process behind.
+"""Executing one page in a fresh kernel of this Python, leaving no process behind.
 
-nbclient does the executing.  Around it: the kernel is always this interpreter's, whatever kernel specs the machine has; it sees
-no IPython profile of the user's; a cell that takes too long is interrupted; and at the end, after a time-out or Ctrl-C, the
-kernel's whole process group is killed.
+nbclient executes the cells.  This module adds: the kernel is always this interpreter's, whatever kernel specs the machine has;
+it sees no IPython profile of the user's; a cell that takes too long is interrupted; and at the end, after a time-out or Ctrl-C,
+the kernel's whole process group is killed.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def merge_streams(cell: Any) -> None:
             lines = "".join(texts[output["name"]]).split("\n")
             output["text"] = "\n".join(line[:-1].rpartition("\r")[2] + line[-1:] for line in lines)
             if index and (merged[index - 1].get("name"), output["name"]) == ("stderr", "stdout"):
-                merged[index - 1 : index + 1] = [output, merged[index - 1]]  # they come in any order
+                merged[index - 1 : index + 1] = [output, merged[index - 1]]  # the two arrive in any order
     cell.outputs = merged
 
 

@@ -16,8 +16,8 @@ from dynascope.compiler.report.outline import MIME
 from dynascope.docs_tests.pages import is_hidden, tags_of
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-#: in any text: what to replace, and by what
-_OF_THE_MACHINE = [
+#: replacements in every text: addresses and paths of the machine
+_MACHINE_PATTERNS = [
     (re.compile(r"\b0x[0-9a-fA-F]{8,16}\b"), "0x…"),
     # A path is tried from its beginning only, or where a match before it ended: a search from each character of a base64 image
     # takes seconds.
@@ -26,21 +26,21 @@ _OF_THE_MACHINE = [
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
 ]
 _UNSTABLE = r"(?:the profiler slows|the (?:eager )?calls took very different)"
-#: in our own texts: what `--profile` measures, notes that depend on the measurements, and times in any unit
-_OF_THE_RUN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+#: replacements in our own texts: what `--profile` measures, notes that depend on the measurements, times in any unit
+_RUN_PATTERNS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (
         re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL),
         "run time: not stored, as it differs from run to run",
     ),
     (re.compile(rf"^note: {_UNSTABLE} .*?\n(?=note: )", re.MULTILINE | re.DOTALL), ""),
     (re.compile(rf"\n*^note: {_UNSTABLE} .*?(?=\n\n|\Z)|<p[^<>]*>{_UNSTABLE} [^<>]*</p>", re.MULTILINE | re.DOTALL), ""),
-    (re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"), lambda match: _settle_svg(match)),
+    (re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"), lambda match: _normalize_svg(match)),
     (re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µs|us)\b"), r"…\1s"),
 ]
 
 
-def settle(notebook: Any, folder: str = "") -> None:
-    """Settle a whole executed notebook in place.  `folder`: the path of its folder, which is removed from texts."""
+def normalize(notebook: Any, folder: str = "") -> None:
+    """Normalize a whole executed notebook in place.  `folder`: the path of its folder, which is removed from texts."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata.get("language_info", {}).pop("version", None)  # differs per machine
     # without a kernelspec, JupyterLab asks for one before it shows anything
@@ -48,13 +48,13 @@ def settle(notebook: Any, folder: str = "") -> None:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell["outputs"] = settled(cell.get("outputs", []), tags_of(cell), folder)
+            cell["outputs"] = normalized(cell.get("outputs", []), tags_of(cell), folder)
 
 
-def settled(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "") -> list[Any]:
+def normalized(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "") -> list[Any]:
     """A cell's outputs as they are stored, without what its `remove-*` tags remove."""
     if is_hidden(tags):  # errors are stored even for hidden cells
-        return [_settle_texts(o, folder) for o in outputs if o.get("output_type") == "error"]
+        return [_normalize_texts(o, folder) for o in outputs if o.get("output_type") == "error"]
     stored = []
     for output in outputs:
         if output.get("output_type") == "stream" and f"remove-{output.get('name')}" in tags:
@@ -65,22 +65,22 @@ def settled(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "") 
             if not rest:
                 continue
             output["data"] = type(data)(rest)
-        stored.append(_settle_texts(output, folder))
+        stored.append(_normalize_texts(output, folder))
     return stored
 
 
 def stable(text: str, ours: bool = False, folder: str = "") -> str:
     """A text without addresses and paths of the machine and, if it is ours, without times."""
-    for pattern, replacement in _OF_THE_MACHINE:
+    for pattern, replacement in _MACHINE_PATTERNS:
         text = pattern.sub(replacement, text)
     if folder and folder != "/":
         text = text.replace(folder.rstrip("/\\") + "/", "")
-    for pattern, replace in _OF_THE_RUN if ours else ():
+    for pattern, replace in _RUN_PATTERNS if ours else ():
         text = pattern.sub(replace, text)
     return text
 
 
-def _settle_svg(match: re.Match[str]) -> str:
+def _normalize_svg(match: re.Match[str]) -> str:
     try:
         svg = base64.b64decode(match[1], validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
@@ -88,8 +88,8 @@ def _settle_svg(match: re.Match[str]) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(stable(svg, ours=True).encode()).decode()
 
 
-def _settle_texts(output: Any, folder: str) -> Any:
-    """The same output with every text in it made stable."""
+def _normalize_texts(output: Any, folder: str) -> Any:
+    """The output, with every text in it made stable."""
     kind = output.get("output_type")
     if kind == "stream":
         output["text"] = stable(output["text"], folder=folder)

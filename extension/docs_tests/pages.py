@@ -88,7 +88,7 @@ class Page:
 
 
 def tags_of(cell: Any) -> set[str]:
-    """A cell's tags (or a notebook's)."""
+    """The tags of a cell or of a notebook."""
     tags = cell.metadata.get("tags", [])
     return set(tags.replace(",", " ").split()) if isinstance(tags, str) else set(tags)
 
@@ -99,7 +99,7 @@ def is_hidden(tags: Set[str]) -> bool:
 
 
 def _option(metadata: Any, name: str) -> Any:
-    """A setting where MyST-NB has it: at the top, under `mystnb`, or (before 1.0) under `execution`, without that prefix."""
+    """A setting: at the top level, under `mystnb` or `dynascope`, or (MyST-NB before 1.0) under `execution`, unprefixed."""
     places = [(metadata, name), (metadata.get("mystnb"), name), (metadata.get("dynascope"), name)]
     places.append((metadata.get("execution"), name.removeprefix("execution_")))
     given = (holder.get(key) for holder, key in places if isinstance(holder, dict))

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.source.origin import is_users
-from dynascope.docs_tests.compare import NEVER_PERMITTED, compare, error_name
-from dynascope.docs_tests.normalize import settle
+from dynascope.docs_tests.compare import EXPECTATION_ERRORS, compare, error_name
+from dynascope.docs_tests.normalize import normalize
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, is_hidden, read, tags_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -188,7 +188,7 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
         tags = tags_of(page.notebook.cells[index])
         outputs = work.cells[index].get("outputs", [])
         raised = error_name(outputs)
-        if raised in NEVER_PERMITTED and "expect-exception" not in tags:
+        if raised in EXPECTATION_ERRORS and "expect-exception" not in tags:
             problems.append(_raised(page, work, index, raised))
             continue
         if "expect-exception" in tags and raised is None:
@@ -209,7 +209,7 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
 def _update(page: Page, work: Any) -> bool:
     """Write the new outputs; False if the file has them already."""
     before = page.path.read_bytes()
-    settle(work, _folder(page))
+    normalize(work, _folder(page))
     Page(page.path, work, page.first_lines).write()
     return page.path.read_bytes() != before
 

@@ -39,7 +39,7 @@ class _Loaded:
     def undo(self) -> None:
         manager = self.shell.magics_manager
         for (kind, name), replaced in self.replaced.items():
-            if getattr(manager.magics[kind].get(name), "__self__", None) is self.magics:  # else somebody has put another there
+            if getattr(manager.magics[kind].get(name), "__self__", None) is self.magics:  # else another one replaced it
                 put(manager.magics[kind], name, replaced)
         if manager.registry.get(type(self.magics).__name__) is self.magics:
             del manager.registry[type(self.magics).__name__]
@@ -54,13 +54,13 @@ class _Loaded:
 
 
 def _configured(shell: Any) -> DynascopeMagics:
-    """The magics as IPython's configuration wants them; without all of it if it has a value that they cannot take."""
+    """The magics, configured by IPython; without any configuration if it has a value that they cannot take."""
     try:
         return DynascopeMagics(shell)
     except TraitError as error:
         shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, DynascopeMagics)]
         shell.config.pop(DynascopeMagics.__name__)
-        print(f"dynascope: the configuration is left out: {error}", file=sys.stderr)
+        print(f"dynascope: the configuration is ignored: {error}", file=sys.stderr)
         return DynascopeMagics(shell)
 
 

@@ -17,7 +17,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.magics.flags import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
 from dynascope.runs import rerun
 from dynascope.runs.cell_run import CellRun
-from dynascope.runs.fixed_cell import latest
+from dynascope.runs.fixed_cell import latest_fixed_cell
 from dynascope.shell import raw_cell
 from dynascope.widgets.labels.fixes import fixes_summary, unplaced_settings
 
@@ -58,7 +58,7 @@ class DynascopeMagics(Magics):
     @with_arguments(OBSERVE)
     @argument("--fresh", action="store_true", help="Trace again what the compiler already knows from earlier runs.")
     def run_observe(self, line: str = "", cell: str | None = None) -> Any:
-        """Run a cell unchanged and show what happens in whatever of it is already compiled.
+        """Run a cell unchanged and show what happens in the compiled functions that it calls.
 
         %%observe [options] above a cell, or %observe [options] EXPRESSION.
 
@@ -71,7 +71,7 @@ class DynascopeMagics(Magics):
 
     @line_magic("compile_defaults")  # type: ignore[arg-type]  # IPython types it for functions only
     def show_defaults(self, line: str = "") -> None:
-        """Print the settings in force where a %%compile line says nothing, and where each comes from."""
+        """Print the defaults of the options of %%compile, and where each comes from."""
         if line.strip():
             raise UsageError("%compile_defaults takes no arguments; set one with %config DynascopeMagics.NAME = VALUE")
         print(describe_defaults(self))
@@ -87,7 +87,7 @@ class DynascopeMagics(Magics):
             raise UsageError(str(error)) from None
         if report.fix_set is None:
             raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
-        found = latest(report)
+        found = latest_fixed_cell(report)
         if found is None:
             print(fixes_summary(report) or "There is no graph break to fix.")
         else:

@@ -44,15 +44,15 @@ class ActiveRegions:
         except ValueError as error:
             raise UsageError(str(error)) from None
         self.eager = Eager()
-        #: in this cell; outer ones first
+        #: the regions in this cell; outer ones first
         self.spans: list[RegionSpan] = []
-        #: elsewhere: a function, its own code, its code with the region in it
+        #: for each function outside the cell: the function, its own code, its code with the region in it
         self._functions: list[tuple[FunctionType, CodeType, CodeType]] = []
         #: (file, line) of a `with` in another file -> its region
         self._elsewhere: dict[tuple[str, int], Region] = {}
-        #: a function's region with the name of the function, which must be traced for the region to have an effect
+        #: each region of a function, with the function's name: it has no effect unless the function is traced
         self._needs_trace: list[tuple[Region, str]] = []
-        #: code without regions of everything in the cell that was compiled with a region in it
+        #: the code objects of the cell as they are without regions, by `code_key`
         self._plain: dict[tuple[str, int], CodeType] = {}
         for requested in self.regions:
             if requested.lines is not None:
@@ -220,7 +220,7 @@ class ActiveRegions:
             report.notes += [f"{found} had no effect: fullgraph=True wins over it." for found in self.regions]
             return
         if report.error is not None:
-            return  # what was traced until then is not all there would have been
+            return  # without the error, more might have been traced
         traced = {name for f in report.frames for name in (f.name, f.code_name)}
         traced |= {str(i.name).rpartition(".")[2] for f in report.frames for i in f.inlined}
         traced |= {entry.function for b in report.breaks for entry in b.stack}
@@ -229,7 +229,7 @@ class ActiveRegions:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _annotate_call(self, report: Report, broken: Break) -> None:
-        """A break under a call that one of the cell's own statements makes in a region."""
+        """Set the region of a break in a call that one of the cell's own statements makes in a region."""
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
         if found is not None:

@@ -4,8 +4,8 @@ For `--region 9-12=allow` the statements of these lines are put into `with __dyn
 Dynamo honours that `with` while it traces.  The name is a builtin while the cell runs (`installed`), because nothing may be put
 into the user's namespace, and traced code cannot hold the object as a constant.
 
-A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  All of
-the statement goes in then.  The header of a function means its whole body.
+A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  The whole
+statement is put into the region; of a function, its whole body; of a class, the bodies of its methods.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, blocks, is_text, located
+from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, blocks, is_string, located
 from dynascope.compiler.driver.regions import Region
 from dynascope.compiler.driver.regions import region as torch_region
 from dynascope.compiler.events.schema import Event, FrameEnd
@@ -36,7 +36,7 @@ class RegionSpan:
     def __init__(self, region: Region, first: int, last: int, function: str | None = None) -> None:
         self.region = region
         self.first, self.last = first, last
-        #: the name of the function; `first` and `last` are the lines of its definition then
+        #: the name of the function, if one is given; `first` and `last` are then the lines of its definition
         self.function = function
         #: lines at which a `with` was put; reports refer to the region by them
         self.with_lines: set[int] = set()
@@ -120,7 +120,7 @@ def _rewrite_definition(node: Any, span: RegionSpan) -> None:
 
 def _cover_body(body: list[ast.stmt], span: RegionSpan) -> None:
     """Put a function's body into the region, after its docstring and its `global` statements."""
-    start = 1 if is_text(body[0]) else 0
+    start = 1 if is_string(body[0]) else 0
     while start < len(body) and isinstance(body[start], (ast.Global, ast.Nonlocal)):
         start += 1
     if body[start:]:
@@ -162,5 +162,5 @@ class Eager:
 
 
 def installed(eager: Callable[[bool, str], Any]) -> contextlib.AbstractContextManager[None]:
-    """Makes the two names that rewritten code calls builtins for the duration."""
+    """Add the two builtins that rewritten code calls, for the duration of a `with` block."""
     return patched(builtins, {TRACED: region_flag.error_on_graph_break(), EAGER: eager})

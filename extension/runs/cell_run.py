@@ -1,7 +1,7 @@
 """One run of one cell: check the input, run the cell, show its report, return its value or raise its error.
 
-The order is the promise.  Everything that can be wrong with the input is found before anything is displayed or run.  Then come
-the displays and the run; whatever happens, everything is restored, and the report is shown, bound and saved.
+The order is part of the contract.  Everything that can be wrong with the input is found before anything is displayed or run.
+Then come the displays and the run; whatever happens, everything is restored, and the report is shown, bound and saved.
 """
 
 from __future__ import annotations
@@ -48,15 +48,17 @@ class CellRun:
     compiles: bool = True
     #: trace again what Dynamo knows already (`%%compile`, `%%observe --fresh`)
     retraces: bool = True
-    #: the magic's line as the user typed it, and what writes it for other settings
+    #: the magic's line as the user typed it
     command: str = ""
+    #: returns the magic's line for other settings
     command_line: Callable[[Settings], str] = lambda settings: ""
     #: the whole cell as the user wrote it
     raw: str = ""
     #: makes the buttons of the view work; None: it has none
     attach: Callable[[CellRun, Display], None] | None = None
-    #: of a rerun: the display of the run that it repeats, and what identifies the cell in `history`
+    #: for a rerun: the display of the run that it repeats
     display: Display | None = None
+    #: identifies the cell in `history`
     key: Hashable = None
     #: the outcome, once the run is over
     report: Report | None = field(init=False, default=None)
@@ -70,7 +72,7 @@ class CellRun:
             return self._run_invalid()
         display = self.display or Display(self.shell, self.settings.view)
         display.start()
-        if display.view is not None and self.compiles:  # before any content: its details have switches
+        if display.view is not None and self.compiles:  # before any content: details have switches only if this is set
             display.view.can_run_again = event_loop(self.shell) is not None
         run = self._pipeline(display)
         display.so_far = lambda: run.report
@@ -99,7 +101,7 @@ class CellRun:
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
         if settings.save is not None:
-            reason = saving.why_not(settings.save)
+            reason = saving.why_not_savable(settings.save)
             if reason is not None:
                 raise UsageError(f"--save {settings.save}: {reason}")
         if not self.compiles:
@@ -135,7 +137,7 @@ class CellRun:
         check_target(name, value)
 
     def _run_invalid(self) -> Any:
-        """Run a cell that Python refuses (`return` outside a function): it fails where, and as, the plain cell does."""
+        """Run a cell that Python refuses (`return` outside a function): it fails exactly as the plain cell does."""
         try:
             return cells.run_statements(self.shell, self.cell)
         except BaseException as error:
@@ -169,7 +171,7 @@ class CellRun:
     def _publish(self, report: Report, display: Display) -> None:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
         self.report = report
-        fixed_cell.to_users_texts(self.shell, report, self.cell.file)
+        fixed_cell.use_raw_texts(self.shell, report, self.cell.file)
         if self.key is None:
             self.key = history.key(cell_id(self.shell), report, self.cell.text)
         previous = history.add(self.key, report)

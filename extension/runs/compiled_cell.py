@@ -43,7 +43,7 @@ class CompiledCell:
         """Run the cell; returns the value of its last expression."""
         try:
             return self._run()
-        finally:  # a refusal of the compiler is raised in the user's code
+        finally:  # also after an error: where the compiler refuses a function, it raises in the user's code
             self._note_users_own()
 
     def _run(self) -> Any:

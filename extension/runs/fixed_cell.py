@@ -10,11 +10,11 @@ from dynascope.compiler.report import FixSet, Report
 from dynascope.shell import cell_number
 
 
-def to_users_texts(shell: Any, report: Report, ran: str) -> None:
-    """Turn the fixed texts of cells, which the compiler knows without magics, into what the user would write.
+def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
+    """Replace the fixed texts of cells, which have no magics, by the fixed texts of the cells as the user wrote them.
 
-    A cell whose lines the two do not share is left out: the patch still shows its fixes.  `ran`: the cell that ran, whose magic
-    has what torch.compile is given.
+    A cell is left out if a change does not apply to its raw text: the patch still shows its fixes.  `ran`: the file of the cell
+    that ran; the changed arguments of torch.compile become options of its magic.
     """
     fixes = report.fix_set
     if fixes is None:
@@ -34,7 +34,7 @@ def to_users_texts(shell: Any, report: Report, ran: str) -> None:
 
 
 def _with_options(text: str, fixes: FixSet) -> str:
-    """The cell with what torch.compile is given as an option of its magic."""
+    """The text of a cell, with the changed arguments of torch.compile as options of its magic."""
     first, end, rest = text.partition("\n")
     if fixes.settings.get("dynamic") is True and first.startswith("%%compile"):
         first += " --dynamic true"
@@ -50,8 +50,8 @@ def _raw(shell: Any, number: int | None) -> str | None:
     return text if text.endswith("\n") else text + "\n"
 
 
-def latest(report: Report) -> tuple[str, list[str]] | None:
-    """The fixed text of the latest cell that changes, and the other cells that do; None if none does."""
+def latest_fixed_cell(report: Report) -> tuple[str, list[str]] | None:
+    """The fixed text of the latest cell that changes, and the names of the other cells that change; None if none does."""
     cells = report.fix_set.cells if report.fix_set is not None else {}
     files = sorted(cells, key=lambda file: cell_number(file) or 0)
     return (cells[files[-1]], [f"In[{cell_number(file)}]" for file in files[:-1]]) if files else None

@@ -39,5 +39,5 @@ def add(cell: Hashable, report: Report) -> Report | None:
 
 
 def forget() -> None:
-    """Forget every run (the extension is unloaded)."""
+    """Forget every run; called when the extension is unloaded."""
     _latest.clear()

@@ -12,7 +12,7 @@ from dynascope.compiler.validate import did_you_mean
 
 
 def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, takes_inputs: bool) -> None:
-    """Raise UsageError, in one line, if it cannot work; names in `bound` get their value from the cell itself."""
+    """Raise UsageError, in one line, if `--inputs` cannot work; names in `bound` get their values from the cell itself."""
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"--inputs {name}: not a name; bind the list of inputs to one")
     if not takes_inputs:

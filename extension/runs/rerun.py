@@ -34,7 +34,7 @@ CHANGEABLE = ("fullgraph", "error_on_graph_break", "backend", "dynamic", "device
 #: every view with buttons that work
 _views: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.Lock()
-#: the controllers whose work waits, and runs
+#: the controller whose work is queued, and the one whose work runs
 _queued: Controller | None = None
 _running: Controller | None = None
 
@@ -129,7 +129,7 @@ class Controller:
             self.view.busy = False
             self.view.message("cancelled: nothing was run")
         else:
-            self.view.message("nothing of this view is running: the kernel's own interrupt stops a cell")
+            self.view.message("this view has nothing running: to stop a cell, interrupt the kernel")
 
     def _start(self, work: Callable[[], None]) -> None:
         """Do the queued work; called on the shell's main thread, between two cells."""

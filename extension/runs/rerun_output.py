@@ -1,4 +1,4 @@
-"""What a run from the view prints, displays and raises: it goes to the view alone, a few times a second."""
+"""The output of a run from the view: what it prints, displays and raises is sent to the view alone, a few times a second."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from dynascope.compiler.report import Report
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
 
-def why_not(path: str) -> str | None:
-    """Why no report can be saved there; None if one can be."""
+def why_not_savable(path: str) -> str | None:
+    """Why no report can be saved at this path; None if one can be."""
     if Path(path).suffix.lower() not in SAVE_SUFFIXES:
         return f"the name must end in one of {' '.join(SAVE_SUFFIXES)}"
     folder = next(f for f in Path(path).absolute().parents if f.exists())  # missing folders below it are created

@@ -21,7 +21,7 @@ class _Place(NamedTuple):
 
 
 def region_target(target: str, report: Report, file: str, namespace: dict[str, Any]) -> str:
-    """Lines of the cell in `file`, a name, or the dotted path of a library's function.
+    """The TARGET for a click: lines of the cell in `file`, a name, or the dotted path of a library's function.
 
     The view sends a line of a break (`12`, in this cell or an earlier one), a function of a library with a line of it
     (`forward:12`), or a function's name.

@@ -1,7 +1,7 @@
 """What a cell defines, according to its syntax tree: which functions and modules are entry points.
 
 An entry point is a function or an `nn.Module` class that the cell itself defines, undecorated or decorated just with
-`error_on_graph_break` (or `region`, which returns that very object).  Every other definition has a meaning of its own that
+`error_on_graph_break` (or `region`, which returns the same decorator).  Every other definition has a meaning of its own that
 compiling would change, and runs unchanged; `refused` says why.
 """
 

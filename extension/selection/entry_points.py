@@ -42,7 +42,7 @@ class EntryPoints:
         self._method_codes: _Names = {}
         #: functions seen so far, by id, with the name of their definition: `retrace` gives them another code object
         self._registered: dict[int, tuple[Any, str]] = {}
-        #: by the ids of the first and last part: what the entry point is made of, and the entry point
+        #: by the ids of a method's object and function (of another callee, twice its id): these objects, and the entry point
         self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}
         #: names of the definitions that the cell has called
         self.called: list[str] = []

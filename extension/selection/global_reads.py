@@ -17,7 +17,7 @@ _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME"
 
 
 def names_read(statement: ast.stmt) -> set[str]:
-    """Global names that the statement reads or deletes, at once or later in a lambda; in its header, if it is compound."""
+    """Global names that the statement (if it is compound, its header) reads or deletes, at once or later in a lambda."""
     if isinstance(statement, (ast.Break, ast.Continue)):
         return set()  # Python compiles them only in their loop
     header, fields = copy_compound(statement)

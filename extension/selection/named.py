@@ -2,7 +2,7 @@
 
 A function is reached through many names, containers, closures and bound methods, but all of them lead to one function object.
 So for the duration of the run its `__code__` is a *jump*, which calls the compiled entry point.  No name, attribute or
-container changes, and putting the old code object back restores everything.  A module's call is set as `nn.Module.compile`
+container changes, and restoring the old code object undoes everything.  A module's call is set as `nn.Module.compile`
 sets it.
 
 Compiled code must see the plain program, so that the setting of error_on_graph_break is inherited, guards hold and the user's
@@ -86,7 +86,7 @@ class NamedTargets:
         """`make_entry` compiles a target; `retrace` makes the compiler forget what it knows of one."""
         self._make_entry = make_entry
         self._retrace = retrace
-        #: by the id of the function or module
+        #: id of a function or module -> its switch
         self._switches: dict[int, _FunctionSwitch | _ModuleSwitch] = {}
         #: names whose target has been called
         self.called: list[str] = []

@@ -31,7 +31,7 @@ from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.cell.ast_tools import blocks, bound_names, copy_compound, dotted_name, generated, is_text, located, own_nodes
+from dynascope.cell.ast_tools import blocks, bound_names, copy_compound, dotted_name, generated, is_string, located, own_nodes
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
 from dynascope.compiler.fixes.text_edits import NotApplicable
@@ -113,7 +113,7 @@ def _deleted(statement: ast.stmt) -> set[str]:
 
 def why_outside(statement: ast.stmt) -> str | None:
     """Why this statement cannot be part of a function and mean the same; None if it can."""
-    if is_text(statement):
+    if is_string(statement):
         return "text"  # sets __doc__
     if isinstance(statement, ast.Delete) and _deleted(statement):
         return "del"  # Dynamo does not trace the deletion of a global: it would skip the whole function
@@ -179,7 +179,10 @@ def _run_compiled(
     make_entry: Callable[[Any], Any],
     edited: Callable[[str], tuple[Cell, list[ast.stmt]]],
 ) -> Any:
-    """`edited`: the cell with another text, and what stands there for the statements."""
+    """Run these statements compiled, as one function.
+
+    `edited` returns, for another text of the cell, that cell and the statements in it that correspond to these.
+    """
     import torch
 
     namespace: Namespace = shell.user_ns
@@ -210,7 +213,7 @@ def _edited(
     """
     edited = reread(shell, replace(cell, text=text))
     if definitions(edited, shell.user_ns):
-        raise NotApplicable("in a cell that defines a function only that is compiled: put the statements into a function first")
+        raise NotApplicable("a cell that defines a function compiles only that function: put the statements into one first")
     parts = divide(edited, shell.user_ns, missing)
     if _binds(parts) != binds:
         raise NotApplicable("the cell would bind other names")
@@ -273,7 +276,7 @@ class _Checks:
         out: list[ast.stmt] = []
         for statement in statements:
             if isinstance(statement, ast.Global):
-                continue  # every name of the function is
+                continue  # all names of the function are global
             names = names_read(statement)
             doubtful = sorted((self.missing - bound) & (names | self.reads.through(names)))
             out.extend(self._check(name, statement) for name in doubtful)
@@ -313,7 +316,7 @@ class _Checks:
         return generated(f"if {flag}:\n {flag} = False\n if {name} is {placeholder}:\n  del {name}", at)
 
     def _disable(self, name: str, at: ast.stmt) -> ast.stmt:
-        """Comes before the user's own deletion of the name: a later check could not read it."""
+        """Switch the check off before the user's own deletion of the name: a later check could not read the name."""
         return generated(f"{self._flag(name)} = False", at)
 
     def _flag(self, name: str) -> str:

@@ -101,7 +101,7 @@ def test_loop_skip_nested_break_and_recompile_are_found(mixed: Shown) -> None:
     again = mixed.root.locator(".dyn-node.dyn-is-recompile")
     assert again.count() == 1
     again.locator("text").first.click()
-    assert "Why again" in mixed.detail()
+    assert "Why recompiled" in mixed.detail()
     assert "n was 2 when it was compiled, and is 3 now" in mixed.detail()
     rows = mixed.root.locator(".dyn-brow")
     assert rows.count() == 2

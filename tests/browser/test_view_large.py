@@ -199,7 +199,7 @@ def test_versions_of_a_frame_are_one_node_with_a_row(open_report: OpenReport) ->
     expect(shown.node("f20")).to_contain_text("v3")
     expect(shown.node("f1")).to_contain_text("compiled 3 times")
     shown.node("f16").click()
-    assert "Why again" in shown.detail()
+    assert "Why recompiled" in shown.detail()
 
 
 def test_boxes_for_what_is_not_shown_lead_to_it(open_report: OpenReport) -> None:

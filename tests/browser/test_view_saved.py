@@ -19,7 +19,7 @@ ERRORS = re.compile(r"error displaying widget|model not found|loading widget|wid
 
 
 def assert_picture_and_table(where: Locator) -> None:
-    """The static twin is to be seen, whole, and nothing else of ours speaks."""
+    """The static output is to be seen, whole, and nothing else of ours speaks."""
     table, picture = where.locator("table").first, where.locator("img[src^='data:image/svg']").first
     expect(table).to_be_visible()
     expect(picture).to_be_visible()

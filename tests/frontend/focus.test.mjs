@@ -23,8 +23,8 @@ test("a frame is shown with what leads to it and what follows, and what is not s
   const all = focused(frames, "f0", new Set());
   assert.deepEqual(shown(all), ["f0", "f1", "f2", "f3", "f4", "f5"]);
   const boxes = all.boxes.map(({ title }) => title);
-  assert.ok(boxes.includes("15 calls more"), String(boxes));
-  assert.ok(boxes.includes("1 call more"));
+  assert.ok(boxes.includes("15 more calls"), String(boxes));
+  assert.ok(boxes.includes("1 more call"));
   const one = focused(frames, "f1", new Set());
   assert.deepEqual(shown(one), ["f0", "f1", "f21"]);
 });

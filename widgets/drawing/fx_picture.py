@@ -18,9 +18,10 @@ from dynascope.widgets.layout.fx_graph import layout
 from dynascope.widgets.layout.geometry import Size
 from dynascope.widgets.wire import FxFold, FxNode, FxPicture
 
+#: most nodes that are drawn one by one
 DRAWN = 300
+#: pixels: the height of a box, and of one with a second line (an operation with its time, a fold with its number of nodes)
 HEIGHT = 28.0
-#: of boxes with a second line: an operation with its time, a fold with its number of nodes
 TALLER = 40.0
 NARROWEST, WIDEST = 60.0, 190.0
 FOLD_NARROWEST, FOLD_WIDEST = 90.0, 260.0

@@ -12,7 +12,7 @@ from typing import Final
 from dynascope.compiler.report import Break, Frame, Graph, Report, plural
 from dynascope.widgets.drawing.fold import Folded
 from dynascope.widgets.drawing.palette import graph_tone
-from dynascope.widgets.labels.advice import said
+from dynascope.widgets.labels.advice import compiler_text
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
@@ -53,7 +53,7 @@ def frame_shape(
     name, notes, room = places.name(frame), _notes(word or "", place, frame.line), BOX_WIDTH - 8
     if text_width(name, 12.5, bold=True) + 10 + text_width(notes[-1], 11, mono=True) > room:
         name = name.replace("resume in ", "↳ ", 1) if frame.kind == "resume" else name
-    title, note = beside(name, notes, room)
+    title, note = title_with_note(name, notes, room)
     full = f"{places.name(frame)}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
     shape = blank(frame.id, frame.status, title, note, printable(full, 600))
     shape["lines"] = _frame_lines(report, frame, graphs, breaks)
@@ -75,7 +75,7 @@ def _again_line(report: Report, again: Sequence[Frame]) -> list[str]:
 
 
 def version_shapes(places: Places, again: Sequence[Frame], graphs: dict[str, tuple[int, Graph]]) -> list[Shape]:
-    """The small boxes of a frame's later versions: `v2`, `v3`, ...; the last one stands for all that have no room."""
+    """The small boxes of a frame's later versions: `v2`, `v3`, ...; the last one stands for all for which there is no room."""
     shapes: list[Shape] = []
     for number, frame in enumerate(again, 2):
         if len(shapes) == VERSIONS and len(again) > VERSIONS:
@@ -120,7 +120,7 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
     elif frame.status == "cached":
         lines.append("compiled before this recording")
     elif frame.status == "compiled" and frame.reason:
-        lines.append(said(frame.reason, 400))
+        lines.append(compiler_text(frame.reason, 400))
     elif frame.status == "compiled" and frame.graph not in graphs and not breaks:
         lines.append("no graph: nothing to compute")
     if frame.foreign:
@@ -135,13 +135,13 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
 
 def _brief(reason: str | None) -> str:
     """The short form of the compiler's reason, before the colon: `graph break in loop`."""
-    head, _, _ = said(reason or "reason unknown", 400).partition(": ")
-    return head if head.count(" ") > 1 else said(reason or "reason unknown", 400)
+    head, _, _ = compiler_text(reason or "reason unknown", 400).partition(": ")
+    return head if head.count(" ") > 1 else compiler_text(reason or "reason unknown", 400)
 
 
 def _why_empty(frame: Frame) -> str:
     """A short reason unchanged; the compiler's long ones all mean the same."""
-    reason = said(frame.reason or "", 400)
+    reason = compiler_text(frame.reason or "", 400)
     return reason if 0 < len(reason) < 50 else "nothing to compile in it"
 
 
@@ -167,8 +167,8 @@ def break_shape(places: Places, b: Break) -> Shape:
     rest += ["allowed"] if b.allowed and not region else []
     notes = [" · ".join([f"line {b.line}", *rest]), " · ".join([f":{b.line}", *rest]), " · ".join(rest), *rest[:1]]
     code, place = break_code(b, places), places.at(b.file, b.line, b.cell)
-    why = shorten(said(b.reason or b.type, 1000), 300)
-    title, note = beside("✂ " + _short_call(code), [n for n in notes if n] or [""], BOX_WIDTH - 34, 12, mono=False)
+    why = shorten(compiler_text(b.reason or b.type, 1000), 300)
+    title, note = title_with_note("✂ " + _short_call(code), [n for n in notes if n] or [""], BOX_WIDTH - 34, 12, mono=False)
     full = f"graph break at {shorten(code, 200)}, {place}, {b.outcome}: {why}"
     shape = blank(b.id, "break", title, note, full)
     if region:
@@ -203,7 +203,7 @@ def _notes(word: str, place: str, line: int) -> list[str]:
     return [" · ".join(p for p in (word, at) if p) for at in (place, f":{line}", "")][: 3 if word else 2]
 
 
-def beside(title: str, notes: list[str], width: float, size: float = 12.5, mono: bool = True) -> tuple[str, str]:
+def title_with_note(title: str, notes: list[str], width: float, size: float = 12.5, mono: bool = True) -> tuple[str, str]:
     """The title with the longest note that leaves room for it; if none does, both are cut."""
     for note in notes:
         if text_width(title, size, bold=True) + 10 + text_width(note, 11, mono=mono) <= width:

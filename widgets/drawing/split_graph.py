@@ -30,11 +30,13 @@ from dynascope.widgets.wire import Arrow, ArrowKind, Picture, Shape
 
 #: more frames than this are folded
 FOLD_ABOVE = 50
+#: frames that are then drawn one by one
 KEEP = 20
 #: number of frames in a picture that cannot be scrolled
 SHORT = 10
 #: more folded frames than this are not drawn even when unfolded
 INSIDE = 400
+#: most arrows to one break from other frames that ran into it
 HIT_ARROWS = 8
 
 
@@ -100,7 +102,7 @@ class _Drawing:
     ) -> None:
         """`inner`: whether this is the inside of a fold; whatever belongs to none of its frames is drawn outside.
 
-        `first`: of frames drawn as versions in another one, that one.
+        `first`: id of each frame that is drawn as a version in another frame -> id of that frame.
         """
         self.report, self.places, self.frames, self.folds, self.inner = report, places, frames, folds, inner
         self.first = first or {}
@@ -121,8 +123,8 @@ class _Drawing:
             if f.status in ("skipped", "failed"):
                 self.stopped[f.break_].append(f.id)
         for g in report.graphs:
-            if self._same(g.frame) in self.drawn:
-                self.stopped[g.break_].append(self._same(g.frame))
+            if self._drawn_in(g.frame) in self.drawn:
+                self.stopped[g.break_].append(self._drawn_in(g.frame))
         self.owners = {b.id: self._owner(b) for b in report.breaks}
         self.shapes: dict[str, Shape] = {}
         self.boxes: list[Box] = []
@@ -144,7 +146,7 @@ class _Drawing:
         for folded in _distinct(self.folds):
             self._fold_box(folded)
         for frame in self.report.frames:
-            if self._same(frame.id) in self.drawn or frame.id in self.folds:
+            if self._drawn_in(frame.id) in self.drawn or frame.id in self.folds:
                 self._join(frame)
         for b in self.report.breaks:
             self._hits(b)
@@ -152,13 +154,13 @@ class _Drawing:
 
     # -- boxes ------------------------------------------------------------------------------------
 
-    def _same(self, id: str) -> str:
-        """The frame in which a frame is drawn: itself, or its first version."""
+    def _drawn_in(self, id: str) -> str:
+        """Id of the frame in which a frame is drawn: its own, or that of its first version."""
         return self.first.get(id, id)
 
     def _owner(self, b: Break) -> str | None:
         """The frame in which a break is drawn: the one that contains its line."""
-        hits = [(self._same(h.frame), h.line) for h in b.hits if self._same(h.frame) in self.drawn]
+        hits = [(self._drawn_in(h.frame), h.line) for h in b.hits if self._drawn_in(h.frame) in self.drawn]
         for id, line in hits:
             if line == b.line and self.by_id[id].file == b.file:
                 return id
@@ -207,7 +209,7 @@ class _Drawing:
 
     # -- arrows -----------------------------------------------------------------------------------
 
-    def _seen_as(self, id: str | None) -> str | None:
+    def _shown_as(self, id: str | None) -> str | None:
         """Id of the group or fold of a frame; for a frame that is not drawn, that of its caller."""
         for _ in range(len(self.by_id) + 1):
             id = self.first.get(id, id) if id is not None else None
@@ -221,10 +223,10 @@ class _Drawing:
 
     def _join(self, frame: Frame) -> None:
         """The arrow that leads to a frame: from its earlier version, from what it continues, or from its caller."""
-        me = self._seen_as(frame.id)
+        me = self._shown_as(frame.id)
         if me is None:
             return
-        before, caller, earlier = map(self._seen_as, (frame.continues, frame.parent, frame.recompile_of))
+        before, caller, earlier = map(self._shown_as, (frame.continues, frame.parent, frame.recompile_of))
         if earlier is not None and earlier != me:
             self._arrow(earlier, me, "recompiles", "right", "", "compiled again as")
         elif frame.kind == "resume" and before is not None and before != me:
@@ -243,13 +245,13 @@ class _Drawing:
     def _hits(self, b: Break) -> None:
         """Arrows from the other frames that ran into a break, along existing call arrows where possible."""
         owner = self.owners[b.id]
-        hit_by = {self._same(h.frame) for h in b.hits}
+        hit_by = {self._drawn_in(h.frame) for h in b.hits}
         if b.id not in self.shapes or not hit_by - {owner}:
             return
         chain = {(a["source"], a["target"]): a for a in self.arrows if a["kind"] in ("calls", "hits")}
         shown = 0
         for hit in b.hits:
-            source = self._seen_as(hit.frame)
+            source = self._shown_as(hit.frame)
             if source is None or source == owner:
                 continue
             along = [a for (s, t), a in chain.items() if s == source and t in hit_by]

@@ -83,7 +83,7 @@ export function compileTimeView(select, open) {
   const draw = () => {
     if (!time || !folded.open || !stale) return;
     stale = false;
-    lanes.draw(time); // as wide as it is now
+    lanes.draw(time); // only now is its width known
   };
   folded.addEventListener("toggle", draw);
 

@@ -9,8 +9,8 @@ import { linkSymbols } from "./symbols.js";
 /** @import { Context } from "./view" */
 /** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackEntry, StageBody, ViewModel } from "./wire" */
 
-// Characters; longer code is shown without colours.
-const PAINTED = 40_000;
+// Characters: longer code is shown without colours.
+const MOST_PAINTED = 40_000;
 /** @type {Record<string, string>} */
 const MARKS = {
   break: "✂",
@@ -54,7 +54,7 @@ function fixRow({ words, verdict, gain, assumption, diff }) {
 }
 
 /**
- * The changes for a break or recompile, and the button that looks for them where not every one was tried.
+ * The changes for a break or recompile, and the button that tries all changes, where some were not tried.
  * @param {FixBody} body
  * @param {Context} ctx
  */
@@ -78,7 +78,7 @@ function fixBody({ chosen, others, cell }, ctx) {
 /** @param {CodeBody} body */
 function codeBody({ text, lang, start }) {
   const pre = h("pre", { cls: lang === "prose" ? "dyn-code dyn-wrap" : "dyn-code", tabindex: "0" });
-  if (lang !== "python" || text.length > PAINTED) {
+  if (lang !== "python" || text.length > MOST_PAINTED) {
     pre.textContent = text;
     return pre;
   }
@@ -143,7 +143,7 @@ function stageBody({ text, ...what }, ctx) {
     box.replaceChildren(copyBody(code, "Copy", codeBody({ text: code, lang: "python" })));
   if (text !== undefined) show(text);
   else {
-    box.textContent = `report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}] has it.`;
+    box.textContent = `The text is in report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}].`;
     ctx.host.ask({ kind: "text", ...what }, 9000).then((answer) => answer !== "gone" && show(answer));
   }
   return box;
@@ -269,7 +269,7 @@ function factList(facts, ctx) {
 }
 
 /**
- * The parts of a detail; a break or recompile for which nothing was tried has a part with the button that does.
+ * The parts of a detail; a break or recompile for which no fixes were tried gets a part with the button that tries them.
  * @param {Detail} detail
  * @param {Context} ctx
  * @returns {AnyPart[]}
@@ -282,7 +282,7 @@ function partsOf({ kind, parts }, ctx) {
 }
 
 /**
- * The detail; `show` draws it, `choose` says which part is shown of the details of a kind.
+ * The detail; `show` draws it, `choose` sets which part is shown for details of a kind.
  * @param {Context} ctx
  */
 export function detailView(ctx) {

@@ -62,7 +62,7 @@ export const button = (cls, text, onclick, props = {}, ...children) =>
  * @param {number} x
  * @param {number} y
  * @param {string | undefined} text
- * @param {"end" | "middle" | null} [anchor] what of the text is at `x`; its start unless this says otherwise
+ * @param {"end" | "middle" | null} [anchor] the point of the text that is at `x`, its start by default
  */
 export const label = (cls, x, y, text, anchor) =>
   text ? s("text", { cls: cls || null, x, y, text, "text-anchor": anchor }) : null;
@@ -74,7 +74,7 @@ export const label = (cls, x, y, text, anchor) =>
  */
 export const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
 
-/** What an item of a listbox has until something is chosen. */
+/** The attributes of an item of a listbox until something is chosen. */
 export const OPTION = { role: "option", "aria-selected": "false", tabindex: "-1" };
 
 /**
@@ -92,7 +92,7 @@ export const closest = (event, selector) => /** @type {Element} */ (event.target
 export const idOf = (node) => node?.dataset.id || "";
 
 /**
- * Ends the way of an event that was handled.
+ * Stop an event that was handled: neither the browser nor an outer listener acts on it.
  * @param {Event} event
  */
 export function handled(event) {
@@ -101,7 +101,7 @@ export function handled(event) {
 }
 
 /**
- * An attribute that is "true" on a few of many nodes: only those that change are touched.
+ * Returns a function that makes an attribute "true" on the given nodes, and "false" on those that had it before.
  * @param {string} name
  */
 export function exclusive(name) {
@@ -119,7 +119,7 @@ export function exclusive(name) {
  * Scroll a box until a node in it is in sight, but never the page around it.
  * @param {Element} box
  * @param {Element | null | undefined} node
- * @param {boolean} center in the middle of what can be seen of the box
+ * @param {boolean} center whether to scroll it to the middle of the visible part of the box
  */
 export function reveal(box, node, center = false) {
   if (!node) return;
@@ -140,7 +140,7 @@ export function reveal(box, node, center = false) {
 }
 
 /**
- * Copy a text to the clipboard; whether that worked.
+ * Copy a text to the clipboard; returns whether that worked.
  * @param {string} text
  */
 export async function copyText(text) {
@@ -163,7 +163,7 @@ export async function copyText(text) {
  * @param {Element} box
  * @param {string} selector
  * @param {{ vertical?: boolean, enter?: (item: HTMLElement) => void }} [options]
- * @returns {(item: Element) => void} what makes an element the tab stop
+ * @returns {(item: Element) => void} a function that makes an element the tab stop
  */
 export function roving(box, selector, { vertical = true, enter } = {}) {
   const [backward, forward] = vertical ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];

@@ -7,7 +7,7 @@ import { h, s } from "./dom.js";
 /** @typedef {{ arrow: Arrow, from: Frame, to: Frame }} Link */
 /** @typedef {{ frame: Frame, x: number, y: number }} Placed */
 
-// Steps to what leads to a frame, and to what it continues as; frames and neighbours of one frame that are shown.
+// Steps shown before and after a frame; most frames shown, and most neighbours of one frame.
 const BEFORE = 1;
 const AFTER = 3;
 const MOST = 14;
@@ -146,7 +146,7 @@ function placed(root, focus, links, kept) {
   /** @type {number[]} */
   const floors = [];
   const column = Math.max(...[...kept].map(({ shape }) => shape.w)) + COLUMN_GAP;
-  /** Of each shape, how it was moved. @type {Map<string, Shape>} */
+  /** Each shape as it is placed, by its id. @type {Map<string, Shape>} */
   const at = new Map();
   const first = entry(root) ? 1 : 0;
   /** Where a column begins; the first one is narrow if it only has what leads to the root. @param {number} col */
@@ -184,19 +184,19 @@ function placed(root, focus, links, kept) {
     }
     const hidden = frame.out.filter(({ to }) => entry(to)?.from === frame && !kept.has(to));
     const calls = hidden.filter(({ arrow }) => !leadsDown(arrow)).length;
-    const words = `${calls} ${calls > 1 ? "calls" : "call"} more`;
+    const words = `${calls} more ${calls > 1 ? "calls" : "call"}`;
     const beside = calls && col <= last; // no column is made for what is not shown
-    if (beside) stand(frame, `more-calls-${frame.id}`, words, col + 1, top, false);
+    if (beside) standIn(frame, `more-calls-${frame.id}`, words, col + 1, top, false);
     const down = mine.filter(({ arrow }) => leadsDown(arrow));
     for (const [n, { arrow, to }] of down.entries()) {
       place(to, col + n, top + shape.h + ROW_GAP);
       join(arrow, col);
     }
     const rest = [!beside && calls && words, hidden.length > calls && "continues …"].filter(Boolean).join(", ");
-    if (rest) stand(frame, `more-after-${frame.id}`, rest, col, top + shape.h + ROW_GAP, true);
+    if (rest) standIn(frame, `more-after-${frame.id}`, rest, col, top + shape.h + ROW_GAP, true);
   };
   /** A box for what is not shown, with an arrow to it. @type {(frame: Frame, id: string, title: string, col: number, y: number, below: boolean) => void} */
-  const stand = (frame, id, title, col, y, below) => {
+  const standIn = (frame, id, title, col, y, below) => {
     picture.boxes.push(put(moreBox(id, frame.id, title), col, below ? y : y + TURN - MORE_HEIGHT / 2));
     const kind = below ? "continues" : "calls";
     join({ source: frame.id, target: id, kind, points: [], full: title }, col - (below ? 0 : 1));
@@ -212,7 +212,7 @@ function placed(root, focus, links, kept) {
     if (arrow.label) joined.at = labelAt(arrow.label, points, leadsDown(arrow));
     picture.arrows.push(joined);
   };
-  /** From the side of one to the side of the other, in the gap before its column. @type {(from: Shape, to: Shape, col: number) => number[][]} */
+  /** Points from the side of one shape to the side of another, through the gap before its column. @type {(from: Shape, to: Shape, col: number) => number[][]} */
   const aside = (from, to, col) => {
     const start = from.y + Math.min(TURN, from.h / 2);
     const end = to.y + Math.min(TURN, to.h / 2);
@@ -236,11 +236,11 @@ function placed(root, focus, links, kept) {
   return picture;
 }
 
-/** What fits into the box of a frame that is not shown. @param {string} text */
+/** A title cut to fit into the box of a frame that is not shown. @param {string} text */
 const cut = (text) => (text.length > 20 ? `${text.slice(0, 19)}…` : text);
 
 /**
- * From one to another further down, to the left of what is between them.
+ * Points from one shape to another further down, to the left of what is between them.
  * @param {Shape} from
  * @param {Shape} to
  */
@@ -250,7 +250,7 @@ function passing(from, to) {
 }
 
 /**
- * From the bottom of one to the top of the other.
+ * Points from the bottom of one shape to the top of another.
  * @param {Shape} from
  * @param {Shape} to
  */

@@ -28,7 +28,7 @@ const KINDS = {
 };
 
 /**
- * How long an operation took, as a tint; its time is beside it in words.
+ * The style that tints an operation by how long it took; its time is beside it in words.
  * @param {{ heat?: number }} node
  */
 const heatStyle = ({ heat }) => (heat === undefined ? null : `--h:${heat}%`);

@@ -74,7 +74,7 @@ export function headerView(ctx) {
   const head = h("div", { cls: "dyn-head" }, title, progress, chips, marksView());
   const node = h("header", { cls: "dyn-top" }, head, controls, notes, changes, printed);
   let timer = 0;
-  /** Whether the path to save at is being asked for. */
+  /** Whether the field for the path to save at is shown. */
   let saving = false;
 
   /** The value of a setting at the last run. @param {string} name */
@@ -167,7 +167,7 @@ export function headerView(ctx) {
     return saving ? [path, submit] : [submit];
   }
 
-  /** The regions that are pending; a click takes one back. */
+  /** The regions that are pending; a click removes one. */
   function regionChips() {
     return [...pending.regions].map(([target, set]) => {
       const text = `${/^\d/.test(target) ? "line " : ""}${target}: ${set} ×`;
@@ -193,7 +193,7 @@ export function headerView(ctx) {
     } else parts.push(...regions);
     controls.replaceChildren(...parts);
     controls.hidden = !parts.length;
-    // without settings there is room beside the headline
+    // without the controls of settings there is room for these beside the headline
     if (can && controls.parentNode !== node) node.insertBefore(controls, notes);
     else if (!can && controls.parentNode !== head) head.append(controls);
     if (at >= 0) {

@@ -12,7 +12,7 @@ const MOST_ZOOM = 256;
 /** Pixels: narrower neighbours are drawn as one. */
 const NARROW = 3;
 
-export const percent = (/** @type {number} */ part) =>
+const percent = (/** @type {number} */ part) =>
   `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)}%`;
 
 /**
@@ -128,7 +128,7 @@ export function lanesView(whole, select, open) {
   /** What each piece represents. @type {Map<Element, string[]>} */
   const holds = new Map();
 
-  /** Zoom, and keep what is in the middle there; 0: the whole call. @type {(factor: number) => void} */
+  /** Zoom, keeping the middle in place; factor 0 shows the whole. @type {(factor: number) => void} */
   function zoomBy(factor) {
     if (!time) return;
     const middle = (pane.scrollLeft + pane.clientWidth / 2) / zoom;

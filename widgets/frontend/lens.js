@@ -209,13 +209,13 @@ export function lensView(select) {
     return detail.line === line.line && detail.file === file;
   }
   /** @type {(file: LensFile) => Unfolded} */
-  const of = (file) => unfolded.get(file) || { near: 0, open: new Set() };
+  const unfoldedOf = (file) => unfolded.get(file) || { near: 0, open: new Set() };
 
   function drawLines() {
     if (!content) return;
     const shown = current ? [current] : content.lens;
     rows = [];
-    box.replaceChildren(...shown.map((file) => fileGroup(file, shown.length > 1, rows, of(file))));
+    box.replaceChildren(...shown.map((file) => fileGroup(file, shown.length > 1, rows, unfoldedOf(file))));
     if (rows[0]) mark(rows[0].node);
     markFile(current ? [files.children[content.lens.indexOf(current)]] : []);
   }
@@ -226,25 +226,25 @@ export function lensView(select) {
     drawLines();
     box.scrollTop = 0;
   }
-  /** Show folded lines, at most so many. @type {(file: LensFile, from: number) => void} */
+  /** Unfold at most NEAR lines from a position on. @type {(file: LensFile, from: number) => void} */
   function unfold(file, from) {
-    const { near, open } = of(file);
-    const end = Math.min(foldEnd(file, from, of(file)), from + NEAR);
+    const { near, open } = unfoldedOf(file);
+    const end = Math.min(foldEnd(file, from, unfoldedOf(file)), from + NEAR);
     for (let at = from; at < end; at++) open.add(at);
     unfolded.set(file, { near, open });
     drawLines();
   }
-  /** Of a large report, show the file of a line, and the line. @type {(file: LensFile, line: LensLine) => void} */
-  function bring(file, line) {
+  /** In a large report, show the file of a line, and the line. @type {(file: LensFile, line: LensLine) => void} */
+  function showLine(file, line) {
     const at = file.lines.indexOf(line);
-    const { near, open } = of(file);
+    const { near, open } = unfoldedOf(file);
     if (Math.abs(at - near) > NEAR - 20) unfolded.set(file, { near: at, open });
-    const changed = file !== current || of(file).near !== near;
+    const changed = file !== current || unfoldedOf(file).near !== near;
     current = file;
     if (changed) drawLines();
-    if (foldEnd(file, at, of(file)) === at) return;
+    if (foldEnd(file, at, unfoldedOf(file)) === at) return;
     let from = at;
-    while (from > 0 && foldEnd(file, from - 1, of(file)) > at) from--;
+    while (from > 0 && foldEnd(file, from - 1, unfoldedOf(file)) > at) from--;
     unfold(file, from);
   }
 
@@ -270,7 +270,7 @@ export function lensView(select) {
               .map((line) => ({ file, line })),
           )
           .sort((a, b) => Number(b.file.file === own?.file) - Number(a.file.file === own?.file));
-        if (found[0]) bring(found[0].file, found[0].line);
+        if (found[0]) showLine(found[0].file, found[0].line);
       }
       const nodes = rows.filter((row) => belongs(row, content, id)).map((row) => row.node);
       markSelected(nodes);
@@ -280,7 +280,7 @@ export function lensView(select) {
     point(file, line) {
       const at = content?.lens.find((one) => one.file === file);
       const target = at?.lines.find((one) => one.line === line);
-      if (current && at && target) bring(at, target);
+      if (current && at && target) showLine(at, target);
       const found = rows.find((row) => row.line.line === line && row.file === file);
       if (!found) return;
       for (const row of rows) row.node.classList.toggle("dyn-point", row === found);

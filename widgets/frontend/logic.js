@@ -1,4 +1,4 @@
-// What the view decides without a page: search, steps along arrows, links, pending changes, numbers and paths.
+// The logic of the view that needs no page: search, steps along arrows, links, pending changes, numbers and paths.
 
 /** @import { LensFile, Picture, Shape, SourceBody, ViewModel } from "./wire" */
 /** @import { Pending } from "./view" */
@@ -25,7 +25,7 @@ export function search(content, query) {
 }
 
 /**
- * What is on the lines with this number, in any file.
+ * The ids of what is on the lines with this number, in any file.
  * @param {LensFile[]} lens
  * @param {number} number
  */

@@ -23,7 +23,7 @@ const GONE = "the kernel is gone: run the cell again";
 const BUSY = "no answer: the kernel is busy or gone";
 
 /**
- * Build the view in an element; returns what takes it down.
+ * Build the view in an element; returns a function that removes it.
  * @param {HTMLElement} root
  * @param {Host} host
  */
@@ -195,7 +195,7 @@ export function mount(root, host) {
     stops.push(host.on(name, update));
   }
 
-  // The connection changed: where nobody answers any more, nothing may look alive.
+  // Called when the connection changes: if the kernel does not answer, the view says that it is gone.
   async function checkKernel() {
     const answer = await host.ask({ kind: "ping" }, PATIENCE);
     if (answer !== "gone" || ctx.gone) return;
@@ -242,7 +242,7 @@ function widgetHost(model) {
   /** @type {Set<() => void>} */
   const draws = new Set();
 
-  // A large model comes compressed; where a newer one came meanwhile, that one is drawn.
+  // A large model is compressed; if a newer one arrives while it is unpacked, only the newer one is drawn.
   const read = () => {
     const given = model.get("content");
     const mine = ++turn;
@@ -316,7 +316,7 @@ function widgetHost(model) {
 }
 
 /**
- * In a page: the data are in it, nobody answers, the address follows the selection.
+ * In a page: it contains the data, there is no kernel, the address follows the selection.
  * @param {ViewModel} content
  * @returns {Host}
  */
@@ -332,7 +332,7 @@ export function pageHost(content) {
     },
     on: () => () => {},
     link(hash) {
-      // later: a browser takes its time for it
+      // in a timer, because browsers are slow at it
       clearTimeout(timer);
       timer = setTimeout(() => history.replaceState(null, "", hash));
     },

@@ -248,7 +248,7 @@ export function overviewView(select, enter) {
       first_id
         ? button("dyn-first", "", () => select(first_id), {}, ...withCode(shown.first))
         : h("span", { text: shown.first }),
-      note("Left then", shown.left, "what remains if that removes all of the first cause"),
+      note("Remaining", shown.left, "what remains if that removes all of the first cause"),
       note(
         "Compiled well",
         shown.well,
@@ -259,14 +259,14 @@ export function overviewView(select, enter) {
     drawOwners([...places, ...calls]);
     const [one, another] = new Set(places.map(({ owner }) => owner));
     const where = another || !one ? "" : { own: " · all in your code", model: ` · all in ${shown.library}` }[one] || "";
-    const of = (/** @type {CauseRow} */ cause) => cause.places.filter(({ owner }) => !only || owner === only);
-    const kept = shown.causes.filter((cause) => of(cause).length);
+    const placesOf = (/** @type {CauseRow} */ cause) => cause.places.filter(({ owner }) => !only || owner === only);
+    const kept = shown.causes.filter((cause) => placesOf(cause).length);
     causesTitle.textContent = `Causes · ${kept.length}${where}`;
     causesTitle.title = "the most costly first; recompiles last";
     causes.replaceChildren(
       ...kept.map((cause, n) => {
         return causeNode(
-          { ...cause, places: of(cause) },
+          { ...cause, places: placesOf(cause) },
           shown ? shown.causes.indexOf(cause) + 1 : n,
           n < OPEN,
           select,
@@ -300,8 +300,8 @@ export function overviewView(select, enter) {
       row.setAttribute("tabindex", "0");
       stop = at;
     }
-    const of = shown.causes.flatMap((cause) => cause.places).filter((place) => place.ids.includes(id));
-    const ids = new Set(of.map((place) => place.id));
+    const chosen = shown.causes.flatMap((cause) => cause.places).filter((place) => place.ids.includes(id));
+    const ids = new Set(chosen.map((place) => place.id));
     const pressed = /** @type {HTMLElement[]} */ ([...causes.querySelectorAll(".dyn-spot")]).filter((place) =>
       ids.has(place.dataset.id || ""),
     );

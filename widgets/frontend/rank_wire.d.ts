@@ -52,5 +52,5 @@ export interface RanksModel {
   notes: string[];
 }
 
-/** Builds the view of one report; returns what takes it down. */
+/** Builds the view of one report; returns a function that removes it. */
 export type MountReport = (root: HTMLElement, content: ViewModel, selected: string) => () => void;

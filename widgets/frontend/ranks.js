@@ -14,7 +14,7 @@ const STATUS = { finished: "", failed: "failed", "no end": "no end", missing: "m
 const tone = (group) => (group < 0 ? "var(--dyn-skip)" : `var(--dyn-g${group % TONES})`);
 
 /**
- * Build the view in an element; returns what takes it down.
+ * Build the view in an element; returns a function that removes it.
  * @param {HTMLElement} root
  * @param {RanksModel} model
  * @param {MountReport} mountReport
@@ -120,7 +120,7 @@ export function mountRanks(root, model, mountReport) {
     const { rows, first } = sideBySide(one, alone ? one : other);
     const difference = alone ? null : differenceOf(model, state.one, state.other);
     const at = difference ? rows.findIndex((row) => row.at.includes(difference.step)) : first;
-    // of a long job: what surrounds the first difference
+    // in a long job, only the compiles around the first difference are shown
     const from = at > 12 ? at - 6 : 0;
     const shown = rows.slice(from, from + 40);
     const line = (/** @type {StepModel | null} */ step, /** @type {number} */ side, /** @type {number} */ number) =>
@@ -276,7 +276,7 @@ const listView = (cls, lines) =>
   );
 
 /**
- * Compiles (rows) by rank (columns): the darker, the slower than the other ranks; what another group compiled is in its color.
+ * Compiles (rows) by rank (columns): the stronger the color, the slower than the other ranks; what differs from most ranks is in full color.
  * @param {RanksModel} model
  * @param {(at: number, step: number) => void} choose
  */

@@ -31,7 +31,7 @@ export function findRank(ranks, text) {
   return ranks.findIndex((rank) => rank.words.toLowerCase().includes(wanted) || rank.status.includes(wanted));
 }
 
-/** Cells of the table with which two sequences are aligned; longer ones stand by their positions. */
+/** Cells of the table with which two sequences are aligned; longer ones are paired by position. */
 const MOST_ALIGNED = 4_000_000;
 
 /** What a step compiles. @param {StepModel} step */
@@ -67,14 +67,15 @@ function aligned(one, other) {
   }
   // longest[i * (m + 1) + j]: how many elements of one[i..] and other[j..] can stand beside each other
   const longest = new Uint32Array((n + 1) * (m + 1));
-  const of = (/** @type {number} */ i, /** @type {number} */ j) => longest[i * (m + 1) + j];
+  const longestFrom = (/** @type {number} */ i, /** @type {number} */ j) => longest[i * (m + 1) + j];
   for (let i = n - 1; i >= 0; i--)
     for (let j = m - 1; j >= 0; j--)
-      longest[i * (m + 1) + j] = one[i] === other[j] ? of(i + 1, j + 1) + 1 : Math.max(of(i + 1, j), of(i, j + 1));
+      longest[i * (m + 1) + j] =
+        one[i] === other[j] ? longestFrom(i + 1, j + 1) + 1 : Math.max(longestFrom(i + 1, j), longestFrom(i, j + 1));
   let [i, j] = [0, 0];
   while (i < n || j < m) {
     if (i < n && j < m && one[i] === other[j]) pairs.push([i++, j++]);
-    else if (i < n && (j === m || of(i + 1, j) >= of(i, j + 1))) pairs.push([i++, -1]);
+    else if (i < n && (j === m || longestFrom(i + 1, j) >= longestFrom(i, j + 1))) pairs.push([i++, -1]);
     else pairs.push([-1, j++]);
   }
   return pairs;

@@ -12,7 +12,7 @@ import { mountRanks } from "./ranks.js";
  * @param {HTMLElement} root
  * @param {RanksModel} content
  */
-export const mountJob = (root, content) =>
+const mountJob = (root, content) =>
   mountRanks(root, content, (body, view, selected) => {
     const host = { ...pageHost(view), hash: undefined, link: () => {} };
     host.set("selected", selected);

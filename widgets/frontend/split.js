@@ -56,7 +56,7 @@ export function openShape(fold, { corner, inset }) {
 }
 
 /**
- * A frame, with its name and what is said below it.
+ * A frame with its name and the lines below it.
  * @param {Shape} group
  * @param {DefinitionIds} ids
  * @param {Drawing} sizes
@@ -200,7 +200,7 @@ function legendOf(picture) {
 }
 
 /**
- * Let the mouse drag what is in a pane; returns whether the click that is being handled ends a drag.
+ * Let the mouse drag what is in a pane; returns a function that says whether the click being handled ends a drag.
  * @param {HTMLElement} pane
  */
 function draggable(pane) {
@@ -455,14 +455,14 @@ export function splitView(select, enter) {
     else return;
     handled(event);
   });
-  /** Go on along an arrow. @type {(id: string, key: string) => void} */
+  /** Move the focus along an arrow. @type {(id: string, key: string) => void} */
   function walk(id, key) {
     const next = tabStop(step(picture, id, key));
     if (!next) return;
     next.focus({ preventScroll: true });
     reveal(pane, next.querySelector(".dyn-main"));
   }
-  /** Show what a box stands for; whether it stands for something. @param {string} id */
+  /** Show the neighbours that a box stands for; returns false for any other box. @param {string} id */
   function widen(id) {
     const box = picture.boxes.find((shape) => shape.id === id && shape.kind === "more");
     const [of] = box?.contents || [];

@@ -17,7 +17,7 @@ export function linkSymbols(root, symbols, stops = false) {
   for (const text of texts) {
     const parent = /** @type {Element} */ (text.parentNode);
     if (parent.localName === "title") continue;
-    // from the end on: what is left of the text stays the same node
+    // from the last one back: so the text before each stays in the same node
     for (const { 0: name, index } of [...text.data.matchAll(NAME)].reverse()) {
       const about = symbols.about[name];
       if (!about) continue;

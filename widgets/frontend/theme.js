@@ -22,7 +22,7 @@ export function hostTheme({ body, documentElement: root }, prefersDark) {
 const WATCHED = ["class", "theme", "data-theme", "data-jp-theme-light", "data-vscode-theme-kind"];
 
 /**
- * Set `data-theme` of the view, again whenever the host changes; returns what ends that.
+ * Set `data-theme` of the view, again whenever the host changes; returns a function that stops this.
  * @param {HTMLElement} view
  */
 export function followTheme(view) {

@@ -13,7 +13,7 @@ const KEYWORDS = new Set(
 const TOKEN = new RegExp(
   [
     /(#.*)/, // comment
-    /([rbfuRBFU]{0,2}(?:"""|'''))/, // begin of a string that may span lines
+    /([rbfuRBFU]{0,2}(?:"""|'''))/, // start of a string that may span lines
     /([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))/, // string
     /(\b\d[\w.]*)/, // number
     /(@[\w.]+)/, // decorator

@@ -1,4 +1,4 @@
-// What the modules of the view share: who answers it, what its parts know of each other, and what each part offers.
+// The types that the modules of the view share: its host, the context of its parts, and the interface of each part.
 
 import type { FxNode, ViewModel } from "./wire";
 
@@ -15,12 +15,12 @@ export type Message =
 
 /** What the view is shown in: a notebook's widget or a stand-alone page. */
 export interface Host {
-  /** Whether somebody may answer: true in a notebook. */
+  /** Whether a kernel may answer: true in a notebook. */
   live: boolean;
   /** The value of a trait of the Python side. */
   get(name: string): any;
   set(name: string, value: unknown): void;
-  /** Call `act` when a trait changes; returns what ends that. */
+  /** Call `act` when a trait changes; returns a function that stops this. */
   on(name: string, act: () => void): () => void;
   /** Show this hash in the address. */
   link(hash: string): void;
@@ -30,7 +30,7 @@ export interface Host {
   hash?(act: (hash: string) => void): string;
   /** Interrupt the kernel; false where that is not possible. */
   interrupt?(): boolean;
-  /** Send a message: the text it asks for, or "done"; "gone" where nobody answers for so many milliseconds. */
+  /** Send a message: the text it asks for, or "done"; "gone" after `patience` milliseconds without an answer. */
   ask(message: Message, patience: number): Promise<string>;
   close(): void;
 }
@@ -40,9 +40,9 @@ export interface Pending {
   settings: Record<string, unknown>;
   regions: Map<string, string>;
   readonly count: number;
-  /** Change a setting; a change to what it is `now` takes the change back. */
+  /** Change a setting; setting it to its value `now` undoes the change. */
   set(name: string, value: unknown, now: unknown): void;
-  /** Set a region to "allow" or "error"; the same again takes the change back. */
+  /** Set a region to "allow" or "error"; setting it to the same again undoes the change. */
   region(target: string, set: string): void;
   /** The message that asks for the next run; `more`: settings beside the pending ones. */
   request(more?: Record<string, unknown>): Message;
@@ -75,7 +75,7 @@ export interface Context {
 export interface SelectablePart {
   node: HTMLElement;
   draw(content: ViewModel): void;
-  /** Highlight what is selected; returns what scrolls it into sight. */
+  /** Highlight what is selected; returns a function that scrolls it into sight. */
   highlight(content: ViewModel, id: string): () => void;
 }
 

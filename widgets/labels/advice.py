@@ -11,7 +11,7 @@ import re
 from dynascope.compiler.report import Break, Frame, Report
 from dynascope.widgets.labels.words import Places, printable
 
-#: the compiler's hints that fit any break: shown last
+#: beginnings of the compiler's hints that fit any break: these are shown last
 _GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
     "It may be possible to write Dynamo",
@@ -26,7 +26,7 @@ _PLAIN = {
 
 def advice(b: Break) -> list[str]:
     """What the user can do about a break, the most promising first."""
-    hints = [said(h, 1000) for h in b.hints if h.strip()]
+    hints = [compiler_text(h, 1000) for h in b.hints if h.strip()]
     steps = [h for h in hints if not h.startswith(_GENERAL)]
     if b.outcome == "skipped":
         steps.append(
@@ -117,7 +117,7 @@ def outcome_words(report: Report, b: Break) -> str:
     return {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}[b.outcome]
 
 
-def said(text: str, limit: int) -> str:
+def compiler_text(text: str, limit: int) -> str:
     """A text of the compiler, without empty phrases and objects' addresses, which differ from run to run."""
     return printable(_EMPTY.sub("", text[: 2 * limit + 1000]), limit)
 
@@ -144,9 +144,9 @@ def issue_text(report: Report, b: Break, places: Places) -> str:
     text += [f"at `{places.of_break(b)}` in `{function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
     if around or b.source:
         text += ["", "```python", *(around or [b.source]), "```"]
-    text += ["", places.named(b.reason or b.explanation)]
+    text += ["", places.with_cell_names(b.reason or b.explanation)]
     if b.explanation and b.explanation != b.reason:
-        text += ["", places.named(b.explanation)]
+        text += ["", places.with_cell_names(b.explanation)]
     if b.gb_ids:
         text += ["", "Ids: " + ", ".join(b.gb_ids)]
     settings = {

@@ -97,7 +97,7 @@ def _function(places: Places, file: str, name: str, *, decorated: bool = False) 
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the innermost `with` around a line that sets the flag."""
+    """First and last line of the innermost `with` block around a line that sets error_on_graph_break."""
     around = [
         n for n in statements(places.lines(file))
         if isinstance(n, WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, time_text
 from dynascope.compiler.report.call_tree import package
 from dynascope.compiler.report.causes import Cause
-from dynascope.widgets.labels.advice import advice, cause_of, said
+from dynascope.widgets.labels.advice import advice, cause_of, compiler_text
 from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, shorten
 
-#: what the breaks have in common that the compiler's hints join by a setting
+#: a setting that the compiler's hints name -> what the breaks with this hint have in common
 _SETTINGS = {
     "capture_scalar_outputs": "a tensor's value is read in Python (`.item()`, `int()`, `tolist()`)",
     "capture_dynamic_output_shape_ops": "a result's shape depends on data (`nonzero`, `where`, `nms`)",
@@ -74,7 +74,7 @@ class CauseWords:
         return plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
 
     def title(self) -> str:
-        """What happens at all of its places."""
+        """What happens at all places of the cause."""
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
@@ -83,18 +83,18 @@ class CauseWords:
         if self.cause.consequence:
             return "may follow from an earlier break"
         known_type = _TYPES.get(self.cause.type)
-        return _SETTINGS.get(self.cause.setting or "") or (known_type[0] if known_type else said(self.cause.type, 200))
+        return _SETTINGS.get(self.cause.setting or "") or (known_type[0] if known_type else compiler_text(self.cause.type, 200))
 
     def example(self) -> str:
-        """Of recompiles, what the first failed guard had expected and what it got: `, such as boxes: 308, then 0`."""
+        """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""
         guard = self.recompiles[0].failed_guards[0] if self.recompiles and self.recompiles[0].failed_guards else None
         if guard is None or not guard.source:
             return ""
         values = f": {guard.before}, then {guard.now}" if guard.before and guard.now else ""
-        return f", such as {said(guard.source, 60)}{said(values, 60)}"
+        return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
 
     def fix(self) -> str:
-        """What to do."""
+        """What to do about the cause."""
         if self.cause.setting is not None:
             return f"set `torch._dynamo.config.{self.cause.setting} = True` ({self.tried() or _HINT})"
         if self.cause.kind == "recompile":
@@ -110,7 +110,7 @@ class CauseWords:
         return shorten(step, 200)
 
     def tried(self) -> str:
-        """What trying the setting showed, `tried: 8 graph breaks become 3`; empty: fixes were not looked for."""
+        """What trying the setting showed, `tried: 8 graph breaks become 3`; empty if fixes were not looked for."""
         name = self.cause.setting or ""
         tried = [f for f in self.report.fixes or () if any(key.rpartition(".")[2] == name for key in f.settings)]
         proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
@@ -126,7 +126,7 @@ class CauseWords:
         return f"{self.cause.split} hits" if self.cause.split > len(self.breaks) else ""
 
     def eager(self) -> list[str]:
-        """The functions that run eagerly because of it: of recompiles, those that were compiled too often."""
+        """The functions that run eagerly because of this cause; for recompiles, those that were compiled too often."""
         if self.cause.kind == "recompile":
             again = {(f.file, f.name) for f in self.frames}
             limit = [f for f in self.report.frames if f.status == "skipped" and (f.reason or "").startswith(_LIMIT)]
@@ -167,7 +167,7 @@ def first_words(words: CauseWords) -> str:
 
 
 def left_words(others: list[CauseWords]) -> str:
-    """What the other causes are: `4 graph breaks (2 of them may go away too), 19 recompiles`; empty: nothing."""
+    """What the other causes are: `4 graph breaks (2 of them may go away too), 19 recompiles`; empty if there are none."""
     breaks = sum(len(other.breaks) for other in others)
     follow = sum(len(other.breaks) for other in others if other.cause.consequence)
     again = sum(len(other.frames) for other in others)

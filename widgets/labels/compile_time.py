@@ -84,7 +84,7 @@ def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
 
 
 def missing_words(time: CompileTime, choices: int) -> list[str]:
-    """What of the compile time is unknown or not drawn; `choices` of autotuning are listed."""
+    """Notes on what of the compile time is unknown or not shown; `choices`: how many choices of autotuning are listed."""
     notes = []
     if (more := len(time.autotuning) - choices) > 0:
         notes.append(f"{plural(more, 'more operation')} autotuned: report.compile_time.autotuning has them")

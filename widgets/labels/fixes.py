@@ -8,8 +8,6 @@ from dynascope.compiler.report import Fix, FixSet, Report, plural, time_text
 
 #: edited lines of one fix that are shown
 MOST_LINES = 24
-
-
 _DYNAMIC = "torch.compile(..., dynamic=True)"
 _MARK = "torch._dynamo.mark_dynamic"
 
@@ -84,6 +82,6 @@ def diff_lines(fix: Fix) -> list[str]:
 
 
 def refused(report: Report, break_id: str) -> list[Fix]:
-    """What was tried for a break in vain; [] if one of its fixes was chosen."""
+    """The fixes that were tried for a break in vain; [] if one of its fixes was chosen."""
     own = [fix for fix in report.fixes or () if fix.break_ == break_id]
     return [] if any(fix.chosen for fix in own) else own

@@ -46,7 +46,7 @@ def guards_summary(report: Report) -> str:
 def frame_words(one: FrameGuards, report: Report, places: Places) -> str:
     """`f (0/0): guards 40 µs, the code around the graph 8 µs, 18% of the call`."""
     frame = next((f for f in report.frames if f.id == one.frame), None)
-    name = "code that the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
+    name = "compiled code the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
     times = f", evaluated {one.times:.3g} times a call" if one.times > 1.01 else ""
     return (
         f"{name}: guards {time_text(one.lookups)}{times}, the code around the graph {time_text(one.prologue)}, "

@@ -183,8 +183,8 @@ def _at(d: Difference) -> str:
     return f"{label(d.file, d.cell)}:{d.line}" if d.file else "?"
 
 
-def unwell(report: RanksReport, rank: Rank) -> str:
-    """`rank 3 did not end (killed, or still running); last seen 12 s at train.py:40 `dist.all_reduce(x)``."""
+def rank_failure(report: RanksReport, rank: Rank) -> str:
+    """`rank 3 did not end (killed, or still running); last seen in f at train.py:40 `dist.all_reduce(x)`, there for 12 s`."""
     words = f"rank {rank.rank} {_STATUSES[rank.status]}"
     if rank.error:
         words += f": {_one_line(rank.error)}"
@@ -197,17 +197,17 @@ def unwell(report: RanksReport, rank: Rank) -> str:
     return words + (f"; {where(rank)}" if rank.at and rank.status == "no end" else "")
 
 
-def all_unwell(report: RanksReport) -> list[str]:
-    """Ranks that failed, did not end or wrote nothing: those with one reason and place in one sentence, the fewest first."""
+def rank_failures(report: RanksReport) -> list[str]:
+    """A sentence on each set of ranks that failed, did not end or wrote nothing for the same reason at the same place."""
     together: dict[str, list[Rank]] = {}
     for rank in report.ranks:
         if rank.status in ("failed", "no end"):
             error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses, durations
-            together.setdefault(unwell(report, replace(rank, rank=0, at_seconds=None, error=error)), []).append(rank)
+            together.setdefault(rank_failure(report, replace(rank, rank=0, at_seconds=None, error=error)), []).append(rank)
     words = []
     for ranks in sorted(together.values(), key=len):
         longest = max(ranks, key=lambda r: r.at_seconds or 0)
-        rest = unwell(report, longest).removeprefix(ranks_name([longest.rank]))
+        rest = rank_failure(report, longest).removeprefix(ranks_name([longest.rank]))
         words.append(ranks_name([r.rank for r in ranks]) + rest)
     missing = [r.rank for r in report.ranks if r.status == "missing"]
     return [*words, *([f"{ranks_name(missing)} wrote nothing"] if missing else [])]
@@ -217,20 +217,20 @@ def rank_line(report: RanksReport, rank: Rank) -> str:
     """One rank in one line: `rank 3 on node1, compiled in 4.2 s`."""
     host = f" on {rank.host}" if rank.host else ""
     if rank.status != "finished":
-        return unwell(report, rank)
+        return rank_failure(report, rank)
     return f"rank {rank.rank}{host}, compiled in {seconds(rank.compile_seconds)}"
 
 
 def where(rank: Rank) -> str:
-    """`waited for 12 s in train at train.py:40 `dist.all_reduce(x)``."""
+    """`last seen in train at train.py:40 `dist.all_reduce(x)`, there for 12 s`."""
     last = rank.at[-1]
     source = f" `{last.source}`" if last.source else ""
-    still = f"for {seconds(rank.at_seconds)} " if rank.at_seconds and rank.at_seconds >= 1 else ""
-    return f"last seen {still}in {last.function} at {label(last.file, last.cell)}:{last.line}{source}"
+    still = f", there for {seconds(rank.at_seconds)}" if rank.at_seconds and rank.at_seconds >= 1 else ""
+    return f"last seen in {last.function} at {label(last.file, last.cell)}:{last.line}{source}{still}"
 
 
 def slow_step(report: RanksReport, slow: StepTime) -> str:
-    """`rank 3 took 12 s to compile f, the others 1.0 s: they waited for up to 11 s if a collective follows`."""
+    """`rank 3 took 12 s to compile f, the median is 1.0 s: whoever then needed rank 3 waited for up to 11 s`."""
     step = report.groups[slow.group].steps[slow.step]
     took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} to compile {step.name}, the median is {seconds(slow.median)}"
     return f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
@@ -260,5 +260,5 @@ def not_alike(report: RanksReport) -> str:
     lines = [headline(report)]
     for difference in report.differences[:3]:
         lines += [difference_title(report, difference), *difference_details(report, difference)]
-    lines += [unwell(report, rank) for rank in report.ranks if rank.status != "finished"][:3]
+    lines += [rank_failure(report, rank) for rank in report.ranks if rank.status != "finished"][:3]
     return "\n    ".join(lines)

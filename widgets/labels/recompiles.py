@@ -25,7 +25,7 @@ from dynascope.widgets.labels.words import Places
 
 #: the name of a symbol
 SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
-#: what "code" says of a line needs no words
+#: who made a guard, by its origin; for "code", the program itself, the line is enough
 _ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
@@ -55,7 +55,7 @@ def failed_words(guard: FailedGuard, places: Places) -> str:
 
 
 def failures(recompile: Recompile, places: Places) -> list[str]:
-    """A sentence for each guard that failed, the one of the version that was used last first; each once."""
+    """A sentence for each guard that failed, without repetitions: that of the version that was used last comes first."""
     return list(dict.fromkeys(failed_words(g, places) for g in recompile.failed_guards)) or recompile.reasons
 
 
@@ -146,7 +146,7 @@ def constraint_words(constraint: Constraint, places: Places) -> tuple[str, str]:
 
 
 def undecided_words(b: Break, report: Report, places: Places) -> list[str]:
-    """What a break needed that depends on data, where that comes from, and the `torch._check` that would say it."""
+    """What a break needed that depends on data, where that comes from, and the `torch._check` that would state it."""
     if b.undecided is None:
         return []
     expression, checks = b.undecided.expression, b.undecided.checks

@@ -48,7 +48,7 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "text": "{text}",
     "unknown": "a guard failed",
 }
-#: of guards whose value in the call that failed is known
+#: words for guards of which the value in the failing call is known
 _KNOWN_NOW: dict[FailedGuardKind, str] = {
     "type": "{source} was {before} when it was compiled, and is {now} now",
     "length": "{source} had length {before} when it was compiled, and has {actual} now",
@@ -65,7 +65,7 @@ _DEVICE_IDLE = (
     "how long the device had nothing to do because of the break: between the last kernel launched before it and the first "
     "launched after it, but no more than the processor's own time in the gap. Median of {calls} calls"
 )
-_OPS = "; tensor ops in the gap ({time} a call) are not counted, in a graph they still have to run"
+_OPS = "; tensor ops in the gap ({time} a call) are not counted: in a graph they would still have to run"
 _LOST = "; what fusing the two graphs would gain is unknown and not counted"
 _EAGER_FRAME = (
     "unknown: the break makes Dynamo skip the whole frame, which runs eagerly for {time} a call; how long it would take "
@@ -76,7 +76,7 @@ _EAGER_FRAME = (
 def headline(report: Report) -> str:
     """`f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.8 s`."""
     s = report.summary
-    unknown = s.breaks == 0 and (s.cached > 0 or s.unknown_breaks > 0)  # a cache hit says nothing of breaks: never "no breaks"
+    unknown = s.breaks == 0 and (s.cached > 0 or s.unknown_breaks > 0)  # breaks of cached code are unknown: never "no breaks"
     parts = [plural(s.graphs, "graph"), "graph breaks unknown" if unknown else plural(s.breaks, "graph break")]
     if s.breaks and s.unexpected != s.breaks:
         parts[-1] += f" ({s.breaks - s.unexpected} allowed)"
@@ -112,7 +112,7 @@ def name(report: Report) -> str:
 
 
 def record_notes(report: Report) -> list[str]:
-    """Which of the compiler's records, and which hooks, gave nothing: facts may be missing; one sentence each."""
+    """Which of the compiler's records, and which hooks, gave nothing, so that facts may be missing; one sentence each."""
     notes: list[str] = []
     unread = sum(report.unread.values())
     if unread:

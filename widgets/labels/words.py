@@ -22,7 +22,7 @@ _UNSAFE = re.compile(
 
 
 class _Advances(dict[str, int]):
-    """Advance widths of characters in hundredths of an em; what is not named is full width, or as wide as `others`."""
+    """Advance widths of characters in hundredths of an em; one that is not named is full width (CJK) or as wide as `others`."""
 
     def __init__(self, named: dict[str, int], others: int) -> None:
         super().__init__(named)
@@ -33,7 +33,7 @@ class _Advances(dict[str, int]):
         return width
 
 
-#: of a wide common interface font: what fits in it fits in narrower ones
+#: widths in a common, wide interface font: what fits in it fits in narrower ones
 _ADVANCES = _Advances({
     char: width
     for width, chars in (
@@ -45,10 +45,8 @@ _ADVANCES = _Advances({
 }, 72)  # fmt: skip
 _BOLD = _Advances({char: width + max(5, width // 8) for char, width in _ADVANCES.items()}, 81)
 _MONO = _Advances({}, 61)
-
-
-#: lines below a break's in which its expression may end
-CONTINUED = 40
+#: how many lines below a break's line its expression may continue
+MOST_CONTINUED = 40
 
 
 def _is_open(rows: list[str]) -> bool:
@@ -87,8 +85,8 @@ def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: 
     if text_width(text, size, mono=mono, bold=bold) <= width:
         return text
     lengths = range(1, min(len(text), 400) + 1)
-    keep = bisect_right(lengths, width, key=lambda length: text_width(_middle(text, length), size, mono=mono, bold=bold))
-    return _middle(text, keep) if keep else "…"
+    keep = bisect_right(lengths, width, key=lambda length: text_width(_cut_middle(text, length), size, mono=mono, bold=bold))
+    return _cut_middle(text, keep) if keep else "…"
 
 
 def wrapped(text: str, width: float, size: float, most: int = 2) -> list[str]:
@@ -110,7 +108,7 @@ def wrapped(text: str, width: float, size: float, most: int = 2) -> list[str]:
 def shorten(text: str, length: int) -> str:
     """`text` in at most `length` characters, cut in the middle."""
     text = " ".join(printable(text[: 4 * length + 4000]).split())
-    return text if len(text) <= length else _middle(text, length - 1)
+    return text if len(text) <= length else _cut_middle(text, length - 1)
 
 
 def listing(names: Sequence[str], length: int) -> str:
@@ -125,7 +123,8 @@ def listing(names: Sequence[str], length: int) -> str:
     return out
 
 
-def _middle(text: str, keep: int) -> str:
+def _cut_middle(text: str, keep: int) -> str:
+    """`keep` characters of the text, with an ellipsis in place of its middle."""
     tail = keep // 2
     return text[: keep - tail].rstrip() + "…" + (text[-tail:].lstrip() if tail else "")
 
@@ -197,7 +196,7 @@ class Places:
             rows = [text[start:], *inner, last[: b.end_column if b.end_column is not None else len(last)]]
         else:
             rows, number = [text[start:end]], b.line
-            while known and len(rows) < CONTINUED and _is_open(rows) and (number := number + 1) in lines:
+            while known and len(rows) < MOST_CONTINUED and _is_open(rows) and (number := number + 1) in lines:
                 rows.append(lines[number])
         return " ".join(" ".join(rows).split())
 
@@ -206,7 +205,7 @@ class Places:
         unfit = b.line in self.lines(b.file) and not self.span(b)[3]
         return self.at(b.file, b.line, b.cell, None if unfit else b.column)
 
-    def named(self, text: str) -> str:
+    def with_cell_names(self, text: str) -> str:
         """`text` with the file names of cells replaced by the cells' names."""
         for file, source in self._sources.items():
             if source.cell is not None and len(file) > 3:

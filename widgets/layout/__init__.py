@@ -1,1 +1,1 @@
-"""Positions and edge lines: of the split graph (`split_graph`), of FX graphs (`fx_graph`, `wrap`); `geometry` is for both."""
+"""Positions of boxes and lines of edges: `split_graph`, `fx_graph` (tall ones: `wrap`); `geometry` is what both use."""

@@ -153,7 +153,7 @@ class _Rows:
 
     def _settle(self, row: list[int], starts: list[float], neighbours: list[list[int]]) -> None:
         """Move nodes as little as possible from their desired places without overlap: those that touch move as one block."""
-        blocks: list[tuple[float, float, int]] = []  # sum of wishes, weight, how many nodes
+        blocks: list[tuple[float, float, int]] = []  # sum of the desired shifts, weight, how many nodes
         for node, start in zip(row, starts, strict=True):
             near, weight, count = neighbours[node], 1.0, 1
             total = _mean(near, self.x) - start if near else 0.0

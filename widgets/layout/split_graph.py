@@ -25,13 +25,13 @@ COLUMN, COLUMN_GAP, ROW_GAP = 246.0, 50.0, 46.0
 ROOM = 2 * COLUMN + COLUMN_GAP
 #: the height above which a chain of continuations is cut into two columns
 TALL = 640.0
-#: inside a frame: around its boxes, and between them
+#: gaps inside a frame: around its boxes, and between them
 PAD, INNER_GAP = 12.0, 16.0
-#: from a border to the first upright line beside it, from there to the next, and how many there are
+#: distances from a border to the first vertical line beside it, and from a line to the next; number of lines
 FIRST_LANE, LANE, LANES = 12.0, 6.0, 6
-#: from the top of a box to a line that ends at its side or turns above it
+#: distance from the top of a box to a line that ends at its side or turns above it
 TURN = 20.0
-#: comparisons of a route with a frame in one drawing; after that, edges run beside the drawing
+#: most comparisons of a route with a frame in one drawing; after that, edges run beside the drawing
 BUDGET = 400_000
 
 
@@ -84,7 +84,7 @@ def layout(boxes: list[Box], edges: list[Edge], alone: Collection[str] = ()) -> 
     routes: list[list[Point]] = [[] for _ in edges]
 
     def climb(number: int) -> tuple[bool, float]:
-        """Free edges last, from the one that climbs most: so routes that share an end do not cross."""
+        """Sort key: free edges come last, and the one that climbs most first, so that routes that share an end do not cross."""
         edge = edges[number]
         return edge.kind == "free", rects[edge.target].y - rects[edge.source].y
 
@@ -177,7 +177,7 @@ class _Router:
         self.frames, self.rects, self.owner, self.lasts = frames, rects, owner, lasts
         self.right = max((r.right for r in frames.values()), default=0.0)
         self.beside = 0
-        #: by their place in units of LANE: (x, from, to, trunk)
+        #: vertical stretches of earlier routes, by their x in units of LANE: (x, from, to, trunk)
         self.lanes: dict[int, list[tuple[float, float, float, str]]] = defaultdict(list)
         self.budget = BUDGET
         #: left side -> the frames there, the highest first; they do not overlap, so their lower sides are in order too

@@ -14,9 +14,9 @@ from itertools import accumulate
 
 from dynascope.widgets.layout.geometry import Placement, Point, Rect, placement
 
-#: between rows, and between columns
+#: gaps between rows, and between columns
 ROW_GAP, COLUMN_GAP = 30.0, 50.0
-#: from the end of a column to the bend of the arrow that leaves it
+#: distance from the end of a column to the bend of the arrow that leaves it
 BEND = 13.0
 
 
@@ -32,7 +32,7 @@ class Part:
 
 @dataclass
 class _Column:
-    """What is between two cuts.  `edge`: the route that leads to it; `dx`, `dy`: how far it is moved; `page`: its number."""
+    """A drawing between two cuts.  `edge`: the route that leads to it; `dx`, `dy`: how far it is moved; `page`: its number."""
 
     left: float
     top: float

@@ -54,7 +54,7 @@ def _model(report: Report) -> ViewModel:
     large = is_large(report)
     draw = whole_picture if large else split_picture
     split = part("The split graph", lambda: draw(report, places), _no_picture())
-    all_details = guarded("The details", lambda: details(report, places), _only)
+    all_details = guarded("The details", lambda: details(report, places), _no_details)
     folds: dict[str, Detail] = {}
     all_details |= part("The details of the folds", lambda: fold_details(report, places, split), folds)
     model: ViewModel = {
@@ -66,7 +66,7 @@ def _model(report: Report) -> ViewModel:
         "lens": part("The source", lambda: lens(report, places, large), []), "details": all_details,
         "breaks": part("The list of breaks", lambda: break_rows(report, places), []),
         "recompiles": part("The list of recompiles", lambda: recompile_rows(report, places), []),
-        "time": part("The run time", lambda: timeline(report, places), None),
+        "time": part("The run time", lambda: timeline(report), None),
         "compile_time": part("The compile time", lambda: compile_time_line(report, places), None),
         "notes": [printable(n, 2000) for n in [*record_notes(report), *_fix_notes(report), *report.notes]],
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
@@ -79,7 +79,7 @@ def _model(report: Report) -> ViewModel:
 
 
 def _fix_notes(report: Report) -> list[str]:
-    """What can be fixed, and what the search says of itself, before the other notes."""
+    """Notes on fixes: what can be fixed, and the notes of the search itself."""
     summary = fixes_summary(report)
     proved = report.fix_set is not None and report.fix_set.fixes
     if not summary or report.fix_set is None:
@@ -91,8 +91,8 @@ def _undrawn(why: str) -> ViewModel:
     """The model of a report that cannot be drawn at all; `why` says so."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
-        "overview": None, "split": _no_picture(), "drawing": SIZES.copy(),
-        "lens": [], "details": _only(why), "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
+        "overview": None, "split": _no_picture(), "drawing": SIZES.copy(), "lens": [],
+        "details": _no_details(why), "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
         "settings": {}, "origin": "live", "fixable": False,
     }  # fmt: skip
 
@@ -101,8 +101,8 @@ def _no_picture() -> Picture:
     return {"width": 0.0, "height": 0.0, "groups": [], "boxes": [], "arrows": [], "folded": ""}
 
 
-def _only(why: str) -> dict[str, Detail]:
-    """The only detail, if no other could be made."""
+def _no_details(why: str) -> dict[str, Detail]:
+    """The details if none could be made: one that says why."""
     return {"view0": not_drawn("view", "Not drawn", why)}
 
 
@@ -162,19 +162,19 @@ def _chips(report: Report, places: Places) -> list[Chip]:
     if report.origin == "partial":
         chips.append({"text": "interrupted: a partial report", "kind": "note"})
 
-    def about(frame: Frame, what: str, kind: str, why: str | None) -> Chip:
+    def frame_chip(frame: Frame, what: str, kind: str, why: str | None) -> Chip:
         text = shorten(f"{what}: {places.name(frame)}", 60)
         return {"text": text, "kind": kind, "id": frame.id, "full": printable(why or "", 1000)}
 
-    chips += [about(f, "skipped", "skip", f.reason) for f in report.frames if f.status == "skipped"][:3]
-    chips += [about(f, "unfinished", "note", f.reason) for f in report.frames if f.status == "unfinished"][:2]
+    chips += [frame_chip(f, "skipped", "skip", f.reason) for f in report.frames if f.status == "skipped"][:3]
+    chips += [frame_chip(f, "unfinished", "note", f.reason) for f in report.frames if f.status == "unfinished"][:2]
     frames = {f.id: f for f in report.frames}
     again: dict[str, Recompile] = {}  # the first of each function
     for r in report.recompiles:
         if r.frame in frames:
             again.setdefault(places.name(frames[r.frame]), r)
     for r in list(again.values())[:2]:
-        chips.append(about(frames[r.frame], "recompiled", "note", (recompile_words(r) or ["a guard failed"])[0]))
+        chips.append(frame_chip(frames[r.frame], "recompiled", "note", (recompile_words(r) or ["a guard failed"])[0]))
     return chips
 
 

@@ -14,7 +14,7 @@ from dynascope.widgets.labels.compile_time import KINDS, cache_words, choice_wor
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import CompileTimeLine, Part, PhaseRow, Share, TimeSegment, TunedRow
 
-#: phases that are drawn, rows of the table, repeated blocks
+#: most phases that are drawn, rows of a table, repeated blocks
 MOST, ROWS, REPEATS = 1500, 10, 5
 
 
@@ -65,7 +65,7 @@ def times_part(report: Report, frame: Frame) -> list[Part]:
 
 
 def _outermost(phases: list[CompilePhase]) -> float:
-    """Seconds of those that lie in no other of them."""
+    """Seconds of the phases that lie in no other of these phases."""
     total, end, lane = 0.0, 0.0, -1
     for phase in phases:  # by lane and start
         if phase.lane != lane or phase.start >= end:

@@ -18,13 +18,13 @@ from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
     cause_of,
+    compiler_text,
     eager_because_of,
     ended_by_error,
     flag_words,
     issue_text,
     only_rest_is_eager,
     reasons,
-    said,
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.recompiles import (
@@ -49,7 +49,7 @@ from dynascope.widgets.wire import Detail, Part
 
 #: rows of one list
 ROWS = 500
-BEFORE = (
+_COMPILED_BEFORE = (
     "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
     "With --fresh it is traced again."
 )
@@ -77,7 +77,7 @@ class _Details:
         self.recompiles: dict[str, list[Recompile]] = defaultdict(list)
         for r in report.recompiles:
             self.recompiles[r.frame].append(r)
-        #: by file, line and name of a function: its frames that were compiled again
+        #: (file, line, name) of a function -> ids of its frames that were compiled again
         self.again: dict[tuple[str, int, str], set[str]] = defaultdict(set)
         for f in (f for f in report.frames if f.id in self.recompiles):
             self.again[f.file, f.line, f.name].add(f.id)
@@ -104,7 +104,7 @@ class _Details:
         place = self.places.of_break(b)
         function = self.places.function(b.function, b.file, b.line)
         facts = self._break_facts(b)
-        why = [said(self.places.named(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
+        why = [compiler_text(self.places.with_cell_names(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
         why += [printable(t, 2000) for t in undecided_words(b, self.report, self.places)]
         parts: list[Part] = [_prose("reason", "Reason", why, advice(b))]
         parts += fix_parts(self.report, [b.id], b.file)
@@ -119,7 +119,7 @@ class _Details:
             {"key": "issue", "name": "Text for an issue", "kind": "issue", "body": issue_text(self.report, b, self.places)}
         )
         if b.text:
-            parts.append(_code("text", "Compiler's text", self.places.named(b.text), "prose"))
+            parts.append(_code("text", "Compiler's text", self.places.with_cell_names(b.text), "prose"))
         detail: Detail = {
             "kind": "break", "title": "Graph break", "code": shorten(break_code(b, self.places), 160),
             "place": place + (f" in {shorten(function, 120)}" if function else ""),
@@ -231,9 +231,9 @@ class _Details:
         parts: list[Part] = []
         again = self.recompiles.get(f.id, [])
         if again:
-            words = [w for r in again for w in self._why_again(f, r)]
+            words = [w for r in again for w in self._why_recompiled(f, r)]
             reasons = [printable(x, 2000) for r in again for x in r.reasons]
-            parts.append(_prose("recompile", "Why again", [printable(w, 2000) for w in words], [], reasons))
+            parts.append(_prose("recompile", "Why recompiled", [printable(w, 2000) for w in words], [], reasons))
             parts += fix_parts(self.report, self.again[f.file, f.line, f.name], f.file)
         text, todo = self._frame_story(f)
         if text or todo:
@@ -257,7 +257,7 @@ class _Details:
             parts.append(_code("modified", "Compiled bytecode", f.modified_bytecode, "text"))
         return parts
 
-    def _why_again(self, f: Frame, r: Recompile) -> list[str]:
+    def _why_recompiled(self, f: Frame, r: Recompile) -> list[str]:
         """What a recompile was for, in sentences: the guards that failed, and the call that needed it."""
         name = self.places.name(f)
         title = limit_words(r, name, self.places) if r.refused_by else recompile_title(r, f, name, self.places)
@@ -266,7 +266,7 @@ class _Details:
     def _frame_story(self, f: Frame) -> tuple[list[str], list[str]]:
         """Sentences on what happened to a frame, and advice on it."""
         text: list[str] = []
-        reason = said(self.places.named((f.reason or "").strip()), 5000)
+        reason = compiler_text(self.places.with_cell_names((f.reason or "").strip()), 5000)
         inside = [c for c in self.called.get(f.id, []) if c.status == "compiled"]
         if f.status == "skipped":
             text.append("Dynamo skipped this frame: all of it runs eagerly, as plain Python.")
@@ -279,7 +279,7 @@ class _Details:
         elif f.status == "empty":
             text += ["There is nothing to compile in it, so nothing is lost.", reason]
         elif f.status == "cached":
-            text.append(BEFORE)
+            text.append(_COMPILED_BEFORE)
         elif f.status == "unfinished":
             text += ["The end of this compile was not recorded, so its result is unknown.", reason]
         elif f.kind == "resume":
@@ -338,7 +338,7 @@ class _Details:
         facts += [[f"  {printable(name, 40)} cache", printable(value, 80), ""] for name, value in g.caches.items()]
         parts: list[Part] = []
         if g.ops is None:
-            parts.append(_prose("about", "What is known", [BEFORE], []))
+            parts.append(_prose("about", "What is known", [_COMPILED_BEFORE], []))
         if g.nodes:
             parts.append(_part("graph", "Graph", lambda: self._picture(g)))
         if g.ops and g.code:

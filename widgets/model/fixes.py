@@ -16,7 +16,7 @@ ROWS = 12
 def fix_parts(report: Report, owners: Container[str], file: str) -> list[Part]:
     """The Fix tab of a break, or of the frames compiled again for one function; none if no fixes were looked for.
 
-    `owners`: their ids; `file`: where they are.
+    `owners`: ids of the break or frames; `file`: the file that they are in.
     """
     own = [fix for fix in report.fixes or () if fix.break_ in owners or fix.recompile in owners]
     if not own:

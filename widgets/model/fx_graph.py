@@ -1,6 +1,6 @@
 """An FX graph for the detail: its nodes in words, by kind, each linked to its source line and to what it reads.
 
-Promises: every node of the graph, in its order, reads nodes above it only; the picture (`fxpicture`) leaves none out either.
+Promises: every node of the graph, in its order, reads nodes above it only; the picture (`drawing.fx_picture`) has all of them.
 """
 
 from __future__ import annotations

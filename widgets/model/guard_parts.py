@@ -46,13 +46,13 @@ def guard_parts(report: Report, frame: Frame, row: list[Frame], places: Places) 
 
 
 def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
-    """What its guards take in a call, the parts that take most, and at the most expensive frame what switches would gain."""
+    """What a frame's guards take in a call, the parts that take most, and for the most expensive frame what switches gain."""
     costs = report.profile.guards if report.profile is not None else None
     one = next((f for f in costs.frames if f.frame == frame.id), None) if costs is not None else None
     if costs is None or one is None:
         return
     times = f", in {one.times:.3g} evaluations" if one.times > 1.01 else ""
-    yield ["guards", time_text(one.lookups), f"a call{times}; with the next, {100 * one.share:.0f}% of it", ""]
+    yield ["guards", time_text(one.lookups), f"a call{times}; with the code around the graph, {100 * one.share:.0f}% of it", ""]
     yield ["code around the graph", time_text(one.prologue), "a call", ""]
     parts = [g for g in costs.guards if g.frame == frame.id]
     if parts:
@@ -100,7 +100,7 @@ def _sorted(frame: Frame, places: Places) -> list[tuple[str, Guard]]:
 
 
 def line_words_of(file: str, line: int, places: Places) -> str:
-    """The place of a line and its text; empty if there is none."""
+    """The place of a line and its text; empty if there is no file."""
     return f"{places.at(file, line)} {places.lines(file).get(line, '').strip()}".rstrip() if file else ""
 
 

@@ -73,7 +73,7 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
 
 
 def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None:
-    """Mark the lines of a file that no reader looks for, and count what is in it."""
+    """Mark the lines of a file that are far from everything notable as quiet, and count its breaks and graphs."""
     lines = shown["lines"]
     runs: dict[int, list[int]] = defaultdict(list)
     for line in lines:
@@ -133,7 +133,7 @@ _STATES = {
     "skipped": (3, "runs eagerly"),
 }  # fmt: skip
 #: words of each outcome of a break, the worst last
-WORDS = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
+_OUTCOMES = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
 
 
 def _states(
@@ -156,8 +156,8 @@ def _states(
         names = ", ".join(str(n) for n in sorted(numbers)[:6])
         states[key] = ("graph", f"captured in graph {names}", report.graphs[min(numbers)].id)
     for key, on_line in breaks.items():
-        worst = max(on_line, key=lambda b: list(WORDS).index(b.outcome))
-        text = WORDS[worst.outcome] if len(on_line) == 1 else f"{len(on_line)} breaks"
+        worst = max(on_line, key=lambda b: list(_OUTCOMES).index(b.outcome))
+        text = _OUTCOMES[worst.outcome] if len(on_line) == 1 else f"{len(on_line)} breaks"
         if len(on_line) == 1 and only_rest_is_eager(report, worst):
             text = "break · rest runs eagerly"
         if all(b.allowed for b in on_line):

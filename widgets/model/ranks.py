@@ -1,6 +1,6 @@
 """`ranks_model(report)`: the JSON-ready model from which the page, the widget and the picture of a RanksReport are made.
 
-Promises: every text is safe to show; for the ranks there are a few numbers each, and the views of a few groups are included, so
+Promises: every text is safe to show; each rank has a few numbers, and only the views of a few groups are included, so
 that the model of thousands of ranks stays small.
 """
 
@@ -23,7 +23,7 @@ RANKS_MODEL_SCHEMA = 1
 #: groups that are shown, and characters of JSON in all of their views together
 MOST_GROUPS, MOST_VIEWS = 24, 12_000_000
 MOST_DIFFERENCES, MOST_UNWELL = 40, 40
-#: cells of the matrix; of more, only the first steps are shown
+#: cells of the matrix; if there are more, only the first steps are shown
 MOST_CELLS = 400_000
 
 
@@ -75,7 +75,7 @@ class RankModel(TypedDict):
 
 
 class RanksModel(TypedDict):
-    """The whole."""
+    """The model of a RanksReport."""
 
     ranks_schema: int
     headline: str
@@ -132,7 +132,7 @@ def ranks_model(report: RanksReport) -> RanksModel:
             }
             for d in hard[:MOST_DIFFERENCES]
         ],
-        "unwell": [printable(text, 800) for text in rank_words.all_unwell(report)[:MOST_UNWELL]],
+        "unwell": [printable(text, 800) for text in rank_words.rank_failures(report)[:MOST_UNWELL]],
         "slow": [
             *(printable(rank_words.slow_step(report, s), 800) for s in report.slow[:5]),
             *(printable(rank_words.skew(report, s), 800) for s in report.skew[:3]),
@@ -200,7 +200,7 @@ def _steps(group: RankGroup) -> list[StepModel]:
 
 
 def _collective_words(kinds: Sequence[str]) -> list[str]:
-    """`2 × all_reduce`, in order."""
+    """`⇄ 2 × all_reduce` for each kind, in the order of its first call."""
     words: list[str] = []
     for kind in dict.fromkeys(kinds):
         count = list(kinds).count(kind)

@@ -1,7 +1,7 @@
 """The list of recompiles, and the marks of lines that make guards.
 
-Promises: what reached the recompile limit comes first; a line's mark counts conditions on values of the program, not those on
-Dynamo's own account, and says whether one of them failed.
+Promises: what reached the recompile limit comes first; a line's mark counts conditions on values of the program, not those that
+Dynamo adds for itself, and says whether one of them failed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dynascope.widgets.wire import Part
 
 #: characters of one text (code of a backend can be megabytes)
 TEXT_LIMIT = 200_000
-#: characters of all texts of a report that its model may hold
+#: characters of all texts of a report together, up to which its model includes them
 _WHOLE = 100_000
 #: rows of one list
 _ROWS = 500

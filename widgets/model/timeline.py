@@ -14,14 +14,14 @@ from itertools import groupby
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment, time_text
 from dynascope.widgets.drawing.palette import graph_tone
 from dynascope.widgets.labels.sentences import cost_words, first_to_fix, input_words, inputs_summary, verdict_words
-from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 
 MOST = 1500
 #: for longer lanes: the fraction of the call above which a segment is drawn as it is, the fraction over which shorter ones are
 #: merged, and how many kinds are kept apart in it (200 + 4 * (100 + 200 + 1) are fewer than `MOST`)
 _LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
-#: what each share means
+#: for each share its name, its kind (which sets its colour) and what it means
 _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
     "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
@@ -33,7 +33,7 @@ _SHARES = {
 }
 
 
-def timeline(report: Report, places: Places) -> TimeLine | None:
+def timeline(report: Report) -> TimeLine | None:
     """The time line; None if nothing was profiled."""
     profile = report.profile
     if profile is None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from dynascope.widgets.drawing.palette import css_rules
 
-#: of a report, or of the ranks of a job
+#: a view of a report, or of the ranks of a job
 View = Literal["view", "ranks"]
 STATIC = Path(__file__).parent.parent / "static"
 
@@ -22,6 +22,6 @@ def es_module(view: View = "view") -> str:
 
 
 def style_sheet(view: View = "view") -> str:
-    """The style sheet, with the colours; that of ranks has a report's too, because their view shows reports."""
+    """The style sheet, with the colours; that of ranks includes that of a report, because their view shows reports."""
     more = "" if view == "view" else (STATIC / f"{view}.css").read_text("utf-8")
     return css_rules() + (STATIC / "view.css").read_text("utf-8") + more

@@ -12,12 +12,13 @@ from dynascope.widgets.labels.words import listing, shorten
 from dynascope.widgets.render.terminal import Terminal
 from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
+#: lines of a screen
 SCREEN = 45
 #: lines of the causes; the calls have the rest
 CAUSES = 20
-#: causes with their places, one less where there are many, and functions that are named
+#: causes that are shown with their places (one less if there are more than MANY causes), and functions named in one line
 PLACED, MANY, FUNCTIONS = 4, 6, 5
-#: of the user's own code, of the library that the model is from, and of others
+#: marks of rows: the user's own code, the library that the model is from, other libraries
 MARKS = {"own": "◆", "model": "◇", "other": " "}
 _STYLES = {"skipped": "yellow", "break": "yellow", "recompile": "cyan", "failed": "red", "unfinished": "red"}
 
@@ -29,7 +30,7 @@ class OverviewText(Terminal):
         super().__init__(colour, width)
         self.shown = shown
         self.owners = {place["owner"] for cause in shown["causes"] for place in cause["places"]}
-        #: whether it must be said whose code something is
+        #: whether rows must be marked by whose code they are
         self.mixed = len(owners := self.owners | {row["owner"] for row in shown["calls"]}) > 1 and "own" in owners
 
     def lines(self, used: int) -> list[str]:
@@ -37,7 +38,7 @@ class OverviewText(Terminal):
         first = self.wrap(self.shown["first"], " " * 15, 3)
         first = [self.paint("Do this first: ", "green", "bold") + first[0].lstrip(), *first[1:]]
         if self.shown["left"]:
-            first.append(f"{'Left then: ':>15}{self.shown['left']}")
+            first.append(f"{'Remaining: ':>15}{self.shown['left']}")
         if self.shown["well"]:
             well = self.wrap(self.shown["well"], " " * 15, 2)
             first += [f"{'Compiled well: ':>15}{well[0].lstrip()}", *well[1:]]

@@ -20,7 +20,7 @@ from dynascope.widgets.render.page import document
 from dynascope.widgets.render.ranks_text import to_text
 from dynascope.widgets.render.static_output import HIDE_CSS
 
-#: columns and rows of the picture's matrix: of more ranks, one column stands for several, the slowest counts
+#: columns and rows of the picture's matrix; if there are more ranks, a column stands for several and shows the slowest
 COLUMNS, ROWS = 256, 60
 _WIDTH, _LEFT, _TOP, _STRIP, _ROW = 900, 150, 46, 22, 14
 
@@ -129,7 +129,7 @@ def _median(values: list[int]) -> int:
 
 
 def _slowness(time: int, usual: int) -> float:
-    """0: as the other ranks; 1: eight times as long, or more."""
+    """How slow a compile is: from 0, as on the other ranks, to 1, eight times as long or longer."""
     if time <= 50 or usual < 0 or time <= usual:
         return 0.0
     return min(1.0, math.log2(time / max(usual, 1)) / 3)

@@ -9,11 +9,12 @@ import shutil
 import textwrap
 
 from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
+from dynascope.compiler.report import plural
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels import rank_words
 from dynascope.widgets.labels.words import printable, shorten
 
-MOST_DIFFERENCES, MOST_UNWELL = 6, 8
+MOST_DIFFERENCES, MOST_FAILURES = 6, 8
 _CODES = {"bold": "1", "soft": "2", "red": "31", "yellow": "33"}
 
 
@@ -42,7 +43,7 @@ class _Terminal:
 
     def lines(self) -> list[str]:
         out = self.wrap(rank_words.headline(self.report), style="bold")
-        out += self.differences() + self.unwell() + self.slow() + self.remarks()
+        out += self.differences() + self.failures() + self.slow() + self.remarks()
         return out
 
     def differences(self) -> list[str]:
@@ -53,16 +54,16 @@ class _Terminal:
             for line in rank_words.difference_details(self.report, d):
                 out += self.wrap(line, "    ")
         if len(hard) > MOST_DIFFERENCES:
-            out += ["", f"… and {len(hard) - MOST_DIFFERENCES} more differences"]
+            out += ["", f"… and {plural(len(hard) - MOST_DIFFERENCES, 'more difference')}"]
         return out
 
-    def unwell(self) -> list[str]:
-        unwell = rank_words.all_unwell(self.report)
-        out = [""] if unwell else []
-        for words in unwell[:MOST_UNWELL]:
+    def failures(self) -> list[str]:
+        failures = rank_words.rank_failures(self.report)
+        out = [""] if failures else []
+        for words in failures[:MOST_FAILURES]:
             out += self.wrap("✗ " + words, style="red")
-        if len(unwell) > MOST_UNWELL:
-            out.append(f"… and {len(unwell) - MOST_UNWELL} more")
+        if len(failures) > MOST_FAILURES:
+            out.append(f"… and {len(failures) - MOST_FAILURES} more")
         return out
 
     def slow(self) -> list[str]:
@@ -81,7 +82,7 @@ class _Terminal:
             details = rank_words.difference_details(self.report, d)
             words.append(": ".join([rank_words.difference_title(self.report, d), *details]))
         if len(soft) > 5:
-            words.append(f"{len(soft) - 5} more differences of settings, environment or caches")
+            words.append(f"{plural(len(soft) - 5, 'more difference')} of settings, environment or caches")
         words += filter(None, (rank_words.rank_constants(self.report, n) for n in range(len(self.report.groups[:3]))))
         words += [shorten(note, 400) for note in self.report.notes[:8]]
         out = [line for text in words for line in self.wrap("note: " + text, most=3)]

@@ -1,4 +1,4 @@
-"""The static twin: what a saved notebook, nbconvert, GitHub and an untrusted page show.
+"""The static output: what a saved notebook, nbconvert, GitHub and an untrusted page show.
 
 Promises: no script, no `id`, no inline SVG, no outside reference (all that survives sanitisers); the picture is
 an `<img>` with a data URI; every text escaped; it hides itself while the live view is shown below it, and otherwise hides
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from html import escape
 
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Report, plural
 from dynascope.widgets.drawing.split_graph import short_picture
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.sentences import graphs_alone
@@ -22,9 +22,9 @@ from dynascope.widgets.wire import Overview, ViewModel
 
 #: rows of the table of breaks
 ROWS = 40
-#: pixels; of a higher picture a short one is shown, as a page cannot scroll in it
+#: pixels: a higher picture is replaced by a short one, because a saved page cannot scroll in it
 TALL = 1400
-#: readable on light and on dark ground, whichever the page has
+#: a colour that is readable on a light and on a dark background
 ERROR = "#d4313a"
 #: hides the static output while the live view is shown below it, and hides what a dead view leaves behind
 HIDE_CSS = (
@@ -37,19 +37,19 @@ HIDE_CSS = (
 
 
 def to_mimebundle(report: Report, model: ViewModel | None = None) -> dict[str, str]:
-    """`text/html` (the static twin) and `text/plain` of a report; `model`: the report's model, if it has been made already."""
+    """`text/html` (the static output) and `text/plain` of a report; `model`: the report's model, if it exists already."""
     return {"text/html": static_html(report, model), "text/plain": to_text(report, colour=False, width=100)}
 
 
 def static_html(report: Report, model: ViewModel | None = None) -> str:
-    """The static twin as an HTML fragment."""
+    """The static output as an HTML fragment."""
     shown = model or view_model(report)
     body = guarded("This report", lambda: static_body(report, shown), _note)
     return f'<style>{HIDE_CSS}</style><div class="dyn-static">{body}</div>'
 
 
 def empty_html() -> str:
-    """The static twin before there is a report: nothing to see, but with the style rules."""
+    """The static output before there is a report: nothing to see, but with the style rules."""
     return f'<style>{HIDE_CSS}</style><div class="dyn-static"></div>'
 
 
@@ -92,7 +92,7 @@ def _causes(overview: Overview) -> str:
         f"<li><strong>{escape(cause['count'])}</strong>: {escape(cause['title'])} → {escape(cause['fix'])}</li>"
         for cause in overview["causes"]
     ]
-    left = f" Left then: {overview['left']}." if overview["left"] else ""
+    left = f" Remaining: {overview['left']}." if overview["left"] else ""
     first = f"<strong>Do this first:</strong> {escape(overview['first'] + left)}"
     return f'<p style="margin:2px 0">{first}</p><ol style="margin:4px 0 8px">{"".join(items)}</ol>'
 
@@ -115,7 +115,7 @@ def _table(model: ViewModel) -> str:
             f"<td {cell}>{escape(outcome)}</td><td {cell}>{why}</td></tr>"
         )
     more = len(model["breaks"]) - ROWS
-    rest = f"<p>… and {more} more graph breaks</p>" if more > 0 else ""
+    rest = f"<p>… and {plural(more, 'more graph break')}</p>" if more > 0 else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"
 
 

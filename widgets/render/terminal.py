@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable
 
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.advice import said
+from dynascope.widgets.labels.advice import compiler_text
 
 _CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
@@ -29,13 +29,13 @@ class Terminal:
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
 
     def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
-        """Wraps `text` to at most `most` lines.
+        """`text`, wrapped to at most `most` lines.
 
-        If it is too long, drops whole sentences from the end; if what remains would fill no more than half the lines, cuts the
-        text instead.
+        If it is too long, whole sentences are dropped from the end; if what remains would fill no more than half the lines, the
+        text is cut instead.
         """
-        sentences = _SENTENCES.split(" ".join(said(text, 2000).split()))
-        under = indent or "  "  # the later lines of a text at the margin
+        sentences = _SENTENCES.split(" ".join(compiler_text(text, 2000).split()))
+        under = indent or "  "  # of a text at the margin, the later lines are indented
         wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
         for count in range(len(sentences), 0, -1):
             whole = count == len(sentences)

@@ -16,11 +16,11 @@ from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
     cause_of,
+    compiler_text,
     eager_because_of,
     ended_by_error,
     only_rest_is_eager,
     reasons,
-    said,
     set_by,
 )
 from dynascope.widgets.labels.bands import region_name
@@ -68,7 +68,7 @@ def takes_colours(stream: TextIO) -> bool:
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text: at most one screen; of many frames the overview.
+    """`report` as text, at most one screen: of a report with many frames, the overview.
 
     Args:
         report: what is shown.
@@ -125,7 +125,7 @@ class _Terminal(Terminal):
         for b in breaks[:MOST]:
             out += self.part("A graph break", partial(self.break_, b))
         if len(breaks) > MOST:
-            out += ["", self.paint(f"{len(breaks) - MOST} more graph breaks:", "bold")]
+            out += ["", self.paint(f"{plural(len(breaks) - MOST, 'more graph break')}:", "bold")]
             listed = [(self.places.at(b.file, b.line, b.cell), b.source) for b in breaks[MOST : MOST + 20]]
             out += [f"  {place}  {shorten(source, self.width - 30)}" for place, source in listed]
             if len(breaks) > MOST + 20:
@@ -133,7 +133,7 @@ class _Terminal(Terminal):
         return out
 
     def notes(self, most: int = 20) -> list[str]:
-        """The first notes; those on lost records are all there: the report may be wrong because of them."""
+        """The first notes, and all of those on lost records, because of which the report may be wrong."""
         lost = record_notes(self.report)
         notes = [*lost, *[*self.report.notes[:8], *splits(self.report)[:4]][: max(0, most - len(lost))]]
         lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
@@ -149,7 +149,7 @@ class _Terminal(Terminal):
         again = {r.frame: f"recompile of {self.places.name(self.report.frame(r.frame))}" for r in self.report.recompiles}
         for fix in self.report.fixes or ():
             if fix.chosen:
-                place = at.get(fix.break_ or "") or again.get(fix.recompile or "", "what shows only then")
+                place = at.get(fix.break_ or "") or again.get(fix.recompile or "", "after the other fixes:")
                 out += self.paint_all(self.wrap(f"✓ {place} {fix_words(fix)}", "    ", 3), "green")
                 out += [self.changed_line(line) for line in diff_lines(fix)]
                 out += self.wrap(f"takes for granted: {fix.assumption}", "      ", 3) if fix.assumption else []
@@ -167,7 +167,7 @@ class _Terminal(Terminal):
 
     def run_time(self) -> list[str]:
         """Where the time of a call goes, and what each break costs."""
-        profile, line = self.report.profile, timeline(self.report, self.places)
+        profile, line = self.report.profile, timeline(self.report)
         if profile is None or line is None:
             return []
         shares = " · ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in line["shares"])
@@ -251,7 +251,7 @@ class _Terminal(Terminal):
         else:
             out += self.paint_all(self.wrap(ending, "    "), "soft")
         out += self.source(b, colour)
-        why = [said(t, 2000).strip() for t in reasons(b)]
+        why = [compiler_text(t, 2000).strip() for t in reasons(b)]
         out += self.wrap(" ".join(t if t.endswith((".", ":", "!")) else f"{t}." for t in why), "    ")
         for words in undecided_words(b, self.report, self.places):
             out += self.wrap(printable(words.replace("`", ""), 2000), "    ")
@@ -307,7 +307,7 @@ class _Terminal(Terminal):
         out: list[str] = []
         for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
             cause = cause_of(self.report, f)
-            why = said(f.reason or "reason unknown", 1000).split("\n")[0]
+            why = compiler_text(f.reason or "reason unknown", 1000).split("\n")[0]
             if cause:
                 more = f.reason is not None and not f.reason.startswith(cause.reason)  # why it could not be resumed
                 at = self.places.at(cause.file, cause.line, cause.cell)
@@ -331,7 +331,7 @@ class _Terminal(Terminal):
         return ["", *out] if out else []
 
     def limits(self, causes: bool) -> list[str]:
-        """The functions that were compiled too often; with `causes`, why, else only the first of them."""
+        """The functions that reached the recompile limit; with `causes`, the reasons too, else only the first function."""
         out: list[str] = []
         for r in refused_recompiles(self.report)[: MOST if causes else 1]:
             f = self.frames.get(r.frame)

@@ -124,12 +124,12 @@ frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.groups).pus
 y-frame.shape.y;for(let box of frame.boxes){let moved={...box,x:box.x+dx,y:box.y+dy};picture.boxes.push(moved),at.set(box.
 id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(
 arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),
-calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls} ${calls>1?"calls":"call"} more`,beside=calls&&col<=
-last;beside&&stand(frame,`more-calls-${frame.id}`,words,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));
+calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls} more ${calls>1?"calls":"call"}`,beside=calls&&col<=
+last;beside&&standIn(frame,`more-calls-${frame.id}`,words,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));
 for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),join(arrow,col);let rest=[!beside&&calls&&words,
-hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&stand(frame,`more-after-${frame.id}`,rest,col,top+
-shape.h+ROW_GAP,!0)},stand=(frame,id,title,col,y,below)=>{picture.boxes.push(put(moreBox(id,frame.id,title),col,below?y:
-y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],full:title},col-
+hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,top+
+shape.h+ROW_GAP,!0)},standIn=(frame,id,title,col,y,below)=>{picture.boxes.push(put(moreBox(id,frame.id,title),col,below?
+y:y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],full:title},col-
 (below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;let far=to.
 kind==="more"&&to.y>from.y+from.h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(from,to):downward(from,to):aside(from,to,
 col),joined2={...arrow,points};delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),
@@ -372,24 +372,24 @@ k",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),ma
 select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive("aria-pressed"),content=null,
 current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===id||(line.marks||[]).some(
 m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:detail.kind==="graph"?(line.
-graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.file===file}let of=file=>unfolded2.
+graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.file===file}let unfoldedOf=file=>unfolded2.
 get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?[current]:content.lens;rows=[],
-box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,of(file)))),rows[0]&&mark(rows[0].node),markFile(
-current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&(current=file,drawLines(),
-box.scrollTop=0)}function unfold(file,from){let{near,open}=of(file),end=Math.min(foldEnd(file,from,of(file)),from+NEAR);
-for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function bring(file,line){let at=file.
-lines.indexOf(line),{near,open}=of(file);Math.abs(at-near)>NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==
-current||of(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,of(file))===at)return;let from=at;for(;from>
-0&&foldEnd(file,from-1,of(file))>at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded2=
-new Map,current=model.overview&&model.lens[0]||null,files.hidden=!current||model.lens.length<2,files.replaceChildren(...current?
-model.lens.map(file=>fileButton(file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,
-...content2.lens.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs(
-{line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.
-file));found[0]&&bring(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.
-node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.
-lens.find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&bring(at,target);let found=rows.
-find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",
-row2===found);reveal(box,found.node,!0)}}}}var PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),rows[0]&&mark(rows[0].node),
+markFile(current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&(current=file,drawLines(),
+box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.min(foldEnd(file,from,unfoldedOf(file)),
+from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function showLine(file,line){
+let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>NEAR-20&&unfolded2.set(file,{near:at,open});
+let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(
+file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>at;)from--;unfold(file,from)}return{node:box,
+files,draw(model){content=model,unfolded2=new Map,current=model.overview&&model.lens[0]||null,files.hidden=!current||model.
+lens.length<2,files.replaceChildren(...current?model.lens.map(file=>fileButton(file,()=>show(file))):[]),drawLines()},highlight(content2,id){
+if(current){let order=[current,...content2.lens.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(
+file=>file.lines.filter(line=>belongs({line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.
+file===own?.file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(
+row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],
+!0)},point(file,line){let at=content?.lens.find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&
+at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)
+row2.node.classList.toggle("dyn-point",row2===found);reveal(box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -403,7 +403,7 @@ red`});return h("div",{cls:"dyn-prose"},!chosen.length&&!others.length&&h("p",{t
 ton runs the cell again, and tries them on copies of its calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy f\
 ixed cell"),ctx.fixButton()),chosen.map(fixRow),tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({
 text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||
-text.length>PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
+text.length>MOST_PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
 `);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
@@ -413,8 +413,8 @@ td",{},id&&ctx.has(id)?selectLink(name,id,ctx):h("span",{cls:"dyn-monot",text:na
 h("td",{cls:words.startsWith("Unsafe")&&"dyn-unsafe",text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}
 function copyBody(text,label2,pre){return h("div",{},h("div",{cls:"dyn-row"},copyButton(text,label2)),pre)}function stageBody({
 text,...what},ctx){let box=h("div"),show=code=>box.replaceChildren(copyBody(code,"Copy",codeBody({text:code,lang:"python"})));
-return text!==void 0?show(text):(box.textContent=`report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}] h\
-as it.`,ctx.host.ask({kind:"text",...what},9e3).then(answer=>answer!=="gone"&&show(answer))),box}function runBody({graph,
+return text!==void 0?show(text):(box.textContent=`The text is in report.stage_texts["${what.graph}"]["${what.stage}"][${what.
+number}].`,ctx.host.ask({kind:"text",...what},9e3).then(answer=>answer!=="gone"&&show(answer))),box}function runBody({graph,
 text,groups,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.map(device=>h("option",{value:device,text:device})),
 recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),
 request=()=>ctx.request({kind:"run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run thi\
@@ -574,21 +574,21 @@ wner":owner,"aria-pressed":String(owner===only)},h("b",{text})))),had&&whose.que
 function draw(model){let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{
 calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;
 first.replaceChildren(h("b",{text:"Do this first"}),first_id?button("dyn-first","",()=>select(first_id),{},...withCode(shown.
-first)):h("span",{text:shown.first}),note("Left then",shown.left,"what remains if that removes all of the first cause"),
+first)):h("span",{text:shown.first}),note("Remaining",shown.left,"what remains if that removes all of the first cause"),
 note("Compiled well",shown.well,"functions without a graph break, a recompile or skipped code; versions count once"));let places=shown.
 causes.flatMap(cause=>cause.places);drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),
-where=another||!one?"":{own:" · all in your code",model:` · all in ${shown.library}`}[one]||"",of=cause=>cause.places.
-filter(({owner})=>!only||owner===only),kept=shown.causes.filter(cause=>of(cause).length);causesTitle.textContent=`Causes\
- · ${kept.length}${where}`,causesTitle.title="the most costly first; recompiles last",causes.replaceChildren(...kept.map(
-(cause,n)=>causeNode({...cause,places:of(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.
-replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share\
- of the captured operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.
-findIndex(row3=>row3.ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>
-0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&!only&&
-drawCalls();let row2=rows.get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&
-(rows.get(stop)?.setAttribute("tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let of=shown.causes.flatMap(cause=>cause.
-places).filter(place=>place.ids.includes(id)),ids=new Set(of.map(place=>place.id)),pressed=[...causes.querySelectorAll("\
-.dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>reveal(grid,row2,!0)}return grid.
+where=another||!one?"":{own:" · all in your code",model:` · all in ${shown.library}`}[one]||"",placesOf=cause=>cause.places.
+filter(({owner})=>!only||owner===only),kept=shown.causes.filter(cause=>placesOf(cause).length);causesTitle.textContent=`\
+Causes · ${kept.length}${where}`,causesTitle.title="the most costly first; recompiles last",causes.replaceChildren(...kept.
+map((cause,n)=>causeNode({...cause,places:placesOf(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||
+causes.replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar\
+: share of the captured operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,
+at=calls.findIndex(row3=>row3.ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=
+0&&depth>0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(
+at)&&!only&&drawCalls();let row2=rows.get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&
+(rows.get(stop)?.setAttribute("tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(
+cause=>cause.places).filter(place=>place.ids.includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(
+".dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>reveal(grid,row2,!0)}return grid.
 addEventListener("click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(row2.dataset.
 at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].
 id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2||event.altKey||event.

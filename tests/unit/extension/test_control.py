@@ -222,7 +222,7 @@ def test_stop_leaves_the_runs_of_another_view_alone(shell: Any, kernel: Any, mon
     shell("%%compile", "x + 2")
     kernel.views[0]._callbacks[0]({"kind": "run_again", "settings": {}, "regions": []})
     kernel.views[1]._callbacks[0]({"kind": "stop"})
-    assert "nothing of this view is running" in kernel.views[1].status["text"]
+    assert "this view has nothing running" in kernel.views[1].status["text"]
     before = dynascope.last()
     kernel.loop.run()
     assert dynascope.last() is not before, "the queued run of the first view has run"

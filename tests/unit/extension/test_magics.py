@@ -196,7 +196,7 @@ def test_a_wrong_value_in_the_configuration_does_not_keep_the_extension_out(shel
     shell("%config DynascopeMagics.mode = 'nope'")
     done = shell("%reload_ext dynascope")
     assert done.error is None
-    assert done.text.startswith("dynascope: the configuration is left out: The 'mode' trait")
+    assert done.text.startswith("dynascope: the configuration is ignored: The 'mode' trait")
     assert len(done.text.splitlines()) == 1
     assert sum(type(c).__name__ == "DynascopeMagics" for c in shell.ip.configurables) == 1
     assert shell("%compile --backend eager --view none x + 1").error is None

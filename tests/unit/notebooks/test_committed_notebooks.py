@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from project_files import project_files
 
-from dynascope.docs_tests.normalize import settle
+from dynascope.docs_tests.normalize import normalize
 from dynascope.docs_tests.pages import read, tags_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -19,10 +19,10 @@ COMMITTED = [name for name in project_files(ROOT) if name.startswith("examples/"
 @pytest.mark.parametrize("name", COMMITTED)
 def test_outputs_do_not_rot(name: str) -> None:
     page = read(ROOT / name)
-    settled = copy.deepcopy(page.notebook)
-    settle(settled, str((ROOT / name).parent))
+    normalized = copy.deepcopy(page.notebook)
+    normalize(normalized, str((ROOT / name).parent))
     mend = f"dynascope test --update {name}"
-    assert nbformat.writes(settled) == nbformat.writes(page.notebook), f"times, addresses or widgets are stored: {mend}"
+    assert nbformat.writes(normalized) == nbformat.writes(page.notebook), f"times, addresses or widgets are stored: {mend}"
     assert page.stores_outputs, f"it has no outputs: {mend}"
     for index, cell in page.code_cells():
         ran = cell.get("execution_count") or tags_of(cell) & {"skip-execution", "requires-cuda"} or not cell.source.strip()

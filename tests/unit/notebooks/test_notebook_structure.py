@@ -11,7 +11,7 @@ import pytest
 from dynascope.compiler.report import Break, Report, Summary
 from dynascope.compiler.report.outline import MIME, outline
 from dynascope.docs_tests.compare import compare, structures
-from dynascope.docs_tests.normalize import settled, stable
+from dynascope.docs_tests.normalize import normalized, stable
 
 BREAK = {"type": "graph_break()", "line": 4, "outcome": "resumed"}
 
@@ -104,14 +104,14 @@ def test_widgets_leave_nothing() -> None:
         nbformat.v4.new_output("display_data", {view: {"model_id": "1"}, "text/plain": "Box()"}),
         nbformat.v4.new_output("display_data", {view: {"model_id": "2"}, "text/plain": "B()", "text/html": "<b>kept</b>"}),
     ]
-    assert [dict(o.data) for o in settled(outputs)] == [{"text/html": "<b>kept</b>"}]
+    assert [dict(o.data) for o in normalized(outputs)] == [{"text/html": "<b>kept</b>"}]
 
 
 def test_removed_outputs_are_not_stored() -> None:
     out = nbformat.v4.new_output("stream", name="stdout", text="out")
     err = nbformat.v4.new_output("stream", name="stderr", text="err")
-    assert settled([out, err], {"remove-output"}) == []
-    assert settled([out, err], {"remove-stderr"}) == [out]
+    assert normalized([out, err], {"remove-output"}) == []
+    assert normalized([out, err], {"remove-stderr"}) == [out]
 
 
 def test_each_path_of_a_long_token_goes() -> None:

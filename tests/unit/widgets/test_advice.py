@@ -6,7 +6,7 @@ import pytest
 from samples import frame, helper_five_times, loop, one_break, report
 
 from dynascope.compiler.report import Break, Hit, Report
-from dynascope.widgets.labels.advice import advice, outcome_words, reasons, said
+from dynascope.widgets.labels.advice import advice, compiler_text, outcome_words, reasons
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.render.text import to_text
@@ -33,9 +33,9 @@ def test_a_title_that_its_explanation_repeats_is_left_out(type: str, explanation
 
 
 def test_what_says_nothing_is_left_out() -> None:
-    assert said("Skip `<function f at 0x7f00aa11bb>` (reason: None)", 200) == "Skip `<function f>`"
-    assert said("cannot trace `print` with ['str'] (has_kwargs False)", 200) == "cannot trace `print` with ['str']"
-    assert said("Skip f (reason: writes a file)", 200) == "Skip f (reason: writes a file)"
+    assert compiler_text("Skip `<function f at 0x7f00aa11bb>` (reason: None)", 200) == "Skip `<function f>`"
+    assert compiler_text("cannot trace `print` with ['str'] (has_kwargs False)", 200) == "cannot trace `print` with ['str']"
+    assert compiler_text("Skip f (reason: writes a file)", 200) == "Skip f (reason: writes a file)"
 
 
 def test_a_title_that_says_more_stays() -> None:

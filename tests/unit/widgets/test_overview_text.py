@@ -38,7 +38,7 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     lines = text.splitlines()
     assert lines[0] == report.headline()
     assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (zoo) and 8 more places, an")
-    assert "Left then: 3 graph breaks, 5 recompiles" in text
+    assert "Remaining: 3 graph breaks, 5 recompiles" in text
     assert " 1. 9 graph breaks: an `if` or `while` depends on a tensor's value" in text
     assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint)" in text
     assert "5 recompiles: another size, such as x: 2, then 3" in text

@@ -175,12 +175,12 @@ def test_requests_are_answered_and_handed_on() -> None:
     heard: list[Any] = []
     view.send = lambda content, buffers=None: sent.append(content)
     view.on_request(heard.append)
-    view._heard(
+    view._on_message(
         view,
         {"kind": "run_again", "id": "1", "settings": {"fullgraph": True}, "regions": [{"target": "f", "set": "error"}]},
         [],
     )
-    view._heard(view, {"kind": "nonsense", "id": "2"}, [])
+    view._on_message(view, {"kind": "nonsense", "id": "2"}, [])
     assert sent == [{"kind": "ack", "id": "1"}]
     assert heard == [{"kind": "run_again", "settings": {"fullgraph": True}, "regions": [{"target": "f", "set": "error"}]}]
     view.on_request(heard.append, remove=True)
@@ -192,15 +192,15 @@ def test_a_view_saves_what_it_shows_whoever_made_it(tmp_path: Path) -> None:
     heard: list[Any] = []
     view.on_request(heard.append)
     for name in ("report.html", "report.svg"):
-        view._heard(view, {"kind": "save", "id": "1", "path": str(tmp_path / name)}, [])
+        view._on_message(view, {"kind": "save", "id": "1", "path": str(tmp_path / name)}, [])
         assert view.status == {"text": f"saved {tmp_path / name}", "kind": "success"}
         assert (tmp_path / name).stat().st_size > 1000
     for wrong in ("report.exe", "report.mimebundle"):
-        view._heard(view, {"kind": "save", "id": "1", "path": str(tmp_path / wrong)}, [])
+        view._on_message(view, {"kind": "save", "id": "1", "path": str(tmp_path / wrong)}, [])
         assert view.status["kind"] == "error"
         assert "use one of .html, .json, .svg, .dot, .txt" in view.status["text"]
     waiting = View()
-    waiting._heard(waiting, {"kind": "save", "id": "1", "path": str(tmp_path / "none.html")}, [])
+    waiting._on_message(waiting, {"kind": "save", "id": "1", "path": str(tmp_path / "none.html")}, [])
     assert waiting.status["text"] == "there is no report to save yet"
     assert heard == []
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "report.svg"]

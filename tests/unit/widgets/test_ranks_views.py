@@ -108,10 +108,10 @@ def test_ranks_that_ended_alike_are_one_sentence_and_the_odd_one_is_first() -> N
         records.append(own)
     report = merge(records)
     odd, failed, others = ranks_model(report)["unwell"]
-    assert odd == "rank 8 did not end (killed, or still running); last seen for 60 s in step at data.py:7"
+    assert odd == "rank 8 did not end (killed, or still running); last seen in step at data.py:7, there for 60 s"
     assert failed == "ranks 99, 199, 299 failed: SignalException: Process 299 got signal: 15"
     assert others.startswith("ranks 0-7, 9-98, 100-198, 200-298 did not end")
-    assert "last seen for 63 s in step at train.py:40" in others
+    assert "last seen in step at train.py:40, there for 63 s" in others
     assert "ranks 99, 199, 299 failed" in str(report)
 
 

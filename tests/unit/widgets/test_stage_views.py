@@ -51,9 +51,9 @@ def test_large_texts_are_fetched() -> None:
     assert body == {"graph": report.graphs[0].id, "stage": "fx_graph_runnable", "number": 0}
     view, sent = View(report), list[Any]()
     view.send = lambda content, buffers=None: sent.append(content)
-    view._heard(None, {"kind": "text", "id": "7", **body}, [])
+    view._on_message(None, {"kind": "text", "id": "7", **body}, [])
     assert sent == [{"kind": "ack", "id": "7", "text": script}]
     for wrong in ({}, {"graph": [], "stage": {}, "number": "x"}, {"graph": "g0", "stage": "fx_graph_runnable", "number": 9}):
-        view._heard(None, {"kind": "text", "id": "8", **wrong}, [])
+        view._on_message(None, {"kind": "text", "id": "8", **wrong}, [])
         assert sent[-1]["text"] == "The kernel does not have this text any more."
     view.close()
