@@ -14,10 +14,10 @@ from dynascope.compiler.fixes.rewrites import (
     scalars,
     value_loops,
 )
-from dynascope.compiler.fixes.search import Cure
+from dynascope.compiler.fixes.search import CandidateSource
 
 #: in the order in which they are tried: what removes a break first; `parts`, which only protects the code around it, last
-CANDIDATE_SOURCES: tuple[Cure, ...] = (
+CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
     setting_changes.candidates,
     raise_checks.candidates,
     empty_rows.candidates,
@@ -33,4 +33,4 @@ CANDIDATE_SOURCES: tuple[Cure, ...] = (
     parts.candidates,
 )
 #: those that wrap a function for its callers; they are not tried on the compiled function itself
-NOT_FOR_ENTRIES: tuple[Cure, ...] = (custom_ops.candidates, wraps.decorated)
+NOT_FOR_ENTRIES: tuple[CandidateSource, ...] = (custom_ops.candidates, wraps.decorated)

@@ -1,6 +1,6 @@
 """Searches for fixes for the graph breaks and recompiles of a run.
 
-A *cure* makes *candidates* for a *problem* (a break or a recompile): changes that may remove it.  The candidates that were
+A *source* makes *candidates* for a *problem* (a break or a recompile): changes that may remove it.  The candidates that were
 chosen so far are the *plan*.  For each problem the first candidate that holds joins the plan: its problem is gone, what the
 compiler does is no worse otherwise, and the proof finds no difference from eager.  One fix uncovers the next break, so the
 program is looked at again after each; a fix that only uncovers another break is kept if the end is better than the beginning.
@@ -39,7 +39,7 @@ from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report
 from dynascope.compiler.source.functions import found_once
 from dynascope.compiler.torch_private import marks
 
-Cure = Callable[[Problem], list[Candidate]]
+CandidateSource = Callable[[Problem], list[Candidate]]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 _INSTEAD = "another change was proved before it"
 _NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
@@ -90,13 +90,13 @@ class Search:
         self,
         trials: Trials,
         report: Report,
-        cures: Sequence[Cure],
+        sources: Sequence[CandidateSource],
         *,
         seconds: float,
-        not_for_entries: Sequence[Cure] = (),
+        not_for_entries: Sequence[CandidateSource] = (),
         on_progress: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        self._trials, self._report, self._cures = trials, report, cures
+        self._trials, self._report, self._sources = trials, report, sources
         self._not_for_entries, self._entries = not_for_entries, set(map(_entry_name, trials.calls))
         self._seconds, self._on_progress = seconds, on_progress
         self._started = time.perf_counter()
@@ -396,16 +396,16 @@ class Search:
         return None
 
     def _candidates(self, problems: list[Problem], plan: Plan) -> list[Candidate]:
-        """Everything that may help and was not refused on top of this plan; a cure that fails is left out with a note."""
+        """Everything that may help and was not refused on top of this plan; a source that fails is left out with a note."""
         made: list[Candidate] = []
-        for cure in self._cures:
+        for source in self._sources:
             for problem in problems:
-                if cure in self._not_for_entries and problem.function in self._entries:
+                if source in self._not_for_entries and problem.function in self._entries:
                     continue
                 try:
-                    made += cure(problem)
+                    made += source(problem)
                 except Exception as error:
-                    note = f"{cure.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
+                    note = f"{source.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
                     self.found.notes += [note] if note not in self.found.notes else []
         known = map(live_edit.without_known_import, _distinct(made))
         return [c for c in known if c not in self._banned and (c, plan) not in self._refused]

@@ -23,7 +23,7 @@ from dynascope.compiler.fixes.text_edits import edits_between
 
 #: the backend that looks for breaks, and the one that the proof runs
 QUICK, THOROUGH = "eager", "aot_eager"
-_OTHER_ORDER = "Its output is printed in a different order"
+_OTHER_ORDER = "Its output comes in a different order"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
