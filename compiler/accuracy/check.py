@@ -47,7 +47,7 @@ def compare(call: WatchedCall | None) -> Check:
             with torch.compiler.set_stance("force_eager"):
                 eager = outcome.replay(call.target, call.entry, prepare, call.namespace)
     except Exception as error:
-        return Check(why_not=f"run again it raised {type(error).__name__}: {error}")
+        return Check(why_not=f"when repeated, it raised {type(error).__name__}: {error}")
     return _checked(compiled, eager)
 
 

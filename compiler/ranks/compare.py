@@ -67,7 +67,7 @@ def compare(here: Side, there: Side) -> Difference | None:
 
 
 def _first(here: Side, there: Side) -> int | None:
-    """The first step that differs: in what Dynamo compiled, if in nothing in its forward, and else in its backward."""
+    """The first step that Dynamo compiled differently; if there is none, the first with other collectives after AOTAutograd."""
     mine, theirs = here.structure, there.structure
     for a, b in ((mine.steps, theirs.steps), (mine.forward, theirs.forward), (mine.backward, theirs.backward)):
         for number, (one, other) in enumerate(zip_longest(a, b)):

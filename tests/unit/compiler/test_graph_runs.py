@@ -214,9 +214,9 @@ def test_memory_events_of_other_devices_do_not_count() -> None:
         return {"name": "[memory]", "ts": at, "args": {"Device Type": device, "Bytes": taken}}
 
     events = [event(3, 1, 500), event(1, 1, 100), event(2, 1, -100), event(1, 0, 7), {"name": "aten::add", "ts": 0}]
-    assert timing.highest(events, on_processor=False) == 500
-    assert timing.highest(events, on_processor=True) == 7
-    assert timing.highest([], on_processor=True) is None
+    assert timing.highest(events, on_cpu=False) == 500
+    assert timing.highest(events, on_cpu=True) == 7
+    assert timing.highest([], on_cpu=True) is None
 
 
 def test_reports_of_before_load_and_a_report_without_runs_has_no_word_of_them() -> None:
