@@ -118,9 +118,7 @@ def record(device: str, out: Path) -> int:
         (out / "gpu.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     shutil.rmtree(site)
     failed = [name for name, done in facts["steps"].items() if done["status"]]
-    print(
-        f"gpu: all results are in {out}; to commit them: make gpu-adopt" if not failed else f"gpu: failed: {', '.join(failed)}"
-    )
+    print(f"gpu: all is in {out}; to commit the results: make gpu-adopt" if not failed else f"gpu: failed: {', '.join(failed)}")
     return int(bool(failed))
 
 
