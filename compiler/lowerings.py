@@ -1,7 +1,7 @@
-"""The registry through which a Report calls code of higher layers: views, and running graphs again.
+"""The registry through which a Report calls code of higher layers: for views, and for running graphs again.
 
-The compiler does not import them; the package's `__init__` (`dynascope/__init__.py`) fills the registry.  It does so in every
-program that imports torch (see `dynascope.autoload`), so this module imports next to nothing.
+The compiler does not import these layers; `dynascope/__init__.py` fills the registry.  It does so in every program that imports
+torch (see `dynascope.autoload`), so this module imports next to nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-#: name (or file suffix) -> "package.module:function", imported on first use; its first argument is what is lowered
+#: name (or file suffix) -> "package.module:function", imported on first use; the function's first argument is the report
 LOWERINGS: dict[str, str] = {}
 
 

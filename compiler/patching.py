@@ -1,4 +1,4 @@
-"""Replaces attributes and dict entries temporarily; restores the same object, or removes the name if it was absent."""
+"""Replaces attributes and dict entries temporarily; afterwards the old value is restored, or a name that was absent removed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-#: value of a name, a slot or a closure cell that is absent or empty
+#: stands for the value of a name that does not exist, or of a slot or closure cell that is empty
 ABSENT: Any = object()
 
 
 def own(owner: Any, name: str) -> Any:
-    """The value of a name in a dict, or in an object itself (not its class or bases); ABSENT if it has none."""
+    """The value of a dict's key, or of an object's own attribute (not of its class); ABSENT if there is none."""
     return (owner if isinstance(owner, dict) else vars(owner)).get(name, ABSENT)
 
 
@@ -30,7 +30,7 @@ def put(owner: Any, name: str, value: Any) -> None:
 
 @contextlib.contextmanager
 def patched(owner: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Replace these names of `owner` for the duration."""
+    """Set these entries or attributes of `owner` for the duration."""
     before = {name: own(owner, name) for name in values}
     try:
         for name, value in values.items():

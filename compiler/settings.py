@@ -18,7 +18,7 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 VIEWS = ("auto", "widget", "static", "text", "none")
 SAVE_SUFFIXES = (".html", ".json", ".svg", ".dot", ".txt")
 
-#: kinds of options: how each is written as a flag
+#: kinds of options, which decide how an option is written as a flag
 SWITCH, CHOICE, TEXT, NUMBER, REPEAT, PAIRS = "switch", "choice", "text", "number", "repeat", "pairs"
 
 
@@ -77,7 +77,7 @@ class ExplainSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to compile, how to run, what to show."""
+    """All settings of a run: how to compile, how to run, what to show."""
 
     fullgraph: bool = _option(
         False, "Capture one single graph, or fail at the first graph break. Wins over --error-on-graph-break.", SWITCH
@@ -127,7 +127,7 @@ class Settings:
     )  # fmt: skip
     second_call: bool = _option(
         False, "Afterwards trace the calls again from the state that they have left, without the backend, and show which graph "
-        "breaks only a first call has (lazy imports, caches that are filled, warnings that come once). --fix includes it.",
+        "breaks only a first call has (lazy imports, caches that are filled, warnings shown once). --fix includes it.",
         SWITCH, group="run",
     )  # fmt: skip
     fix: bool = _option(
@@ -155,7 +155,7 @@ class Settings:
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; a backend that is a callable appears by its name."""
+        """The settings as JSON-ready data; a backend that is a callable is given by its name."""
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if callable(self.backend):
             data["backend"] = getattr(self.backend, "__qualname__", type(self.backend).__name__)
@@ -191,6 +191,6 @@ def option_flag(f: dataclasses.Field[Any]) -> str:
 
 
 def closest_name(name: str, candidates: Iterable[Any]) -> str | None:
-    """The public name that was probably meant; None if no candidate is close."""
+    """The candidate that is closest to `name`, without private names; None if none is close."""
     names = [c for c in candidates if isinstance(c, str) and not c.startswith("_")]
     return next(iter(difflib.get_close_matches(name, names, n=1)), None)

@@ -1,4 +1,4 @@
-"""Checks settings before anything is displayed, compiled or run; each error is one line that says what to do."""
+"""Checks settings before anything is shown, compiled or run; each error message is one line that says what to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_settings(settings: Settings) -> None:
     elif not callable(settings.backend):
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
     if (settings.mode is not None or settings.options) and settings.backend != "inductor":
-        raise ValueError(f"mode and options are Inductor's: leave them out with backend {settings.to_dict()['backend']!r}")
+        raise ValueError(f"only Inductor takes mode and options: leave them out with backend {settings.to_dict()['backend']!r}")
     modes = config.modes() or list(MODES)
     if settings.mode is not None and settings.mode not in modes:
         raise ValueError(f"unknown mode {settings.mode!r}: use one of {', '.join(modes)}")
@@ -75,6 +75,6 @@ def settings_notes(settings: Settings) -> list[str]:
 
 
 def did_you_mean(name: str, candidates: Iterable[Any]) -> str:
-    """`` (did you mean block?)``, or nothing if no candidate is close."""
+    """The text ` (did you mean block?)`; "" if no candidate is close."""
     close = closest_name(name, candidates)
     return f" (did you mean {close}?)" if close else ""

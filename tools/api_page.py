@@ -1,4 +1,4 @@
-"""The API page of `make docs`, as Markdown: signatures, docstrings and the `#:` comments of fields."""
+"""Makes the API page of `make docs`, as Markdown, from signatures, docstrings and the `#:` comments of fields."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def leaves(annotation: Any) -> list[Any]:
 
 
 def function_text(function: Any, name: str, level: str = "##") -> str:
-    """Heading, signature and docstring."""
+    """The section on a function: heading, signature and docstring."""
     function = getattr(function, "__func__", function)
     signature = inspect.signature(function)
     given = [p.replace(annotation=Unquoted(p.annotation)) for n, p in signature.parameters.items() if n not in ("self", "cls")]
@@ -73,7 +73,7 @@ class Unquoted(str):
 
 
 def class_text(cls: type, level: str) -> str:
-    """Heading, docstring, and a table of the fields with their comments."""
+    """The section on a dataclass: heading, docstring, and a table of the fields with their comments."""
     heading = level if " " in level else f"{level} {cls.__name__}"
     rows = []
     for base in reversed(cls.__mro__):
@@ -87,7 +87,7 @@ def class_text(cls: type, level: str) -> str:
 
 
 def docstring(thing: Any) -> str:
-    """A docstring as Markdown: its sections are lists, its indented examples code."""
+    """A docstring as Markdown, with sections as lists and indented examples as code."""
     text = inspect.cleandoc(thing.__doc__ or "") + "\n"
 
     def section(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Find a Chromium for the browser tests, or install one, saying so.
+"""Finds a Chromium for the browser tests, or installs one, with a message.
 
-The machine's own comes first; then Playwright's; then one is installed: with apt as root, else
-Playwright's own.  Standard library only; parses on Python 3.8.
+The machine's Chromium comes first, then Playwright's.  If there is neither, one is installed: with apt as root, else
+Playwright's.  Standard library only; parses on Python 3.8.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from tools.preflight import has_apt
 
-#: the path of the browser, for the tests
+#: environment variable with the path of the browser, for the tests
 VARIABLE = "DYNASCOPE_CHROMIUM"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 
 
 def works(path: str) -> bool:
-    """Whether it starts: some systems have a stub that only says how to install it."""
+    """Whether this browser starts; on some systems it is a stub that only says how to install one."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -28,7 +28,7 @@ def works(path: str) -> bool:
 
 
 def find(python: str, environ: dict[str, str]) -> str | None:
-    """The path of a browser that starts, or None.  `python` is the one with Playwright in it."""
+    """The path of a browser that starts, or None.  `python`: an interpreter that has Playwright."""
     for name in (environ.get(VARIABLE, ""), *NAMES, MAC):
         path = shutil.which(name, path=environ.get("PATH")) if name else None
         if path and works(path):
@@ -38,7 +38,7 @@ def find(python: str, environ: dict[str, str]) -> str | None:
 
 
 def playwrights_own(python: str, environ: dict[str, str]) -> str | None:
-    """Where Playwright keeps its Chromium, if it has one."""
+    """The path of Playwright's Chromium; None if it has none."""
     code = (
         "from playwright.sync_api import sync_playwright\n"
         "with sync_playwright() as p: print(p.chromium.executable_path)"
@@ -49,7 +49,7 @@ def playwrights_own(python: str, environ: dict[str, str]) -> str | None:
 
 
 def install(python: str, environ: dict[str, str]) -> str | None:
-    """Install one, saying how; None where that did not work."""
+    """Install a Chromium, with a message, and return its path; None if that failed."""
     if has_apt():
         print("setup: no Chromium here: installing it with apt-get (this is a root shell)", flush=True)
         quiet = {**environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -63,7 +63,7 @@ def install(python: str, environ: dict[str, str]) -> str | None:
             found = find(python, environ)
             if found:
                 return found
-        print("setup: apt-get could not; trying Playwright's own", flush=True)
+        print("setup: apt-get failed; trying Playwright's Chromium", flush=True)
     print("setup: installing Playwright's Chromium", flush=True)
     command = [python, "-m", "playwright", "install", *(["--with-deps"] if has_apt() else []), "chromium"]
     if subprocess.call(command, env=environ) == 0:
@@ -72,12 +72,12 @@ def install(python: str, environ: dict[str, str]) -> str | None:
 
 
 def cure() -> str:
-    """The one line for who has to do it by hand."""
+    """One line on how to install a browser by hand."""
     if shutil.which("apt-get"):
         return "sudo apt-get install chromium"
     return "install Chromium or Chrome, or: .venv/bin/python -m playwright install --with-deps chromium"
 
 
 def ensure(python: str, environ: dict[str, str]) -> str | None:
-    """A browser's path, installing one where there is none."""
+    """The path of a browser, which is installed if there is none; None if that failed."""
     return find(python, environ) or install(python, environ)

@@ -16,7 +16,7 @@ import nbformat
 from dynascope.compiler.report import Report
 from dynascope.docs_tests.runner import Result, run_page
 
-#: runs unseen in the kernel: after each cell that made a new report, saves it
+#: code that runs in the kernel before the first cell: it saves each new report after the cell that made it
 BEFORE = """
 def _keep_reports(place):
     import pathlib, sys
@@ -44,13 +44,13 @@ def run_and_keep(page: Path, folder: Path) -> tuple[Result, dict[int, Path]]:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    # the tests compare it with what is stored; another torch or backend may differ
+    # outputs are not compared with the stored ones, from which those of another torch or backend may differ; the tests do that
     result = run_page(page, compare_stored=False, before=BEFORE % str(folder.resolve()))
     return result, {int(p.stem): p.with_suffix("") for p in sorted(folder.glob("*.html"))}
 
 
 def main(arguments: list[str]) -> int:
-    """0 where the tour ran as it should."""
+    """Run the demo; returns 0 if the tour ran as it should."""
     tour, out = Path(arguments[0]), Path(arguments[1])
     if not tour.exists():
         print(f"demo: there is no {tour}")

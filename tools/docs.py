@@ -1,7 +1,7 @@
-"""`make docs`: execute every tutorial, and write a small site that works offline.
+"""`make docs`: executes every tutorial, and writes a small site that works offline.
 
-Each report's static picture is replaced by its stand-alone page in a frame: the same view as in the
-notebook, clickable, with nothing fetched from anywhere.  The pages of `reference/` and the API page follow.
+Each report's static picture is replaced by the report's stand-alone page in a frame: the same view as in the notebook,
+clickable, without a network.  The pages of `reference/` and the API page follow.
 
     python -m tools.docs examples build/docs
 """
@@ -73,7 +73,7 @@ class Entry:
 
     stem: str
     title: str
-    #: its first paragraph, as plain text
+    #: the page's first paragraph, as plain text
     words: str
     questions: list[str]
     notebook: Any
@@ -81,7 +81,7 @@ class Entry:
 
 
 def page_html(title: str, body: str, entries: list[Entry], here: str) -> str:
-    """One page of the site, with the way to all others."""
+    """The HTML of one page of the site, with links to all others."""
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
     dark = re.sub(r"^\.highlight \{.*\n", "", dark, flags=re.MULTILINE)
     light = HtmlFormatter(style="default").get_style_defs(".highlight")
@@ -105,7 +105,7 @@ def _link(stem: str, title: str, current: bool) -> str:
 
 
 def with_live_views(notebook: Any, name: str, reports: dict[int, Path]) -> None:
-    """Put each report's page in the place of its static picture."""
+    """Replace the static picture of each report by a frame with the report's page."""
     for cell in notebook.cells:
         stem = reports.get(cell.get("execution_count") or -1)
         if cell.cell_type != "code" or stem is None:
@@ -119,7 +119,7 @@ def with_live_views(notebook: Any, name: str, reports: dict[int, Path]) -> None:
 
 
 def without_hidden(notebook: Any) -> None:
-    """Take away what its tags keep from readers."""
+    """Remove the cells and outputs that tags of the notebook hide from readers."""
     notebook.cells = [c for c in notebook.cells if "remove-cell" not in c.metadata.get("tags", [])]
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
@@ -128,7 +128,7 @@ def without_hidden(notebook: Any) -> None:
 
 
 def entry_of(notebook: Any, stem: str) -> Entry:
-    """What the other pages say about a page: its first heading, the first paragraph after it, its questions."""
+    """The Entry of a page: its first heading, the first paragraph, and the questions in its headings."""
     text = "\n\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     heading, paragraph = _HEADING.search(text), _PARAGRAPH.search(text)
     title = heading.group(1).replace("`", "") if heading else stem
@@ -141,7 +141,7 @@ def _plain(markdown: str) -> str:
 
 
 def index_html(entries: list[Entry]) -> str:
-    """The first page: the questions that newcomers have, then the tutorials."""
+    """The HTML of the first page: questions of newcomers, then the tutorials and the reference."""
     asked = [
         f'<li><a href="{e.stem}.html#{html.escape(q.replace(" ", "-"))}">{html.escape(q)}</a></li>'
         for e in entries for q in e.questions if e.stem != FIRST
@@ -161,11 +161,11 @@ def index_html(entries: list[Entry]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """0 where every tutorial ran as it should."""
+    """Write the site; returns 0 if every tutorial ran as it should."""
     source, out = Path(arguments[0]), Path(arguments[1])
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    # "basic" is the body alone; the page around it fetches nothing
+    # "basic" exports only the body; the page around it fetches nothing from the network
     exporter = HTMLExporter(template_name="basic")  # type: ignore[no-untyped-call, unused-ignore]
     entries = []
     failed = 0
@@ -192,7 +192,7 @@ def main(arguments: list[str]) -> int:
 
 
 def reference(folder: Path) -> list[Entry]:
-    """The API page, and the Markdown files of the folder."""
+    """Entries for the API page and for the Markdown files of the folder."""
     texts = {"api": api_page.page()}
     texts.update({path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))})
     cells = {stem: nbformat.v4.new_markdown_cell(text) for stem, text in texts.items()}  # type: ignore[no-untyped-call, unused-ignore]
@@ -201,7 +201,7 @@ def reference(folder: Path) -> list[Entry]:
 
 
 def flat_links(body: str) -> str:
-    """Links between notebooks and Markdown files lead to their pages, which are all in one folder."""
+    """Make links to notebooks and Markdown files lead to their pages, which are all in one folder."""
     return re.sub(r'href="(?!\w+:)(?:[\w./-]+/)?([\w-]+)\.(?:ipynb|md)(#[^"]*)?"', r'href="\1.html\2"', body)
 
 

@@ -1,7 +1,7 @@
-"""Make and keep `.venv`: pinned versions, resumable, closed to the machine's other Python set-ups.
+"""Makes `.venv`, with pinned versions and isolated from the machine's other Python installations.
 
-The stamp is written last, so an interrupted installation is resumed by the next run, and it is keyed
-on everything that decides what gets installed, so a finished one is not repeated.
+A stamp is written last, so the next run resumes an interrupted installation.  The stamp has a hash of everything that decides
+what is installed, so a complete installation is kept until that changes.
 Standard library only; parses on Python 3.8.
 """
 
@@ -19,7 +19,7 @@ TORCH = "2.13.0"
 CONSTRAINTS = "binder/constraints.txt"
 STAMP = "dynascope-installed"
 
-#: what would let another installation's packages, kernels or settings into ours
+#: environment variables that would bring in packages, kernels or settings of another installation
 LEAKS = (
     "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
     "JUPYTER_PATH", "JUPYTER_CONFIG_PATH", "JUPYTERLAB_DIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR",
@@ -29,7 +29,7 @@ LEAKS = (
 
 
 def isolated(environ: dict[str, str], build: Path, venv: Path) -> dict[str, str]:
-    """`environ` without the leaks, and with every Jupyter folder under `build`."""
+    """`environ` without the variables in `LEAKS`, and with all of Jupyter's folders in `build`."""
     clean = {k: v for k, v in environ.items() if k not in LEAKS}
     jupyter = build / "jupyter"
     clean.update(
@@ -48,7 +48,7 @@ def isolated(environ: dict[str, str], build: Path, venv: Path) -> dict[str, str]
 
 
 def scripts(venv: Path) -> Path:
-    """Where an environment keeps its programs."""
+    """The folder with an environment's programs."""
     return venv / ("Scripts" if os.name == "nt" else "bin")
 
 
@@ -58,7 +58,7 @@ def interpreter(venv: Path) -> Path:
 
 
 def key(torch: str, root: Path) -> str:
-    """Changes when anything changes that decides what gets installed."""
+    """The text of the stamp: it changes if anything changes that decides what is installed."""
     digest = hashlib.sha256()
     for text in (torch, "{}.{}".format(*sys.version_info[:2]), str(root)):
         digest.update(text.encode() + b"\0")
@@ -68,7 +68,7 @@ def key(torch: str, root: Path) -> str:
 
 
 def what_to_install(pyproject: str) -> str:
-    """The sections of pyproject.toml that an installation depends on: not those of the checks."""
+    """The sections of pyproject.toml that an installation depends on, without those for checks."""
     kept = []
     inside = True
     for line in pyproject.splitlines():
@@ -80,7 +80,7 @@ def what_to_install(pyproject: str) -> str:
 
 
 def is_ready(venv: Path, torch: str, root: Path = ROOT) -> bool:
-    """Whether the environment is complete, and for these pins."""
+    """Whether the environment is complete and has the present pins."""
     stamp = venv / STAMP
     return stamp.is_file() and stamp.read_text().strip() == key(torch, root) and interpreter(venv).exists()
 
@@ -95,22 +95,22 @@ def is_sound(venv: Path) -> bool:
 
 
 def steps(torch: str) -> list[tuple[str, list[str]]]:
-    """What pip is told, in order: torch first, because a bare `torch` may be another one."""
+    """The installations in order, as (what is installed, arguments for pip); torch first, so that pip takes no other one."""
     pins = ["-c", CONSTRAINTS]
     extra = os.environ.get("TORCH_INDEX", "")
     index = ["--index-url", extra] if extra else []
     return [
         (f"torch {torch} (a large download, where it is not cached)", [*index, f"torch=={torch}"]),
-        # with torch named, pip takes a setuptools that this torch allows
+        # torch is named again so that pip chooses a setuptools that this torch allows
         ("the build tools", [*pins, f"torch=={torch}", "setuptools>=77"]),
         ("dynascope and its tools", [*pins, f"torch=={torch}", "--no-build-isolation", "-e", ".[test,docs]"]),
     ]
 
 
 def ensure(venv: Path, torch: str = TORCH, root: Path = ROOT) -> bool:
-    """Make the environment ready; True where there was something to do.
+    """Make the environment ready; returns whether anything was installed.
 
-    Raises SystemExit with pip's exit status, in one line, where a step fails.
+    Raises SystemExit with the exit status of a step that fails.
     """
     if is_ready(venv, torch, root):
         return False
@@ -119,14 +119,14 @@ def ensure(venv: Path, torch: str = TORCH, root: Path = ROOT) -> bool:
         stamp.unlink()
     if not is_sound(venv):
         if venv.exists():
-            say(f"{venv.name} is half made or of another Python: starting afresh")
+            say(f"{venv.name} is incomplete or has another Python: creating it anew")
             shutil.rmtree(str(venv))
         say("making {} with Python {}.{}".format(venv, *sys.version_info[:2]))
         run([sys.executable, "-m", "venv", str(venv)], root, dict(os.environ))
     environ = isolated(dict(os.environ), root / "build", venv)
     for what, arguments in steps(torch):
         say(f"installing {what}")
-        # not --quiet: the downloads take minutes, and pip shows how far they are
+        # not --quiet: the downloads take minutes, and pip shows their progress
         pip = [str(interpreter(venv)), "-m", "pip", "install", "--disable-pip-version-check"]
         run([*pip, *arguments], root, environ)
     stamp.write_text(key(torch, root) + "\n")
@@ -137,14 +137,14 @@ def ensure(venv: Path, torch: str = TORCH, root: Path = ROOT) -> bool:
 
 
 def run(command: list[str], root: Path, environ: dict[str, str]) -> None:
-    """Run one step of the installation, or stop with a line that says how to go on."""
+    """Run one step of the installation; if it fails, exit with a line that says how to continue."""
     status = subprocess.call(command, cwd=str(root), env=environ)
     if status:
         say("failed: {}".format(" ".join(command)))
-        say("what was installed so far is kept; the same make command goes on from here")
+        say("what is installed so far is kept; run the same make command again to continue")
         raise SystemExit(status)
 
 
 def say(text: str) -> None:
-    """A line of progress."""
+    """Print a line of progress."""
     print("setup: " + text, flush=True)

@@ -1,6 +1,6 @@
-"""The front end's development tools: installed by npm into widgets/frontend/node_modules, run by `make test`.
+"""Installs the front end's development tools with npm, into widgets/frontend/node_modules; `make test` runs them.
 
-A finished installation is not repeated; an interrupted one is.  Standard library only; parses on Python 3.8.
+A complete installation is kept; an interrupted one is repeated.  Standard library only; parses on Python 3.8.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import subprocess
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "widgets" / "frontend"
-#: the list of what is installed, which npm writes last
+#: the list of installed packages, which npm writes last
 INSTALLED = "node_modules/.package-lock.json"
 
 
 def is_installed(folder: Path = FOLDER) -> bool:
-    """Whether everything is installed in the version that the lock file asks for."""
+    """Whether all packages are installed in the versions of the lock file."""
     if not (folder / INSTALLED).is_file():
         return False
     wanted = json.loads((folder / "package-lock.json").read_text())["packages"]
@@ -26,7 +26,7 @@ def is_installed(folder: Path = FOLDER) -> bool:
 
 
 def ensure(environ: dict[str, str], folder: Path = FOLDER) -> str | None:
-    """Install the tools unless they are there; why they cannot be, or None."""
+    """Install the tools unless they are installed; returns why that failed, or None."""
     if is_installed(folder):
         return None
     npm = shutil.which("npm", path=environ.get("PATH"))

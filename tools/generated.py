@@ -1,8 +1,8 @@
-"""Write the files that are generated and committed.
+"""Writes the files that are generated and committed.
 
 python -m tools.generated options   the README's table of options
 python -m tools.generated schema    the JSON Schemas of a saved report and of a saved report of ranks
-python -m tools.generated pins      what `make` installs (`make pins`)
+python -m tools.generated pins      the versions that `make` installs (`make pins`)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BEGIN, END = "<!-- options: python -m tools.generated options -->", "<!-- end of
 GROUPS = {"compile": "How the code is compiled", "run": "How the cell runs", "view": "What is shown and kept"}
 OLD_PYTHON = ' ; python_version < "3.11"'
 NEW_PYTHON = ' ; python_version >= "3.11"'
-#: setuptools: each torch has an upper bound of its own
+#: distributions without a pin; setuptools, because each torch has another upper bound for it
 NOT_PINNED = {"dynascope", "pip", "setuptools", "torch"}
 PINS_HEADER = """\
 # What `make` installs: the versions that the whole test suite passed with.  torch itself is chosen by `make TORCH=...`.
@@ -103,10 +103,10 @@ def canonical(name: str) -> str:
 
 
 def with_pins(present: str) -> str:
-    """The constraints for what is installed here.
+    """The constraints file with the versions that are installed here.
 
-    A version that Python 3.10 cannot have gets a marker.  Lines for Python 3.10 alone (written by hand, from a
-    resolution under 3.10) stay.  torch is left out: `make` chooses its version.
+    A version that Python 3.10 cannot have gets a marker.  Lines for Python 3.10 alone are kept (they are written by hand, from
+    a resolution under 3.10).  torch is left out, because `make` chooses its version.
     """
     pins = [line for line in present.splitlines() if line.endswith(OLD_PYTHON)]
     for found in metadata.distributions():
@@ -119,7 +119,7 @@ def with_pins(present: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrite the file in place."""
+    """Rewrite the files that the first argument names."""
     files: dict[str, tuple[Path, Callable[[str], str]]] = {
         "options": (ROOT / "README.md", with_table),
         "schema": (SCHEMA, json_schema_text),

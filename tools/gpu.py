@@ -1,11 +1,11 @@
-"""`make gpu`: everything that needs a GPU, in one command; `make gpu-adopt` turns what it found into committed files.
+"""`make gpu` runs everything that needs a GPU; `make gpu-adopt` turns its results into files to commit.
 
     python -m tools.gpu record [--device cuda|cpu] [--out build/gpu]
     python -m tools.gpu adopt [--out build/gpu]
 
 `record` needs this checkout and a Python with torch, and no network: the package is imported from the checkout, and packages
 that are missing are taken from wheels in build/wheels.  It takes less than eight minutes and writes one folder.  With
-`--device cpu` it is a rehearsal: the same steps, without what only a GPU has; such a folder cannot be adopted.
+`--device cpu` it is a rehearsal: the same steps, without parts that need a GPU; its folder cannot be adopted.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 OUT, WHEELS = ROOT / "build" / "gpu", ROOT / "build" / "wheels"
 TRACES = Path("tests/unit/compiler/profiler_traces")
-#: what the steps import, beside torch: module -> package
+#: modules that the steps import besides torch -> their packages
 PACKAGES = {"msgspec": "msgspec", "libcst": "libcst", "yaml": "pyyaml", "pytest": "pytest"}
-#: step -> (seconds that it may take, its arguments; {out} is its folder, {device} the device)
+#: step -> (time limit in seconds, arguments for Python; {out} is the output folder, {device} the device)
 STEPS: dict[str, tuple[int, tuple[str, ...]]] = {
     "traces": (90, (f"{TRACES}/record.py", "--device", "{device}", "--out", "{out}/traces")),
     "tests": (180, ("-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", "tests/gpu")),
     "times": (120, ("tests/gpu/measure.py", "{out}/results_gpu.md")),
     "pages": (80, ("tests/gpu/pages.py", "{out}/pages")),
 }
-#: `make gpu-adopt` writes it from what was recorded
+#: the page that `make gpu-adopt` writes
 PAGE = Path("examples/reference/gpu.md")
 
 
 def importable(site: Path) -> Path:
-    """A folder that makes `import dynascope` find this checkout, as an installed package would be found."""
+    """Make `site` a folder for sys.path from which `import dynascope` imports this checkout."""
     package = site / "dynascope"
     shutil.rmtree(site, ignore_errors=True)
     package.mkdir(parents=True)
@@ -55,7 +55,7 @@ def missing() -> list[str]:
 
 
 def bring(packages: list[str], site: Path) -> str:
-    """Install wheels into `site`; one line that says what to do where that is not possible, else ""."""
+    """Install wheels into `site`; returns "", or a line that says what to do if that is not possible."""
     if not packages:
         return ""
     names, version = " ".join(packages), "{}.{}".format(*sys.version_info[:2])
@@ -71,7 +71,7 @@ def bring(packages: list[str], site: Path) -> str:
 
 
 def device_facts(device: str) -> dict[str, Any]:
-    """Name of the device and versions; SystemExit where there is no such device."""
+    """Name of the device and versions; raises SystemExit if there is no such device."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -82,7 +82,7 @@ def device_facts(device: str) -> dict[str, Any]:
 
 
 def run_step(name: str, out: Path, device: str, site: Path) -> dict[str, Any]:
-    """Run a step; its exit status (124: ran out of time) and seconds.  Its output goes into `name`.log."""
+    """Run a step, with its output in `name`.log; returns its exit status (124: out of time) and seconds."""
     limit, arguments = STEPS[name]
     command = [sys.executable, *(a.format(out=out, device=device) for a in arguments)]
     path = os.pathsep.join([str(site), str(ROOT / "tests" / "gpu"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
@@ -97,7 +97,7 @@ def run_step(name: str, out: Path, device: str, site: Path) -> dict[str, Any]:
 
 
 def record(device: str, out: Path) -> int:
-    """Every step, whatever the others did; `gpu.json` says what became of each."""
+    """Run all steps, also after one has failed; `gpu.json` has the outcome of each.  Returns an exit status."""
     site = importable(out / "site")
     if problem := bring(missing(), site):
         print(problem)
@@ -118,19 +118,19 @@ def record(device: str, out: Path) -> int:
         (out / "gpu.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     shutil.rmtree(site)
     failed = [name for name, done in facts["steps"].items() if done["status"]]
-    print(f"gpu: all in {out}; to commit what it found: make gpu-adopt" if not failed else f"gpu: failed: {', '.join(failed)}")
+    print(f"gpu: all is in {out}; to commit the results: make gpu-adopt" if not failed else f"gpu: failed: {', '.join(failed)}")
     return int(bool(failed))
 
 
 def outcome(status: int, name: str) -> str:
-    """What became of a step, in words."""
+    """The outcome of a step, in words."""
     if status == 0:
         return "ok"
     return f"{'ran out of time' if status == 124 else f'failed with status {status}'}, see {name}.log"
 
 
 def adopt(out: Path, root: Path = ROOT) -> int:
-    """Put traces, table and page where they belong; nothing where a step failed, or where it was a rehearsal."""
+    """Write the recorded traces and the page into the checkout; refused after a failed step or a rehearsal."""
     if not (out / "gpu.json").exists():
         print(f"gpu: nothing was recorded in {out}: run `make gpu` where there is a GPU")
         return 1

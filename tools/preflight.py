@@ -1,7 +1,7 @@
-"""Look at the machine before anything is installed: name each missing thing, with its one-line cure.
+"""Checks the machine before anything is installed, and names each missing thing with a one-line cure.
 
-Runs under the machine's own Python, whatever it is, so this file needs the standard library only and
-parses on Python 3.8.  `check(task)` returns Findings and changes nothing.
+This file runs under the machine's Python, so it needs the standard library only and parses on Python 3.8.  `check(task)`
+returns Findings and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 
 OLDEST, NEWEST = (3, 10), (3, 14)
 ROOT = Path(__file__).resolve().parent.parent
-#: free space for torch and all tools: an index of CPU builds (TORCH_INDEX) needs less than PyPI's CUDA build
+#: free disk space for torch and all tools: with CPU builds (from TORCH_INDEX), and with PyPI's CUDA build
 GIGABYTES, GIGABYTES_CUDA = 4.0, 6.5
-#: without a C++ compiler these still work, with a backend that generates no code
+#: tasks that work without a C++ compiler, with a backend that generates no code
 WITHOUT_COMPILER = ("check", "demo", "lab", "docs")
 
 
 class Finding:
-    """One missing thing.  `fatal`: the task cannot go on without it."""
+    """One missing thing.  `fatal`: whether the task cannot run without it."""
 
     def __init__(self, what: str, cure: str, fatal: bool = True) -> None:
         self.what = what
@@ -52,7 +52,7 @@ def system_cure(apt: str, brew: str, other: str) -> str:
 
 
 def python_finding(version: tuple[int, int]) -> Finding | None:
-    """The Python has to be one that dynascope is tested with; a newer one may work, if torch has wheels for it."""
+    """Finding if dynascope is not tested with this Python; a newer one may work if torch has wheels for it."""
     if OLDEST <= version <= NEWEST:
         return None
     names = "{}.{} to {}.{}".format(*OLDEST, *NEWEST)
@@ -64,7 +64,7 @@ def python_finding(version: tuple[int, int]) -> Finding | None:
 
 
 def venv_finding(python: str) -> Finding | None:
-    """`python -m venv` leaves half an environment behind where ensurepip is missing."""
+    """Finding if venv or ensurepip is missing; without ensurepip, `python -m venv` leaves an incomplete environment."""
     done = subprocess.run([python, "-c", "import venv, ensurepip"], capture_output=True)
     if done.returncode == 0:
         return None
@@ -76,7 +76,7 @@ def venv_finding(python: str) -> Finding | None:
 
 
 def disk_finding(folder: Path, needed: float | None = None) -> Finding | None:
-    """Downloads, the environment and compiled kernels all lie on the project's disk; `needed` is in GB."""
+    """Finding if the project's disk lacks space for downloads, environment and compiled kernels; `needed` is in GB."""
     cuda = sys.platform == "linux" and not os.environ.get("TORCH_INDEX")
     if needed is None:
         needed = GIGABYTES_CUDA if cuda else GIGABYTES
@@ -100,11 +100,11 @@ def compiler() -> str | None:
 
 
 def compiler_finding(fatal: bool) -> Finding | None:
-    """Inductor on the CPU compiles C++ that includes Python.h: try just that."""
+    """Finding if a C++ file that includes Python.h cannot be compiled, as Inductor does on the CPU."""
     found = compiler()
     version = "{}.{}".format(*sys.version_info[:2])
     cure = system_cure(f"g++ python{version}-dev", "xcode-select --install", "install g++ and the Python headers")
-    suffix = "" if fatal else " (going on with the backend aot_eager, which compiles no C++)"
+    suffix = "" if fatal else " (continuing with the backend aot_eager, which compiles no C++)"
     if found is None:
         return Finding("a C++ compiler for Inductor" + suffix, cure, fatal)
     include = sysconfig.get_paths()["include"]
@@ -126,7 +126,7 @@ def can_compile() -> bool:
 
 
 def node_finding(under_ci: bool) -> Finding | None:
-    """The front end is checked with node and npm; without them its checks are left out, but never under CI."""
+    """Finding if node or npm is missing; the front end's checks are then left out, which is an error under CI."""
     if shutil.which("node") and shutil.which("npm"):
         return None
     return Finding(
@@ -137,14 +137,14 @@ def node_finding(under_ci: bool) -> Finding | None:
 
 
 def under_ci() -> bool:
-    """CI services set `CI`; there nothing may be left out."""
+    """Whether this runs under CI (services set `CI`), where no check may be left out."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
 def check(task: str, root: Path = ROOT, installed: bool = False) -> list[Finding]:
-    """What is missing for `task`; with `installed`, space and venv are no question any more.
+    """What is missing for `task`; `installed`: the environment exists, so disk space and venv are not checked.
 
-    The browser is not in here: `tools/browser.py` looks for it, because it can also install one.
+    The browser is not checked here: `tools/browser.py` finds or installs one.
     """
     findings = [python_finding((sys.version_info[0], sys.version_info[1]))]
     if not installed:

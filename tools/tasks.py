@@ -1,6 +1,6 @@
-"""What `make` calls: look at the machine, make the environment ready, then do the task in it.
+"""Runs the tasks of `make`: checks the machine, makes the environment ready, then runs the task in it.
 
-Standard library only; parses on Python 3.8, so that a Python that is too old is told so in words.
+Standard library only; parses on Python 3.8, so that a Python that is too old gets a message and not a syntax error.
 
     python3 -m tools.tasks demo|check|test|test-real|test-torch|test-python|lab|bench|docs|pins [arguments]
 """
@@ -25,7 +25,7 @@ FAST = "not slow and not packaging"
 
 
 class Work:
-    """One task's environment: its Python, its variables, and how to run a command in it."""
+    """The environment of one task: runs commands with its Python and its variables."""
 
     def __init__(self, task: str, venv: Path) -> None:
         self.task = task
@@ -34,7 +34,7 @@ class Work:
         self.environ = environment.isolated(dict(os.environ), BUILD, venv)
 
     def call(self, *command: str) -> int:
-        """Run a command in the project's root; its exit status."""
+        """Run a command in the project's root; returns its exit status."""
         return subprocess.call(list(command), cwd=str(ROOT), env=self.environ)
 
     def py(self, *arguments: str) -> int:
@@ -43,10 +43,10 @@ class Work:
 
 
 def prepare(task: str) -> Work:
-    """Preflight and environment; SystemExit where something needed is missing."""
-    apart = task in ("test-torch", "test-python")
+    """Check the machine and make the environment ready; raises SystemExit if something needed is missing."""
+    separate = task in ("test-torch", "test-python")
     name = "torch-{}-python-{}.{}".format(TORCH, *sys.version_info[:2])
-    venv = BUILD / name / "venv" if apart else ROOT / ".venv"
+    venv = BUILD / name / "venv" if separate else ROOT / ".venv"
     ready = environment.is_ready(venv, TORCH)
     findings = preflight.check({"test-torch": "bench", "test-python": "test"}.get(task, task), installed=ready)
     for finding in findings:
@@ -59,13 +59,13 @@ def prepare(task: str) -> Work:
         environment.ensure(venv, TORCH)
     work = Work(task, venv)
     if not preflight.can_compile():
-        # Settings take their default backend from here; only reached by tasks that can do without Inductor
+        # the default backend of all settings; only tasks that can run without Inductor get here
         work.environ.setdefault("DYNASCOPE_BACKEND", "aot_eager")
     return work
 
 
 class lock:
-    """Two `make`s at once: the second waits for the first one's installation."""
+    """A lock between processes: of two `make`s at once, the second waits for the first one's installation."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -76,7 +76,7 @@ class lock:
             import fcntl
 
             fcntl.flock(self.file, fcntl.LOCK_EX)
-        except ImportError:  # Windows: the rare case goes unprotected
+        except ImportError:  # Windows has no fcntl: two `make`s at once are not handled there
             pass
 
     def __exit__(self, *details: object) -> None:
@@ -84,7 +84,7 @@ class lock:
 
 
 def demo(work: Work, arguments: list[str]) -> int:
-    """The tour, executed; what came out, and where it lies."""
+    """Execute the tour; prints its reports and the paths of the files."""
     status = work.py("-m", "tools.demo", TOUR, str(BUILD / "demo"), *arguments)
     if status == 0:
         print("\nTo try it yourself, open the tour in JupyterLab:\n\n    make lab\n", flush=True)
@@ -92,29 +92,29 @@ def demo(work: Work, arguments: list[str]) -> int:
 
 
 def lab(work: Work, arguments: list[str]) -> int:
-    """JupyterLab, at the tour.  The address that it prints leads there too, where no browser opens by itself."""
+    """Start JupyterLab with the tour open; the address that it prints also leads to the tour."""
     tour = "--LabApp.default_url=/lab/tree/" + TOUR
     command = [work.python, "-m", "jupyter", "lab", *root_flags(), tour, *arguments]
     os.chdir(str(ROOT))
     if os.name == "posix":
-        # in our place: it gets the signals itself
+        # replace this process, so that JupyterLab gets the signals
         os.execve(work.python, command, work.environ)
     return work.call(*command)
 
 
 def root_flags() -> list[str]:
-    """Jupyter refuses to run as root (in a container, say) without being told to."""
+    """The flag without which Jupyter refuses to run as root (in a container, say), if this is root."""
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
     return ["--allow-root"] if as_root else []
 
 
 def docs(work: Work, arguments: list[str]) -> int:
-    """The tutorials, executed, as a small site that works offline."""
+    """Execute the tutorials, and write them as a small site that works offline."""
     return work.py("-m", "tools.docs", "examples", str(BUILD / "docs"), *arguments)
 
 
 def bench(work: Work, arguments: list[str]) -> int:
-    """Every benchmark in tests/benchmarks."""
+    """Run all benchmarks in tests/benchmarks."""
     programs = sorted((ROOT / "tests" / "benchmarks").glob("bench_*.py"))
     if not programs:
         print("no benchmarks yet: tests/benchmarks/bench_*.py")
@@ -127,7 +127,7 @@ def pins(work: Work, arguments: list[str]) -> int:
 
 
 def checks(work: Work) -> list[str]:
-    """Run every check that is no pytest test; the names of those that failed."""
+    """Run all checks that are not tests of pytest; returns the names of those that failed."""
     commands = [
         ("ruff check", [work.python, "-m", "ruff", "check", "--quiet", "."]),
         ("ruff format", [work.python, "-m", "ruff", "format", "--quiet", "--diff", "."]),
@@ -138,9 +138,9 @@ def checks(work: Work) -> list[str]:
 
 
 def frontend_checks(work: Work) -> list[str]:
-    """Tests, types and format of the front end; the names of those that failed.
+    """Check tests, types and format of the front end; returns the names of the checks that failed.
 
-    What npm cannot install (there is no network, say) is left out, but under CI that is a failure.
+    Checks whose tools npm cannot install (without a network, say) are left out; under CI they fail.
     """
     with lock(BUILD / "setup.lock"):
         trouble = frontend.ensure(work.environ)
@@ -154,7 +154,7 @@ def frontend_checks(work: Work) -> list[str]:
 
 
 def run_checks(work: Work, commands: list[tuple[str, list[str]]]) -> list[str]:
-    """Run each command and print how it ended; the names of those that failed."""
+    """Run each command and print how it ended; returns the names of those that failed."""
     failed = []
     for name, command in commands:
         start = time.time()
@@ -166,7 +166,7 @@ def run_checks(work: Work, commands: list[tuple[str, list[str]]]) -> list[str]:
 
 
 def check(work: Work, arguments: list[str]) -> int:
-    """Every check, and the unit tests that need no kernel, no generated code and no build: what to run before a commit."""
+    """Run all checks, and the unit tests that need no kernel, no generated code and no build; for use before a commit."""
     failed = checks(work)
     work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
     status = pytest(work, ["tests/unit"], ["-m", FAST, *arguments])
@@ -174,9 +174,9 @@ def check(work: Work, arguments: list[str]) -> int:
 
 
 def test(work: Work, arguments: list[str]) -> int:
-    """Everything that CI runs.  pytest goes last, whatever the checks say: its summary is the last line.
+    """Run everything that CI runs.  pytest runs last, also if checks failed, so that its summary is the last line.
 
-    Another Python or torch runs the tests alone: the checks read the code, and are made for the pinned versions.
+    Under another Python or torch, only the tests run: the checks depend on the code alone and on the pinned versions.
     """
     failed = checks(work) if work.task == "test" else []
     found = browser.ensure(work.python, work.environ)
@@ -186,30 +186,30 @@ def test(work: Work, arguments: list[str]) -> int:
         print(f"no Chromium for the browser tests: {browser.cure()}", flush=True)
     work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
     pages = ["--dynascope", "examples"] if (ROOT / "examples").is_dir() else []
-    # the long ones first: then all processes end at about the same time
+    # slow folders first, so that all processes end at about the same time
     folders = ["tests/browser", *pages, "tests/property", "tests/notebooks", "tests/fixes", "tests/unit"]
     status = pytest(work, folders, arguments)
     return status or (1 if failed else 0)
 
 
 def test_real(work: Work, arguments: list[str]) -> int:
-    """Models of packages from PyPI against torch's own log, and the table of the run."""
+    """Compare reports on models of packages from PyPI with torch's log, and write the table of results."""
     status = work.py("-m", "pytest", "-q", "tests/real", *arguments)
     return work.py("tests/real/write_table.py") or status
 
 
 def test_torch(work: Work, arguments: list[str]) -> int:
-    """The tests that depend on torch, under another version of it."""
+    """Run the tests that depend on torch under another version of torch."""
     folders = ["tests/unit", "tests/fixes", "tests/property", "tests/notebooks"]
     return pytest(work, [f for f in folders if (ROOT / f).is_dir()], ["-m", "not packaging", *arguments])
 
 
 def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
-    """pytest in three processes; with arguments of the user's (ARGS="-k name") just as given.
+    """Run pytest in three processes, unless the arguments (ARGS="-n 1") set another number.
 
-    On two cores, too: what waits for a kernel, a browser or a command leaves its core to the others.
+    Three processes pay off on two cores, too: a test that waits for a kernel, a browser or a command needs no core.
     """
-    # the processes share the cores: one thread each, and no pool of compile workers besides
+    # the processes share the cores: each gets one thread, and no pool of compile workers
     work.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")
     spread = [] if "-n" in " ".join(arguments) else ["-n", "3", "--dist", "loadscope"]
     return work.py("-m", "pytest", "-q", *what, *spread, *arguments)
@@ -222,7 +222,7 @@ TASKS = {
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status of the task."""
+    """Run a task; returns its exit status."""
     if not arguments or arguments[0] not in TASKS:
         print("usage: python3 -m tools.tasks {} [arguments]".format("|".join(TASKS)))
         return 2

@@ -1,10 +1,10 @@
 """Run mypy, or import-linter, on `dynascope` as users get it: one package, assembled from its three folders.
 
-Neither follows the package-dir mapping or an editable installation, so the folders are copied to
-build/typecheck/dynascope (as pyproject.toml maps them), and mypy's messages get the real paths back.
+Neither tool follows the package-dir mapping or an editable installation, so the folders are copied to
+build/typecheck/dynascope (as pyproject.toml maps them), and mypy's messages are printed with the real paths.
 
     python -m tools.typecheck           # types
-    python -m tools.typecheck layers    # who may import whom: [tool.importlinter] in pyproject.toml
+    python -m tools.typecheck layers    # imports between layers: [tool.importlinter] in pyproject.toml
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COPY = ROOT / "build" / "typecheck"
 
 
 def folders(root: Path = ROOT) -> dict[str, str]:
-    """Package to folder, from pyproject.toml (read line by line: tomllib is not in Python 3.10)."""
+    """Package -> folder, from pyproject.toml, which is read line by line because Python 3.10 has no tomllib."""
     found = {}
     inside = False
     for line in (root / "pyproject.toml").read_text(encoding="utf-8").splitlines():
@@ -33,7 +33,7 @@ def folders(root: Path = ROOT) -> dict[str, str]:
 
 
 def assemble(root: Path, target: Path) -> dict[str, str]:
-    """Copy the packages below `target`; returns copied path to real path, both relative."""
+    """Copy the packages to `target`; returns copied path -> real path, both relative."""
     shutil.rmtree(target, ignore_errors=True)
     real = {}
     for package, folder in folders(root).items():
@@ -44,8 +44,8 @@ def assemble(root: Path, target: Path) -> dict[str, str]:
 
 
 def types(real: dict[str, str]) -> int:
-    """mypy's exit status; its messages name the files where they are edited."""
-    up = os.path.relpath(ROOT, COPY) + os.sep  # the tools are checked where they are
+    """Run mypy and return its exit status; its messages name the real files, not the copies."""
+    up = os.path.relpath(ROOT, COPY) + os.sep  # prefix of the tools' paths, which are not copied
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--config-file", str(ROOT / "pyproject.toml")]
     environ = {
         **os.environ,
@@ -67,8 +67,8 @@ def types(real: dict[str, str]) -> int:
 
 
 def layers() -> int:
-    """import-linter's exit status; its report is printed where a contract is broken."""
-    # its command finds the package in the working directory
+    """Run import-linter and return its exit status; its report is printed if a contract is broken."""
+    # import-linter finds the package in the working directory
     code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     options = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", "--no-logo"]
     done = subprocess.run([sys.executable, "-c", code, *options], cwd=str(COPY), capture_output=True, text=True)
@@ -78,7 +78,7 @@ def layers() -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status of the check that was asked for."""
+    """Run the check that `arguments` name; returns its exit status."""
     real = assemble(ROOT, COPY)
     return layers() if "layers" in arguments else types(real)
 

@@ -1,9 +1,9 @@
-"""`--check`: does compiled code do what eager code does?
+"""`--check`: compares what compiled code does with what eager code does.
 
-The last call of what was compiled is replayed twice: compiled, and with torch's stance "force_eager", from the same state and
-with the same random numbers.  The outcomes are compared with the tolerances of `torch.testing.assert_close` for their dtypes.
+The last call of a compiled function is replayed twice, compiled and with torch's stance "force_eager", from the same state and
+with the same random seeds.  The outcomes are compared with the tolerances of `torch.testing.assert_close` for their dtypes.
 
-A backend may draw random numbers of its own (Inductor does).  Where any were drawn, a difference is no verdict.
+A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, a difference proves nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.report import Check, plural
 from dynascope.compiler.torch_private import hooks
 
-#: differences that are reported
+#: most differences that are reported
 MOST_DIFFERENCES = 5
 
 
 def words(checked: Check) -> str:
-    """One sentence for the report's notes."""
+    """The verdict as a sentence for the report's notes."""
     if checked.agrees is None and checked.differences:
         return f"check: unknown whether compiled and eager agree: {checked.why_not}."
     if checked.agrees is None:
@@ -34,7 +34,7 @@ def words(checked: Check) -> str:
 
 
 def compare(call: WatchedCall | None) -> Check:
-    """Run the call again, compiled and eagerly, and compare the outcomes."""
+    """Replay the call, compiled and eagerly, and compare the outcomes."""
     import torch
 
     if call is None or not call.returned:
@@ -47,7 +47,7 @@ def compare(call: WatchedCall | None) -> Check:
             with torch.compiler.set_stance("force_eager"):
                 eager = outcome.replay(call.target, call.entry, prepare, call.namespace)
     except Exception as error:
-        return Check(why_not=f"run again it raised {type(error).__name__}: {error}")
+        return Check(why_not=f"when repeated, it raised {type(error).__name__}: {error}")
     return _checked(compiled, eager)
 
 
@@ -57,8 +57,8 @@ def _checked(compiled: Outcome, eager: Outcome) -> Check:
         actual = compiled.parts[what]
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
         names, wanted = [name for name, _ in actual], [name for name, _ in expected]
-        only = [f"{n} is there only compiled" for n in names if n not in wanted]
-        only += [f"{n} is there only eager" for n in wanted if n not in names]
+        only = [f"{n} exists only in the compiled call" for n in names if n not in wanted]
+        only += [f"{n} exists only in the eager call" for n in wanted if n not in names]
         if only or len(names) != len(wanted):
             checked.differences += only or [f"{len(names)} parts among the {what}, eager {len(wanted)}"]
             continue
@@ -66,11 +66,11 @@ def _checked(compiled: Outcome, eager: Outcome) -> Check:
         checked.differences += [f"{name} ({what}): {text}" for name, text in compared if text is not None]
     if checked.differences and (compiled.drew or eager.drew):
         checked.why_not = (
-            f"they differ ({checked.differences[0]}), but the call draws random numbers, and a backend may draw others than "
-            "eager code does; with Inductor, torch._inductor.config.fallback_random = True makes them the same"
+            f"they differ ({checked.differences[0]}), but the call draws random numbers, and a backend may draw other "
+            "numbers than eager code; with Inductor, torch._inductor.config.fallback_random = True makes them the same"
         )
     elif not checked.differences and not any(checked.compared.values()):
-        checked.why_not = "the call gives and leaves nothing that can be compared" + (
+        checked.why_not = "the call returns and changes nothing that can be compared" + (
             f" ({', '.join(checked.not_compared[:3])})" if checked.not_compared else ""
         )
     else:

@@ -1,6 +1,6 @@
 """Splits a value into comparable parts (tensors, arrays, Python numbers and strings), and compares two parts.
 
-Containers, dataclasses and objects of the user's classes are looked into; none of the user's code runs for that.
+Containers, dataclasses and objects of the user's classes are split without running any of the user's code.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 
 from dynascope.compiler.replay.object_state import attributes_of, slot_values, slots_of
 
-#: levels of nesting that are compared
+#: most levels of nesting that are compared
 DEEPEST = 8
 NUMBERS = (bool, int, float, complex, str, bytes)
-#: types of contents that say nothing about a result
-_NOTHING = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
+#: types of values that are not compared
+_IGNORED = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
             types.CodeType, functools.partial)  # fmt: skip
 
 Part = tuple[str, Any]
 
 
 def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> Iterator[Part]:
-    """Everything in a value that can be compared, with a name for each; names of the other classes go into `opaque`."""
+    """The parts of a value that can be compared, each with a name; names of classes that cannot be split go into `opaque`."""
     yield from _parts(name, value, {} if opaque is None else opaque, ())
 
 
@@ -36,7 +36,7 @@ def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ..
     if isinstance(value, (torch.Tensor, *NUMBERS)) or _is_array(value):
         yield name, value
         return
-    if isinstance(value, (*_NOTHING, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
+    if isinstance(value, (*_IGNORED, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
         return
     inside = _inside(name, value) if len(around) < DEEPEST else None
     if inside is None:
@@ -52,7 +52,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _inside(name: str, value: Any) -> list[Part] | None:
-    """The contents of a container or object; None if Python does not show them, or if they have no order."""
+    """The contents of a container or object; None if they are unknown, or have no order."""
     if isinstance(value, dict):
         items = [(f"{name}[{key!r}]" if isinstance(key, NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
         return [*items, *_attributes(name, value)]

@@ -1,7 +1,7 @@
-"""The outcome of one replay as data: what the call returned, what it left in its arguments and modules, and the gradients.
+"""Collects the outcome of one replay: the call's result, its effects on arguments and modules, and gradients.
 
-Collected are the gradients of the tensors and parameters that ask for one, wherever the call reaches them: those of its values,
-and those that it leaves in `.grad`.
+The gradients are those of all tensors and parameters that the call can reach and that require one: the gradients of the
+result, and those that the call leaves in `.grad`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dynascope.compiler.torch_private.tensor_state import version_of
 class Outcome:
     """The result and the effects of one call, copied."""
 
-    #: "values", "effects" and "gradients", each with a name for every part
+    #: "values", "effects" and "gradients" -> their parts, each with a name
     parts: dict[str, list[Part]]
-    #: whether torch's random numbers were drawn
+    #: whether the call drew random numbers from torch's generator
     drew: bool
-    #: classes of values that cannot be looked into
+    #: names of classes whose objects cannot be compared
     opaque: list[str]
-    #: attributes of modules that are what they were before the call
+    #: names of the numbers in modules that the call did not change
     unchanged: set[str]
 
 
@@ -41,9 +41,9 @@ def replay(
     namespace: dict[str, Any] | None = None,
     names: Iterable[str] = (),
 ) -> Outcome:
-    """Run `entry`, made of `target`, once more.
+    """Run `entry`, the compiled `target`, once more, and return the outcome.
 
-    `namespace`: where a cell's statements bind their names; `names`: those that are taken for its arguments and values.
+    `namespace`: the namespace of a cell's statements; `names`: the names in it that count as their arguments and results.
     """
     import torch
 
@@ -80,7 +80,7 @@ class _Before:
     """The state that a call may change, kept from before the call."""
 
     def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[str, Any]) -> None:
-        """`bound`: names of a cell's statements that are taken for its arguments."""
+        """`bound`: the values of the names that count as arguments of a cell's statements."""
         import torch
 
         reached = Reachable([target])
@@ -98,8 +98,8 @@ class _Before:
         self._asking = [(name, t, version_of(t), _gradient_of(t)) for name, t in reversed(first.values())]
 
     def effects(self, bound: dict[str, Any]) -> list[Part]:
-        """What is in the arguments, in names that were bound, and in modules."""
-        given = [(name, value) for name, value in self._given if not isinstance(value, NUMBERS)]  # a number stays what it is
+        """The present contents of the arguments, of the names in `bound`, and of modules."""
+        given = [(name, value) for name, value in self._given if not isinstance(value, NUMBERS)]  # a number cannot change
         return [
             *(part for name, value in [*given, *bound.items()] for part in parts_of(name, value)),
             *((name, value) for name, value in self._of_modules() if not self._is_untouched(value)),
@@ -112,23 +112,23 @@ class _Before:
         return isinstance(value, torch.nn.Parameter) and self._versions.get(id(value)) == version_of(value)
 
     def unchanged(self) -> set[str]:
-        """Names of numbers in modules that are what they were."""
+        """Names of the numbers in modules that have not changed."""
         return {name for name, value in self._of_modules() if isinstance(value, NUMBERS) and (name, value) in self._numbers}
 
     def gradients(self, values: list[Part]) -> list[Part]:
-        """Those that the call has left in `.grad`, and those of its values."""
+        """The gradients that the call left in `.grad`, and those of its results."""
         left = [
             (f"gradient left in {name}", t.grad)
             for name, t, _, before in self._asking
             if t.is_leaf and t.grad is not None and _gradient_of(t) != before
         ]
-        # changed in place, a tensor that was computed is another one
+        # leave out computed tensors that the call changed in place: for autograd they are other tensors than before
         return left + _gradients(
             values, [(name, t) for name, t, version, _ in self._asking if t.is_leaf or version_of(t) == version]
         )
 
     def _of_modules(self) -> Iterator[Part]:
-        """What the modules that the call reaches hold: parameters, buffers, numbers."""
+        """The parameters, buffers and numbers in the modules that the call can reach, with their names."""
         done: set[int] = set()
         for module in self._modules:
             own, kind = vars(module), type(module).__name__
@@ -140,13 +140,13 @@ class _Before:
 
 
 def _gradient_of(tensor: Any) -> tuple[int, int | None]:
-    """Which gradient a leaf has, and in which version."""
+    """Identity and version of a leaf's gradient."""
     gradient = tensor.grad if tensor.is_leaf else None
     return id(gradient), None if gradient is None else version_of(gradient)
 
 
 def _names_of(target: Any) -> dict[int, str]:
-    """Names of the tensors that a module holds, or that a function's closure and globals name themselves."""
+    """id -> name of the tensors in a module, or in the closure and globals of a function."""
     import torch
 
     function = getattr(target, "__func__", target)
@@ -167,7 +167,7 @@ def _names_of(target: Any) -> dict[int, str]:
 
 
 def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
-    """The gradients of the sum of all values."""
+    """The gradients of the sum of all values with respect to the leaves."""
     import torch
 
     tensors = [t for _, t in values if isinstance(t, torch.Tensor) and t.is_floating_point()]
@@ -176,6 +176,6 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
         return []
     try:
         gradients = torch.autograd.grad(torch.stack(outputs).sum(), [t for _, t in leaves], allow_unused=True)
-    except RuntimeError:  # the call has gone backward itself: what it left in `.grad` is compared
+    except RuntimeError:  # the call has run backward itself: only the gradients in `.grad` are compared
         return []
     return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, gradients, strict=True) if g is not None]

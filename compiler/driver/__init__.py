@@ -1,5 +1,5 @@
-"""From settings to a finished Report: `pipeline` runs it all, for `explain` and every other caller.
+"""Runs the user's code with given settings and makes the finished Report: `pipeline`, for `explain` and all other callers.
 
 `compile` calls torch.compile as the settings say, `regions` is the API of regions, `retrace` makes Dynamo trace known functions
-again, `latest` keeps the latest report.
+again, `fixing` and `second_call` try the calls again, `latest` keeps the latest report.
 """

@@ -1,4 +1,4 @@
-"""Calling the real `torch.compile` as the settings say."""
+"""Calls `torch.compile` as the settings say."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **ar
         compiled(x)
 
     Args:
-        model: a function or `nn.Module`; without it, a decorator is returned.
+        model: a function or `nn.Module`; if it is not given, a decorator is returned.
         error_on_graph_break: whether a graph break is an error while the compiled code runs; None inherits the flag in force.
         arguments: the arguments of `torch.compile`.
     """
@@ -35,7 +35,7 @@ def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **ar
     if error_on_graph_break is None:
         return compiled
     if region_flag.set_flag_of(compiled, error_on_graph_break):
-        return compiled  # a module keeps the flag itself: no wrapper around its calls
+        return compiled  # a module has the flag as an attribute and needs no wrapper
     return region(error_on_graph_break=error_on_graph_break)(compiled)
 
 
@@ -66,7 +66,7 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
 
 
 def compiled_anew(settings: Settings, call: WatchedCall) -> Compiled:
-    """What compiles the target of a call once more, for measurements of guards: by the backend "eager", and not for long."""
+    """A function that compiles the target of a call anew with the backend "eager", temporarily, to measure guards."""
 
     @contextlib.contextmanager
     def compiled(options: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Callable[..., Any]]:
@@ -96,7 +96,7 @@ def environment(settings: Settings) -> Iterator[None]:
         if not settings.cache:
             stack.enter_context(config.no_caches())
         if not settings.fullgraph:
-            # otherwise an exception in the user's code looks different, and has other side effects, than without the compiler
+            # without this, an exception in the user's code would differ from that of eager code, and so would its side effects
             stack.enter_context(config.suppressed_errors())
         stack.enter_context(region_flag.flag_kept())
         yield
@@ -111,7 +111,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def target_name(target: Any) -> str:
-    """The name of what is compiled, as reports show it: `f`, `model.generate`, `Net`."""
+    """The name of a compile target in reports: `f`, `Net.generate` for a bound method, `Net` for a module."""
     target = marks.undecorated(marks.inner_function(target))
     if inspect.ismethod(target):
         return f"{type(target.__self__).__name__}.{target.__name__}"

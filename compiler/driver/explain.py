@@ -59,5 +59,5 @@ def explain(
 
 
 def _warn(sentence: str) -> None:
-    """Warn about what repeating a call cannot undo."""
+    """Warn about effects of repeated calls that cannot be undone."""
     warnings.warn(f"dynascope: {sentence}", stacklevel=5)

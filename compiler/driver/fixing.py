@@ -1,4 +1,4 @@
-"""`--fix`: looks for fixes of the breaks of a finished run, with the driver's own way of compiling."""
+"""`--fix`: searches for fixes of the graph breaks of a finished run; trials are compiled as the driver compiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynascope.compiler.source.lines import CellResolver
 
 
 class TrialDriver:
-    """How this driver compiles."""
+    """The driver's way of compiling, which `fixes` uses for trials and cannot import."""
 
     def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
         return compiling.entry_point(target, settings)
@@ -42,15 +42,16 @@ def find_fixes(
     on_progress: Progress | None = None,
     user_code: Callable[..., Any] = lambda function, *args: function(*args),
 ) -> Report | None:
-    """Add the fixes of its breaks to a finished Report; returns the report of the calls repeated without any fix.
+    """Add fixes to a finished Report; returns the report of the calls that were repeated without any fix.
 
-    `on_progress` gets the counts of the run, and what is tried as "stage"; `user_code` calls what runs the user's code.
+    `on_progress` gets the counts of the run, and as "stage" a sentence on what is being tried; `user_code` calls functions that
+    run the user's code.
     """
     counts = report.summary
     progress = {"frames": counts.frames, "graphs": counts.graphs, "breaks": counts.breaks}
     started = time.perf_counter() - counts.compile_seconds
 
-    def tell(sentence: str) -> None:
+    def report_stage(sentence: str) -> None:
         if on_progress is not None:
             on_progress({**progress, "stage": sentence, "seconds": time.perf_counter() - started})
 
@@ -58,7 +59,12 @@ def find_fixes(
     if kept.calls and (report.breaks or report.recompiles):
         trials = Trials(kept.calls, settings, TrialDriver(), cells)
         search = Search(
-            trials, report, CANDIDATE_SOURCES, seconds=settings.fix_seconds, not_for_entries=NOT_FOR_ENTRIES, on_progress=tell
+            trials,
+            report,
+            CURES,
+            seconds=settings.fix_seconds,
+            not_for_entries=NOT_FOR_ENTRIES,
+            on_progress=report_stage,
         )
         found = search.found
         user_code(search.run)

@@ -1,7 +1,7 @@
-"""One run, from settings to a finished Report.
+"""The one way from settings to a finished Report: a `Run`.
 
-`explain`, `%%compile`, `%%observe`, `dynascope.observe`, `dynascope run`, the pytest fixture and Run again differ in what they
-run and what they show.  All of them run it inside a `Run`:
+`explain`, `%%compile`, `%%observe`, `dynascope.observe`, `dynascope run`, the pytest fixture and the button "Run again" differ
+in the code that they run and in what they show.  All of them run the code inside a `Run`:
 
     with Run(settings) as run:                # records, applies the settings to torch, forces retracing
         run.entry_point(f)(x)                 # the real torch.compile
@@ -40,16 +40,16 @@ class Run:
     """One run; a context manager around the code that runs.
 
     Args:
-        settings: how to compile, already checked (`validate.check_settings`); None: observe what runs, compile nothing.
-        compiled: names of what is compiled; more may be appended to `run.compiled` while it runs.
+        settings: how to compile, already checked (`validate.check_settings`); None: only observe what the code compiles.
+        compiled: names of what is compiled; more may be appended to `run.compiled` during the run.
         cells: returns the execution count of a notebook cell, given its file name.
         on_progress: called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works.
         retraces: whether to retrace functions that Dynamo has compiled before; their earlier compiled code is used again later.
         regions: the `--region` options in force.
-        warn: called before a call is repeated, with a sentence about what repeating it cannot undo.
+        warn: called before a call is repeated, with each sentence on effects that cannot be undone.
         quiet: context manager entered while calls are repeated.
         user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
-        fix_own: look for fixes for what the program compiles itself, trying them with these settings.
+        fix_own: search for fixes for functions that the program compiles itself, and try the fixes with these settings.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Run:
                 stack.enter_context(self._kept.watching_compiled_code())
             if self.settings is not None:
                 stack.enter_context(compiling.environment(self.settings))
-                # the report says what is in force, also where torch's default decides
+                # the report shows the value that is in force, also if it is torch's default
                 self.recording.settings = self.settings.replace(nested_graph_breaks=config.nested_graph_breaks())
             if self._regions is not None:
                 stack.enter_context(self._regions.installed(self.recording))
@@ -121,12 +121,12 @@ class Run:
             if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
                 try:
                     self._try_again(self._report)
-                except Exception as fault:  # ours: the report is kept, and the user's code goes on
+                except Exception as fault:  # an error of dynascope's must not stop the user's code
                     self._report.notes.append(f"the calls were not tried again: {type(fault).__name__}: {fault}")
             remember(self._report)
 
     def _annotated(self, report: Report) -> Report:
-        """The Report that was assembled from events, with what else the run has measured; the run's own notes come first."""
+        """Add the run's measurements, and its notes as the first ones, to the Report that was assembled from events."""
         if self._regions is not None:
             self._regions.annotate(report)
         if self._tried is not None:
@@ -140,10 +140,10 @@ class Run:
         return report
 
     def _try_again(self, report: Report) -> None:
-        """`--fix` and `--second-call`: the calls again, on copies."""
+        """Repeat the calls on copies, for `--fix` and `--second-call`."""
         if self._kept is None:
             return
-        from dynascope.compiler.driver.fixing import find_fixes  # parsing source takes a while to load
+        from dynascope.compiler.driver.fixing import find_fixes  # slow to import: it loads a parser
         from dynascope.compiler.driver.second_call import annotate_second_call, trace_again
 
         with self._quiet():
@@ -168,8 +168,8 @@ class Run:
     ) -> Callable[..., Any]:
         """Compile `target`; the last call of the result can be repeated.
 
-        `namespace`: for a cell's statements, the names that are restored before each repeated call.
-        `name`: what the report calls the target; None: its own name.
+        `namespace`: for a cell's statements, the namespace whose names are restored before each repeated call.
+        `name`: the report's name for the target; None: the name that the target has.
         """
         assert self.settings is not None
         if namespace is None:
@@ -200,4 +200,4 @@ class Run:
             if given is not None and call is not None and call.namespace is None:
                 self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)
             elif given is not None:
-                self.notes.append("--inputs: not given to anything: nothing that this run compiles was called")
+                self.notes.append("--inputs was not used: nothing that this run compiles was called")

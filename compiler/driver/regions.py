@@ -1,4 +1,4 @@
-"""`region()` sets `error_on_graph_break` for one stretch of code; `parse_regions` reads `--region TARGET=error|allow`."""
+"""`region()` sets `error_on_graph_break` for a block of code; `parse_regions` parses `--region TARGET=error|allow`."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ class RegionsInForce(Protocol):
         """Set the regions for the duration; restores every object exactly."""
 
     def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """An entry point that keeps a region's flag in force when it is called inside one.
+        """An entry point that keeps the flag of a region in force when it is called inside the region.
 
-        `made`: the entry point that sets the run's own flag; `plain` makes one that sets none.
+        `made`: the entry point that sets the flag of the run; `plain` makes one that sets no flag.
         """
 
     def annotate(self, report: Report) -> None:
-        """Name the regions in the report, and note which had no effect."""
+        """Name the regions in the report, and add notes on those that had no effect."""
 
 
 @dataclass(frozen=True)
 class Region:
     """One parsed `--region` option, such as `9-12=allow`."""
 
-    #: as written: lines, a function's name or a dotted path
+    #: the target as written: lines, the name of a function, or a dotted path
     target: str
-    #: error_on_graph_break inside
+    #: error_on_graph_break inside the target
     flag: bool
-    #: first and last line; None for a function
+    #: first and last line; None: the target is a function
     lines: tuple[int, int] | None = None
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Region:
 
 
 def parse_region(text: str) -> Region:
-    """Read `9=error`, `9-12=allow`, `block=allow`, `pkg.mod.Class.method=error`.
+    """Parse `9=error`, `9-12=allow`, `block=allow` or `pkg.mod.Class.method=error`.
 
     Raises ValueError, with a one-line message, for anything else.
     """
@@ -94,7 +94,7 @@ def parse_region(text: str) -> Region:
 
 
 def parse_regions(texts: list[str]) -> list[Region]:
-    """Read all `--region` options; outer lines come before inner ones.
+    """Parse all `--region` options; in the result, outer lines come before inner ones.
 
     Raises ValueError, with a one-line message, if one cannot be read or two contradict each other.
     """

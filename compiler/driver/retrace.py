@@ -1,8 +1,8 @@
 """Makes Dynamo trace functions again that it has compiled before.
 
 Dynamo keeps compiled code, skip marks and resume functions for the code object of each function, so a second run of the same
-cell would record nothing.  During a run, `retracing()` replaces the code objects of such functions by copies; afterwards it
-restores the originals, so that the user's own compiled code is used again.  It never resets Dynamo.
+cell would record nothing.  During a run, `retracing()` replaces the code objects of such functions by copies.  Afterwards it
+restores the originals, so that the code compiled before the run is used again.  It never resets Dynamo.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynascope.compiler.torch_private import caches, marks
 
 @contextlib.contextmanager
 def retracing() -> Iterator[Callable[[Any], None]]:
-    """Replace the code of the user's functions that Dynamo knows; yields `trace_anew(target)`, which does so for one more.
+    """Replace the code of the user's functions that Dynamo knows; yields `trace_anew(target)`, which does so for a target.
 
     A target is a function, a bound method, or an object whose class has a `forward`.
     """
@@ -39,7 +39,7 @@ def retracing() -> Iterator[Callable[[Any], None]]:
 
 _runs = itertools.count()
 _lock = threading.RLock()
-#: id of each copy that a run has made and not undone -> (the copy, the code in whose place it was set)
+#: id of each copy that is in use -> (the copy, the code that it replaced)
 _replaced: dict[int, tuple[CodeType, CodeType]] = {}
 
 
@@ -77,7 +77,7 @@ class _Swaps:
             return
         with _lock:
             before = function.__code__
-            copy = self.copy(before)  # made first: `undo` may come at any moment
+            copy = self.copy(before)  # before anything is changed: an interrupt may lead to `undo` at any moment
             self.done[id(function)] = (function, copy)
             _replaced[id(copy)] = (copy, before)
             function.__code__ = copy
@@ -87,7 +87,7 @@ class _Swaps:
         known = self.copies.get(id(code))
         if known is None:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
-            # Code objects compare by value, and torch keys some of its data by it: the unused constant makes the copy differ.
+            # code objects are compared by value, also as keys of torch's tables: the unused constant makes the copy differ
             known = self.copies[id(code)] = (code, code.replace(co_consts=(*constants, f"run {next(_runs)}")))
         return known[1]
 
@@ -104,15 +104,15 @@ class _Swaps:
             ended = {id(copy) for _, copy in self.done.values()}
             before = {key: _replaced.pop(key)[1] for key in ended if key in _replaced}
             for function, copy in self.done.values():
-                if function.__code__ is copy:  # otherwise another run, or the user's code, has replaced it
+                if function.__code__ is copy:  # otherwise another run, or the user's code, has replaced the copy
                     function.__code__ = before[id(copy)]
             for key, (copy, replaced) in _replaced.items():  # other runs restore the code that was there before this one
                 _replaced[key] = (copy, before.get(id(replaced), replaced))
 
     def _inner_copies(self) -> list[tuple[CodeType, weakref.ref[CodeType]]]:
         """(original, weak reference to the copy) of the functions that are defined in the swapped ones."""
-        own = {id(copy) for _, copy in self.done.values()}
-        return [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) not in own]
+        outer = {id(copy) for _, copy in self.done.values()}
+        return [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) not in outer]
 
 
 def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:
@@ -123,7 +123,7 @@ def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:
     alive = [(copy, original) for original, reference in inner if (copy := reference()) is not None]
     originals = {id(copy): original for copy, original in alive}
     copies = [copy for copy, _ in alive]
-    for function in gc.get_referrers(*copies) if copies else ():  # slow, as it looks at every object
+    for function in gc.get_referrers(*copies) if copies else ():  # slow: it searches all objects
         if type(function) is FunctionType and id(function.__code__) in originals:
             function.__code__ = originals[id(function.__code__)]
 

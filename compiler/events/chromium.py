@@ -1,4 +1,4 @@
-"""The chromium events of torch, which time its phases, as events of a recording."""
+"""Reads torch's chromium events, which time the compiler's phases."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 from dynascope.compiler.events.schema import Timed
 
-#: the end of the name of a phase in which Inductor times kernels for one operation, and what torch notes there
+#: end of the name of a phase in which Inductor times kernels for one operation
 AUTOTUNING = "_template_autotuning"
+#: arguments of the event that ends such a phase
 _TUNED = ("autotune_shape", "autotune_dtypes", "autotune_choices_stats")
-#: microseconds; larger ones are no time
+#: microseconds; larger numbers are damaged times
 _MOST = 1 << 62
 
 
 def timed(event: Any) -> Timed | None:
-    """The beginning or the end of a phase; None of an event that is neither.
+    """The beginning or the end of a phase; None if the event is neither.
 
-    `event` is the dict that torch makes, or its JSON text from a log.  Raises ValueError if it is damaged.
+    `event`: the dict that torch makes, or its JSON text from a log.  Raises ValueError if it is damaged.
     """
     if isinstance(event, str):
         event = json.loads(event)
@@ -28,7 +29,7 @@ def timed(event: Any) -> Timed | None:
             return None
         compile_id, function = arguments.get("compile_id"), arguments.get("fn_name")
         if not (isinstance(name, str) and type(at) in (int, float) and math.isfinite(at) and abs(at) < _MOST):
-            raise ValueError(f"no event: {name!r} at {at!r}")
+            raise ValueError(f"not a chromium event: {name!r} at {at!r}")
         tuned = phase == "E" and name.endswith(AUTOTUNING)
         return Timed(
             name, phase == "B", at / 1e6, str(function) if function else None,
@@ -36,4 +37,4 @@ def timed(event: Any) -> Timed | None:
             compile_id=None if compile_id in (None, "None") else str(compile_id),
         )  # fmt: skip
     except (AttributeError, KeyError, TypeError, OverflowError) as error:
-        raise ValueError(f"no event: {type(error).__name__}") from None
+        raise ValueError(f"not a chromium event: {type(error).__name__}") from None

@@ -31,7 +31,8 @@ class Location:
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
-    #: columns that a printed traceback marks with carets, counted without the line's indentation; None in it: unknown
+    #: start and end of the columns that a printed traceback marks with carets, counted without the line's indentation; a part
+    #: that is None is unknown
     carets: tuple[int | None, int | None] | None = None
 
 
@@ -57,7 +58,7 @@ class Error:
 
 @dataclass(slots=True)
 class Region:
-    """A `with error_on_graph_break(flag)` that is in force.
+    """A `with error_on_graph_break(flag)` block that is being traced.
 
     `line` is in the user's code only if the `with` itself is traced: a decorator's `with` is in one of torch's wrappers, and a
     resume function that enters the region again has no line for it.
@@ -70,7 +71,7 @@ class Region:
 
 @dataclass(slots=True)
 class TracedCall:
-    """A function being traced (the frame's own or an inlined one), with its active regions, outermost first."""
+    """A function being traced (that of the frame, or an inlined one), with its active regions, outermost first."""
 
     function: str
     uid: int
@@ -79,23 +80,23 @@ class TracedCall:
 
 @dataclass(slots=True)
 class Stop:
-    """One function that an exception passed through during tracing; a chain of them is ordered innermost first."""
+    """A function that an exception passed through during tracing; lists of them are ordered innermost first."""
 
     type: str
     message: str
     location: Location
     error_on_graph_break: bool | None
     call: TracedCall
-    #: id of the exception: all stops of one chain have the same
+    #: id of the exception: equal for all functions that it passed through
     error: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class _Event:
-    #: the compile that the event belongs to, as torch prints it (`3/0`); None: it belongs to none
+    #: the compile that the event belongs to, as torch prints it (`3/0`); None: no compile
     compile_id: str | None = None
     thread: int | None = None
-    #: index of the trace file, if there are several
+    #: number of the process that wrote the event, if the logs are from several processes
     process: int | None = None
 
 
@@ -103,9 +104,10 @@ class _Event:
 class Trace(_Event):
     """A record of torch's structured trace, with its metadata and payload unchanged.
 
-    `callers`: the whole Python stack around a compile, outermost first, and `call`: which call of the compiled function it is
-    for, from 1.  Only in a live run, at the start of a compile and at the reasons of a recompile.
-    `outside`: it belongs to torch.export or AOTInductor, which compile outside torch.compile; only in a file.
+    `callers`: the whole Python stack around a compile, outermost first.  `call`: the number of the call of the compiled
+    function that needs the compile, from 1.  Only records of a live run that start a compile or give the reasons of a recompile
+    have these two.
+    `outside`: whether torch.export or AOTInductor wrote the record, outside torch.compile; only in a log.
     """
 
     metadata: dict[str, Any]
@@ -119,8 +121,8 @@ class Trace(_Event):
 class Timed(_Event):
     """The compiler begins a phase (`begins`) or ends it, at a time in seconds.
 
-    `function` is the name that `torch._dynamo.utils.compile_times()` has for it, where it is another one.  `tuned` is what
-    torch notes at the end of an autotuning, unchanged.
+    `function` is the phase's name in `torch._dynamo.utils.compile_times()`, if it has another name there.  `tuned` has torch's
+    data on an autotuning that ends, unchanged.
     """
 
     name: str
@@ -132,7 +134,7 @@ class Timed(_Event):
 
 @dataclass(slots=True)
 class FrameEnd(_Event):
-    """Dynamo has finished with a frame.  `stopped`: where the last exception stopped tracing, if one did."""
+    """Dynamo has finished with a frame.  `stopped`: the functions that the last exception of tracing passed through, if any."""
 
     code: Code
     outcome: Outcome
@@ -141,7 +143,8 @@ class FrameEnd(_Event):
     stopped: list[Stop] = field(default_factory=list)
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
-    #: the class or function that shared code ran for: a `forward` that subclasses inherit, a wrapper of torch's
+    #: the class or function that a shared code object ran for: the code may be a `forward` that subclasses inherit, or a
+    #: wrapper of torch's
     runs_for: str | None = None
 
 
@@ -149,13 +152,13 @@ class FrameEnd(_Event):
 class GraphEnd(_Event):
     """Dynamo ends a graph: why, at which instruction, with which flags in force.
 
-    `stack` is torch's user stack, outermost first; `around` are the calls being traced, innermost first; `stopped` is the chain
-    of stops in an inlined call that Dynamo failed to trace just before.
+    `stack` is torch's user stack, outermost first; `around` are the calls being traced, innermost first; `stopped` are the
+    functions that an exception passed through in an inlined call that Dynamo failed to trace just before.
     """
 
     reason: str
     graph_break: bool
-    #: the frame's own; `location` may be in an inlined function
+    #: the code of the frame; `location` may be in an inlined function
     code: Code
     location: Location
     stack: list[Location] = field(default_factory=list)
@@ -182,9 +185,10 @@ class GraphCaptured(_Event):
 
 @dataclass(slots=True)
 class GuardsMade(_Event):
-    """Dynamo builds the guards of a compile: for each with a stack, what it guards, and that stack.
+    """Dynamo builds the guards of a compile.
 
-    The stacks are lists of `traceback.FrameSummary`, outermost first: reading them is left to those who need them.
+    `stacks`: for each guard that has a stack, the guarded expression and the stack, which is a list of
+    `traceback.FrameSummary`, outermost first, not converted because few are needed.
     """
 
     stacks: list[tuple[str, list[Any]]]
@@ -192,7 +196,7 @@ class GuardsMade(_Event):
 
 @dataclass(slots=True)
 class ResumeMade(_Event):
-    """Dynamo makes the function `resume`, which continues `code` from `position` on.
+    """Dynamo makes the function `resume`, which continues `code` at `position`.
 
     `original` is the user's code object at the root of a chain of resume functions; `receives` has the names of the arguments,
     `stack` is the number of values passed from Python's stack.
@@ -222,8 +226,8 @@ class CompiledCall(_Event):
 class CacheHit(_Event):
     """A function ran without a compile in this recording: from code compiled earlier, or eagerly.
 
-    `compile_id` is that of the compiled version, None if there is none; `continues` is the uid of the code that this resume
-    function continues; `graphs` is the number of graphs that the version calls.
+    `compile_id`: that of the earlier compile; None: the function ran eagerly.  `continues`: if the function is a resume
+    function, the uid of the code that it continues.  `graphs`: number of graphs that the compiled code calls.
     """
 
     code: Code

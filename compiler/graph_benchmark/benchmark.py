@@ -1,10 +1,10 @@
-"""Runs one captured graph again on its own: eager against compiled, operation by operation, with its memory peak.
+"""Runs one captured graph again on its own: times it eager and compiled, times each operation, and measures peak memory.
 
 The report keeps neither tensors nor modules, so the graph is built from its text (`rebuild`) and its inputs from their
 descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
 result, without Dynamo's guards.  Both run alternately on the same data, without gradients and without the caller's torch
-settings (`isolated_run`).  A run leaves behind only entries in the backend's caches, torch's counters of compiles, and the side
-effects of operators from outside torch, which the notes list.  GPU paths have not yet run on a GPU.
+settings (`surroundings`).  A run leaves behind only entries in the backend's caches, torch's counters of compiles, and the side
+effects of operators from outside torch, which the notes list.  The code for GPUs has not yet run on a GPU.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     import torch.fx
 
 CALLS = 10
-#: calls before the first one that is timed
+#: number of calls before the first one that is timed
 WARM_UP = 2
-#: seconds for all timed calls of one kind; at least `FEWEST` are made
+#: time limit in seconds for all timed calls of one kind
 BUDGET = 10.0
+#: number of timed calls that are made in any case
 FEWEST = 3
 _BRANCHES = frozenset({"cond", "while_loop"})
-#: operations that check the values of their inputs; on a GPU a failed check ends the process
+#: operations that check the values of their inputs; on a GPU, a failed check makes the process unusable
 _CHECKED = frozenset({"bernoulli", "binary_cross_entropy", "multinomial", "poisson"})
 
 
@@ -47,7 +48,7 @@ class SyntheticInputError(NotRunnable):
 
 
 def default_backend(settings: Mapping[str, Any]) -> str:
-    """The backend of the recorded run, or Inductor if that backend runs graphs eagerly."""
+    """The backend of the recorded run; "inductor" if that backend runs graphs eagerly or is not known here."""
     name = settings.get("backend")
     return name if isinstance(name, str) and name in config.backends() and "eager" not in name else "inductor"
 
@@ -59,7 +60,7 @@ def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS
     check_settings(Settings(backend=backend, device=device))
     try:
         if graph.ops is None:
-            raise NotRunnable("it was compiled before the recording, so nothing of it is known")
+            raise NotRunnable("it was compiled before the recording, so its operations are not known")
         try:
             return _run(graph, device, backend, calls, well_conditioned=False)
         except SyntheticInputError as error:
@@ -71,7 +72,7 @@ def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS
 
 
 def run_in_report(report: Report, id: str, *, device: str | None, backend: str | None, calls: int) -> GraphRun:
-    """Run the graph with this id, and keep the result in it (`Report.run_graph`)."""
+    """Run the graph with this id, and store the result in the graph (`Report.run_graph`)."""
     graph = report.graph(id)
     if report.from_file:
         raise ValueError(ONLY_WHERE_RECORDED)
@@ -85,7 +86,7 @@ def run_in_report(report: Report, id: str, *, device: str | None, backend: str |
 def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_conditioned: bool) -> GraphRun:
     import torch
 
-    # isolate each attempt: a graph that fails may leave modes entered.  torch.func's derivatives need gradients enabled.
+    # isolate each attempt, because a graph that fails may leave modes entered; torch.func's derivatives need gradients enabled
     with isolated(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
         return Case(graph, device, well_conditioned).run(backend, calls)
 
@@ -105,7 +106,7 @@ def isolated() -> Iterator[None]:
 
 
 class Case:
-    """One graph with its inputs, on one device; `well_conditioned`: as for SyntheticInputs."""
+    """One graph with its inputs, on one device; `well_conditioned` is passed to SyntheticInputs."""
 
     def __init__(self, graph: Graph, device: str | None, well_conditioned: bool = False) -> None:
         import torch
@@ -120,7 +121,7 @@ class Case:
         def attribute(name: str) -> Any:
             node = next((n for n in graph.nodes if n.op == "get_attr" and n.target == name), None)
             if node is None or node.dtype is None:
-                raise NotRunnable(f"it keeps {name}, which the report does not describe")
+                raise NotRunnable(f"it uses the attribute {name}, which the report does not describe")
             if name not in self.attributes:
                 self.attributes[name] = make(node)
             return self.attributes[name]
@@ -130,7 +131,7 @@ class Case:
         torch.set_default_dtype(_default_dtype(self.module.graph, recorded))
         make.limits = index_limits(self.module.graph, recorded, graph.sizes)
         self.inputs = [make(recorded[n.meta[RECORDED]]) for n in self.module.graph.nodes if n.op == "placeholder"]
-        #: tensors that the graph changes in place, and a copy of each
+        #: the tensors that the graph changes in place, each with a copy of its original values
         self.changed: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.wait = timing.waiter(self.device)
 
@@ -140,9 +141,9 @@ class Case:
         try:
             result = self.measure(backend, compiled, calls)
         except Exception as error:
-            raise NotRunnable(f"called once more it raised {_one_line(error)}") from error
+            raise NotRunnable(f"when called once more, it raised {_one_line(error)}") from error
         if result.calls < calls:
-            self.notes.append(f"it is slow: {plural(result.calls, 'call')} of each kind were timed, not {calls}")
+            self.notes.append(f"the graph is slow: only {plural(result.calls, 'call')} of each kind were timed, not {calls}")
         result.notes = [*self.caveats(), *self.notes]
         return result
 
@@ -157,7 +158,7 @@ class Case:
             self.module(*self.inputs)
             self.wait()
         except Exception as error:
-            raise SyntheticInputError(f"on made-up data it raised {_one_line(error)}") from None
+            raise SyntheticInputError(f"on synthetic data it raised {_one_line(error)}") from None
         # the version counter shows most changes; comparing values shows the others, such as running statistics
         self.changed = [(t, copy) for t, version, copy in before if t._version != version or not torch.equal(t, copy)]
 
@@ -211,7 +212,7 @@ class Case:
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
         if profiling.profiler_is_on():  # starting a second profiler would end it
-            note = "the memory peak is unknown: a profiler of the program's own is on"
+            note = "the memory peak is unknown: the program runs a profiler, and a second one would stop it"
             self.notes += [note] * (note not in self.notes)
             return None
         return timing.peak_bytes(self.prepared(kind), self.device)
@@ -222,20 +223,20 @@ class Case:
         if self.moved_to is not None and set(devices) - {self.moved_to}:
             yield f"recorded on {', '.join(devices)}, run on {self.moved_to}"
         if self.well_conditioned:
-            yield "it fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"
+            yield "the graph fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"
         if self.changed:
-            yield f"the graph changes {plural(len(self.changed), 'tensor')} in place: restored before each call"
+            yield f"the graph changes {plural(len(self.changed), 'tensor')} in place, restored before each call"
         if _calls(self.graph, _BRANCHES):
-            yield "which branch it takes, or how often it loops, depends on the made-up data"
+            yield "which branch the graph takes, or how often it loops, depends on the synthetic data"
         foreign = sorted({str(n.target) for n in self.graph.nodes if is_from_outside_torch(str(n.target))})
         if foreign:
             yield f"operators from outside torch ran again, with all their side effects: {', '.join(foreign)}"
         if self.graph.backward != "none":
-            yield "its backward is not in these figures: it runs without gradients"
+            yield "the figures do not include the backward: the graph runs without gradients"
 
 
 def _operation_timer(module: torch.fx.GraphModule, wait: Callable[[], None]) -> Callable[..., list[tuple[str, float]]]:
-    """A function that runs the graph and returns the seconds of each operation, each of which it waits for."""
+    """A function that runs the graph, waiting for each operation, and returns the name and the seconds of each."""
     import torch.fx
 
     class Interpreter(torch.fx.Interpreter):
@@ -256,7 +257,7 @@ def _operation_timer(module: torch.fx.GraphModule, wait: Callable[[], None]) -> 
         return operations
 
     operations: list[tuple[str, float]] = []
-    interpreter = Interpreter(module)  # made here: making it takes as long as some calls
+    interpreter = Interpreter(module)  # not in `run`: creating it takes as long as some calls
     return run
 
 
@@ -265,16 +266,18 @@ def _device(graph: Graph, requested: str | None) -> str:
     recorded = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
     device = requested or next(iter(recorded), "cpu")
     if device == "meta":
-        raise NotRunnable("on the device meta there is nothing to time")
+        raise NotRunnable("nothing runs on the device meta")
     try:
         check_settings(Settings(device=device))
     except ValueError:
-        raise NotRunnable(f"it was recorded on {device}, which is not here: name another device, for example cpu") from None
+        raise NotRunnable(
+            f"it was recorded on {device}, which is not available here: name another device, such as cpu"
+        ) from None
     return device
 
 
 def _dry_run(graph: Graph, well_conditioned: bool = False) -> None:
-    """Run the graph on the CPU; raises SyntheticInputError for a bad index or probability, which on a GPU ends the process."""
+    """Run the graph on the CPU; raises SyntheticInputError for a bad index or probability, which would be fatal on a GPU."""
     try:
         Case(graph, "cpu", well_conditioned).check()
     except SyntheticInputError as error:

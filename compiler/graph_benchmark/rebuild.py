@@ -1,7 +1,7 @@
 """Rebuilds a runnable FX graph from its text in a report.
 
-The text has the name, function and arguments of every node, so each becomes a node of a new `torch.fx.Graph` with the same
-name.  Functions are looked up by name, so the text must have been printed by torch in this process.
+The text has the name, function and arguments of every node, from which a node with the same name is made in a new
+`torch.fx.Graph`.  Functions are looked up by name, so torch must have printed the text in this process.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class NotRunnable(ValueError):
-    """Why a graph cannot be run again, in one sentence."""
+    """A graph cannot be run again; the message is one sentence that says why."""
 
 
 #: key in a node's `meta` for its name in the report
 RECORDED = "recorded"
-#: an operator that calls one of the program's own kernels, by its number in this process
+#: beginning of the operators that call a Triton kernel of the program, by the kernel's number in this process
 _KERNELS = "triton_kernel_wrapper"
 #: Dynamo's wrappers of NumPy functions, operators and methods: `wrapped_sum` may be `numpy.sum` or an array's method
 _NUMPY = "torch__dynamo_utils_"
@@ -44,8 +44,8 @@ class _Key:
 def rebuild(text: str, attribute: Callable[[str], Any] | None = None, device: str | None = None) -> torch.fx.GraphModule:
     """Build a callable module from the text of a graph in a report (`Graph.code`); raises NotRunnable if that is impossible.
 
-    `attribute` makes the tensor that the graph has as an attribute, given its name; `device`: where the graph creates tensors,
-    in place of the recorded device.
+    `attribute`: makes a tensor that is an attribute of the graph, given its name.  `device`: the device on which the graph
+    creates tensors, in place of the recorded one.
     """
     try:
         return _Builder(parse(text), attribute, device).module()
@@ -91,13 +91,13 @@ class _Builder:
         args = tuple(map(self.value, statement.args))
         kwargs = {name: self.value(value) for name, value in statement.kwargs.items()}
         if op in ("get_attr", "call_module"):
-            return op, self.kept(op, target), args, kwargs
+            return op, self.set_attribute(op, target), args, kwargs
         if self.device is not None:
             target, args, kwargs = _moved(op, target, args, kwargs, self.device)
         return op, function(target) if op == "call_function" else target, args, kwargs
 
-    def kept(self, op: str, name: str) -> str:
-        """Make the attribute with this name, an inner graph or a tensor, and return the name."""
+    def set_attribute(self, op: str, name: str) -> str:
+        """Make the module's attribute with this name, an inner graph or a tensor, and return the name."""
         if name in self.attributes:
             return name
         if name in self.parsed.inner:
@@ -105,21 +105,21 @@ class _Builder:
         elif op == "call_module":
             raise NotRunnable(f"it calls the module {name}, whose parameters the report does not keep")
         elif self.attribute is None:
-            raise NotRunnable(f"a graph inside it keeps {name}, which the report does not describe")
+            raise NotRunnable(f"a graph inside it uses the attribute {name}, which the report does not describe")
         else:
             self.attributes[name] = self.attribute(name)
         return name
 
     def value(self, expression: ast.expr) -> Any:
         """Evaluate an argument: nodes, constants, and tuples, lists, dicts and slices of them."""
-        # evaluated inside `_key[...]`, the only place where the syntax allows a slice
+        # evaluate it inside `_key[...]`, the only place where Python's syntax allows a slice
         key = ast.Expression(ast.Subscript(ast.Name("_key", ast.Load()), expression, ast.Load()))
         try:
             return eval(compile(ast.fix_missing_locations(key), "<graph>", "eval"), self.names)
         except Exception:
             text = ast.unparse(expression)
             text = text if len(text) <= 80 else text[:79] + "…"
-            raise NotRunnable(f"it has an argument that only the program itself could make: {text}") from None
+            raise NotRunnable(f"it has an argument that only the program could create: {text}") from None
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -128,9 +128,11 @@ def function(name: str) -> Callable[..., Any]:
     if _DISTRIBUTED.search(name):
         raise NotRunnable(f"it calls {name}, which waits for other processes")
     if last.startswith(_KERNELS):
-        raise NotRunnable("it calls a Triton kernel of the program's own, which the report does not keep")
+        raise NotRunnable("it calls a Triton kernel of the program, which the report does not keep")
     if last.startswith(_NUMPY):
-        raise NotRunnable(f"it calls NumPy ({last.removeprefix(_NUMPY)}), and its text does not say which of NumPy's functions")
+        raise NotRunnable(
+            f"it calls NumPy ({last.removeprefix(_NUMPY)}), and the graph's text does not say which of NumPy's functions"
+        )
     import torch
 
     target: Any = torch

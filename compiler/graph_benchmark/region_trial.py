@@ -1,9 +1,9 @@
-"""What compiling a repeated block once would save: measured on a captured graph, as it is, with a region, and block by block.
+"""Measures what compiling a repeated block of a captured graph only once would save.
 
-The region is `invoke_subgraph`, to which `torch.compiler.nested_compile_region` is traced: the backend compiles it once.  Block
-by block is regional compilation: only the blocks are compiled, all by the code of the first one, and the rest runs eagerly.
-All compiles are from scratch, without the caller's settings and without gradients, on synthetic data; what Dynamo would save
-is not in the figures.
+The graph is compiled as it is, with the block as a region, and block by block.  The region is `invoke_subgraph`, which
+`torch.compiler.nested_compile_region` is traced to: the backend compiles it once.  Block by block is regional compilation: only
+the first block is compiled, all blocks run its code, and the rest runs eagerly.  All compiles are from scratch, without the
+caller's settings and without gradients, on synthetic data.  What Dynamo would save is not measured.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def try_region(report: Report, id: str, backend: str | None) -> RegionTrial:
-    """Measure it for the largest repeated block of the graph with this id, and keep the result (`Report.try_region`)."""
+    """Measure it for the repeated block of the graph with this id, and store the result in the block (`Report.try_region`)."""
     graph = report.graph(id)
     if report.from_file:
         raise ValueError(ONLY_WHERE_RECORDED)
@@ -42,12 +42,12 @@ def try_region(report: Report, id: str, backend: str | None) -> RegionTrial:
                 start = [n.name for n in operations(graph)].index(block.first_node or "")
 
                 def region() -> torch.fx.GraphModule:
-                    return with_region(case.rebuild(), start, block)  # made anew: a backend may change the module
+                    return with_region(case.rebuild(), start, block)  # a new one each time: a backend may change the module
 
                 def whole(module: torch.fx.GraphModule) -> float:
                     return _seconds(backend, lambda: isolated_run.compiled_graph(backend, module, case.inputs)(*case.inputs))
 
-                whole(region())  # what a process does once, such as looking for a C++ compiler
+                whole(region())  # not timed: it includes what a process does only once, such as looking for a C++ compiler
                 trial = RegionTrial(backend=backend, seconds=whole(case.rebuild()), region_seconds=whole(region()))
                 each = block_by_block(region(), backend)
                 trial.blocks_seconds = _seconds(backend, lambda: each(*case.inputs))
@@ -69,7 +69,7 @@ def _seconds(backend: str, first_call: Callable[[], Any]) -> float:
 
 
 def with_region(module: torch.fx.GraphModule, start: int, block: RepeatedBlock) -> torch.fx.GraphModule:
-    """The module with each turn of the block, from operation `start` on, as a call of one graph.
+    """The module with each repetition ("turn") of the block as a call of one graph; `start`: index of the first operation.
 
     Raises NotRunnable if the turns are connected in different ways.
     """
@@ -111,7 +111,7 @@ def with_region(module: torch.fx.GraphModule, start: int, block: RepeatedBlock) 
 
 
 def block_by_block(module: torch.fx.GraphModule, backend: str) -> torch.fx.GraphModule:
-    """The module that `with_region` made, with its calls of the region as calls of code that the first one compiles."""
+    """The module that `with_region` made, but the first call of the region compiles it, and all calls run the compiled code."""
     import torch
 
     made: list[Callable[..., Any]] = []
@@ -129,13 +129,13 @@ def block_by_block(module: torch.fx.GraphModule, backend: str) -> torch.fx.Graph
 
 
 def _from_outside(turn: list[torch.fx.Node]) -> list[torch.fx.Node]:
-    """The values that a turn reads and does not make, in the order of their first use."""
+    """The values that a turn reads from outside it, in the order of their first use."""
     inside = set(turn)
     return list(dict.fromkeys(n for node in turn for n in node.all_input_nodes if n not in inside))
 
 
 def _wiring(turn: list[torch.fx.Node], given: list[torch.fx.Node]) -> str:
-    """The calls of a turn, with each value as its place in the turn or among the values from outside."""
+    """The calls of a turn as text, with values named by their place in the turn or among the values from outside."""
     import torch.fx
 
     names = {n: f"i{i}" for i, n in enumerate(given)} | {n: f"n{i}" for i, n in enumerate(turn)}

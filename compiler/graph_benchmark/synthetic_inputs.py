@@ -1,8 +1,8 @@
-"""Synthetic inputs for a graph, from their descriptions in the report: shape, dtype, stride, device.
+"""Makes synthetic inputs for a graph from their descriptions in the report: shape, dtype, stride, device.
 
 Floating-point numbers are drawn from N(0, 1), booleans are random, integers are 0 or 1; an integer input that is used as an
-index (into an embedding, say) gets valid indices.  The numbers are always the same: they come from a generator of their own,
-and no other random state is touched.
+index (into an embedding, say) gets valid indices.  The numbers are always the same: they come from a separate generator, and no
+other random state changes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Sizes = Mapping[str, int | float]
 
 #: functions in the text of a size (sympy's names)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "Mod": operator.mod, "FloorDiv": operator.floordiv}
-#: operations that pass their first input's values through, in another shape
-_SAME = frozenset({
+#: operations whose result has the values of their first input
+_SAME_VALUES = frozenset({
     "view", "reshape", "expand", "to", "long", "int", "transpose", "permute", "flatten", "unsqueeze", "squeeze", "contiguous",
     "clone", "getitem", "t", "detach", "repeat", "cat", "roll", "slice",
 })  # fmt: skip
@@ -45,23 +45,23 @@ class SyntheticInputs:
         import torch
 
         self.sizes, self.device, self.well_conditioned = sizes, device, well_conditioned
-        #: see `index_limits`
+        #: name of an input -> the first integer that is too large for it (`index_limits`)
         self.limits: Mapping[str, int] = {}
         self.generator = torch.Generator().manual_seed(0)
 
     def __call__(self, node: Node) -> Any:
-        """A value like the one that was recorded for this input; raises NotRunnable."""
+        """A value like the one that was recorded for this input; raises NotRunnable if that is impossible."""
         import torch
 
         if node.dtype is None:
             raise NotRunnable(f"its input {node.name} is no tensor, and the report does not describe it")
         if node.subclass is not None:
-            raise NotRunnable(f"its input {node.name} is a {node.subclass}, which cannot be made up")
+            raise NotRunnable(f"its input {node.name} is a {node.subclass}, which cannot be synthesized")
         if node.dtype.startswith("Sym("):
             return size(node.dtype.removeprefix("Sym(").removesuffix(")"), self.sizes, node.name)
         dtype = getattr(torch, node.dtype, None)
         if node.shape is None or not isinstance(dtype, torch.dtype):
-            raise NotRunnable(f"its input {node.name} is a {node.dtype}, which cannot be made up")
+            raise NotRunnable(f"its input {node.name} is a {node.dtype}, which cannot be synthesized")
         shape = [int(size(s, self.sizes, node.name)) for s in node.shape]
         stride = [int(size(s, self.sizes, node.name)) for s in node.stride] if node.stride is not None else None
         device = self.device or node.device
@@ -78,9 +78,9 @@ class SyntheticInputs:
                 # diagonally dominant
                 value.add_(torch.eye(shape[-1], dtype=dtype, device=device) * shape[-1]).div_(shape[-1] + 1)
             return value
-        except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # no such memory, no such tensor
+        except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # e.g. out of memory, or no such tensor exists
             first = str(error).partition("\n")[0]
-            raise NotRunnable(f"its input {node.name} cannot be made up: {first}"[:300]) from None
+            raise NotRunnable(f"its input {node.name} cannot be synthesized: {first}"[:300]) from None
 
     def numbers(self, count: int, dtype: torch.dtype, limit: int) -> torch.Tensor:
         import torch
@@ -112,8 +112,8 @@ def size(text: int | str, sizes: Sizes, name: str) -> int | float:
 def index_limits(graph: torch.fx.Graph, nodes: Mapping[str, Node], sizes: Sizes) -> dict[str, int]:
     """For each input that is used as an index, the first integer that would be too large.
 
-    Read from the recorded shapes, from the last node to the first: an op that only changes an index's shape passes its limit
-    on to its own input.
+    The limits follow from the recorded shapes.  Nodes are read from the last to the first: if an operation only changes the
+    shape of an index, its input has the same limit.
     """
     limits: dict[str, int] = {}
 
@@ -134,7 +134,7 @@ def index_limits(graph: torch.fx.Graph, nodes: Mapping[str, Node], sizes: Sizes)
     for node in reversed(graph.nodes):
         for index, limit in _indexed(node, shape, is_index):
             lower(index, limit)
-        if _name(node) in limits and _operation(node) in _SAME and node.args:
+        if _name(node) in limits and _operation(node) in _SAME_VALUES and node.args:
             for source in node.args[0] if isinstance(node.args[0], (list, tuple)) else [node.args[0]]:
                 if is_index(source):
                     lower(source, limits[_name(node)])
@@ -144,7 +144,7 @@ def index_limits(graph: torch.fx.Graph, nodes: Mapping[str, Node], sizes: Sizes)
 def _indexed(
     node: torch.fx.Node, shape: Callable[[Any], list[int]], is_index: Callable[[Any], bool]
 ) -> Iterator[tuple[Any, int]]:
-    """(index, how many rows there are) for each index that this node uses."""
+    """(index, number of rows that it can select) for each index that this node uses."""
     name, args = _operation(node), list(node.args)
     if name in ("embedding", "embedding_bag") and len(args) > 1:
         # F.embedding(index, table), torch.embedding(table, index)
@@ -153,7 +153,7 @@ def _indexed(
             yield index, shape(table)[0]
         offsets = args[2] if len(args) > 2 else node.kwargs.get("offsets")
         if name == "embedding_bag" and is_index(offsets):
-            yield offsets, 1  # the first has to be 0, and none is smaller than the one before
+            yield offsets, 1  # all 0: the first must be 0, and offsets must not decrease
     elif name in _BY_DIMENSION:
         values = [*args, *node.kwargs.values()]
         dimension = next((a for a in values[1:] if isinstance(a, int)), None)
@@ -166,7 +166,7 @@ def _indexed(
         for number, part in enumerate(parts):
             if is_index(part) and at < len(shape(args[0])):
                 yield part, shape(args[0])[at]
-            if part is ...:  # what follows is counted from the end
+            if part is ...:  # the dimensions of the parts after it are counted from the last one
                 at = len(shape(args[0])) - sum(p is not None for p in parts[number + 1 :])
             elif part is not None:
                 at += 1
@@ -183,6 +183,6 @@ def _name(value: Any) -> str:
 
 
 def _operation(node: torch.fx.Node) -> str:
-    """`embedding`, whether it is a function, a method or an aten operation."""
+    """The name of a node's operation, the same for a function, a method and an aten operator: `embedding`."""
     name = node.target if isinstance(node.target, str) else str(getattr(node.target, "__name__", ""))
     return name.partition(".")[0].strip("_")

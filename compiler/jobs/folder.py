@@ -1,7 +1,7 @@
-"""The folder of a job, read into one RanksReport: files of ranks, or TORCH_TRACE logs, one for each rank.
+"""Reads the folder of a job into one RanksReport: files of ranks, or TORCH_TRACE logs, one for each rank.
 
-One rank after the other is read, and only its hashes are kept; large folders of logs are read in several processes.  What is
-damaged is named in the notes and costs only itself.
+The ranks are read one after the other, and only their hashes are kept; large folders of logs are read in several processes.  A
+damaged file is left out, and named in the notes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _MOST_PROCESSES = 8
 
 
 def load(path: Path, *, strict: bool = False) -> RanksReport | None:
-    """The RanksReport of a folder of ranks, or one that was saved; None if the path is neither.
+    """The RanksReport of a job's folder, or of a saved file; None if the path is neither.
 
-    Raises as `read_job` does, and ValueError if a saved one is damaged, or with `strict` anything that was read.
+    Raises what `read_job` raises, and ValueError if the saved file is damaged.  With `strict`, it also raises ValueError if
+    anything in the folder could not be read.
     """
     if is_job(path):
         report = read_job(path)
@@ -98,22 +99,22 @@ def _one_job(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
     if len(jobs) == 1:
         return records
     latest = max(jobs, key=lambda job: max(r.rank.started or 0.0 for r in jobs[job]))
-    left = sum(len(own) for job, own in jobs.items() if job != latest)
+    left = sum(len(others) for job, others in jobs.items() if job != latest)
     notes.append(f"this folder holds {len(jobs)} jobs: the last one is shown, {left} files of the others are left out")
     return jobs[latest]
 
 
 def _one_each(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
-    """One record for each rank: of ranks that were started several times, the last one."""
+    """One record for each rank; the last one if a rank was started several times."""
     latest: dict[int, RankRecord] = {}
     processes = {(r.rank.host, r.rank.pid, r.rank.rank) for r in records}
-    # a process that a rank has started (to load data, say) has the rank's environment
+    # a process that a rank starts (to load data, say) inherits the rank's environment, and so looks like the rank: leave it out
     records = [r for r in records if (r.rank.host, r.rank.parent, r.rank.rank) not in processes or r.rank.parent is None]
     for record in sorted(records, key=lambda r: (r.rank.restarts, r.rank.started or 0.0)):
         latest[record.rank.rank] = record
     repeated = len(records) - len(latest)
     if repeated:
-        notes.append(f"{repeated} files are of earlier attempts of the same ranks, and left out")
+        notes.append(f"{repeated} files are from earlier attempts of the same ranks, and are left out")
     return list(latest.values())
 
 

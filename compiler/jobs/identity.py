@@ -1,4 +1,4 @@
-"""Which rank of which job this process is, from the environment and torch.distributed.  Nothing is initialized for it."""
+"""Finds out which rank of which job this process is, from the environment and torch.distributed; initializes nothing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from dynascope.compiler.ranks.schema import Rank
 from dynascope.compiler.ranks.structure import GroupNames
 
-#: variables that shape what torch compiles or how it communicates
+#: beginnings of the names of environment variables that influence what torch compiles or how it communicates
 _SHAPING = ("TORCH", "PYTORCH", "NCCL", "GLOO", "UCC", "CUDA_", "TRITON", "OMP_NUM_THREADS", "DYNAMO", "INDUCTOR", "AOT_")
-#: parts of the names of variables that differ on each rank or machine
-_OWN = (
+#: parts of the names of environment variables that differ between ranks or machines
+_DIFFERING = (
     "TORCHELASTIC",
     "TORCH_TRACE",
     "CUDA_VISIBLE_DEVICES",
@@ -51,7 +51,7 @@ def world_size() -> int | None:
 
 
 def job() -> str | None:
-    """What all ranks of this job have in common: torchrun's id of the run, and where its ranks meet."""
+    """An identifier that is equal for all ranks of this job: torchrun's id of the run, and the address of the master."""
     parts = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
     return ":".join(parts) if any(parts) else None
 
@@ -68,16 +68,16 @@ def process_group() -> tuple[int, int] | None:
 
 
 def environment() -> dict[str, str]:
-    """Environment variables that matter to the compiler and are to be equal on all ranks."""
+    """The environment variables that influence the compiler and should be equal on all ranks."""
     return {
         name: value
         for name, value in sorted(os.environ.items())
-        if name.startswith(_SHAPING) and not any(own in name for own in _OWN)
+        if name.startswith(_SHAPING) and not any(part in name for part in _DIFFERING)
     }
 
 
 def group_names() -> GroupNames:
-    """The process groups of this process: torch's name -> (what the program calls it, its ranks)."""
+    """The process groups of this process: torch's name -> (the program's name, the ranks)."""
     if process_group() is None:
         return {}
     from dynascope.compiler.torch_private.caches import process_groups

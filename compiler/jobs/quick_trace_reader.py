@@ -1,7 +1,7 @@
-"""The record of one rank from its TORCH_TRACE log: parsed in full, or at the cost of a hash if an equal one was parsed before.
+"""Reads the record of one rank from its TORCH_TRACE log.  A log that equals one parsed before is hashed, and not parsed again.
 
 `scan` hashes what shapes a Report (graphs, breaks, recompiles, outcomes) and reads the times; it skips everything else.  Ranks
-with equal hashes have equal structures.  The hash of a damaged log is its own, so that log is parsed in full.
+with equal hashes have equal structures.  A damaged log has another hash than an intact one, and is parsed in full.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ _COMPILE = re.compile(rb'"frame_id": ?(\d+), ?"frame_compile_id": ?(\d+)')
 _ARTIFACT = re.compile(rb'"artifact": ?\{"name": ?"(\w+)"')
 #: artifacts that shape a Report
 _SHAPING = frozenset({b"recompile_reasons", b"dynamo_graph_break_reason", b"dynamo_error"})
-#: records that add to a report what no hash has: how a graph was compiled, its times, and the guards of this rank
+#: records that are part of a Report but not of the hash: how a graph was compiled, its times, and the guards of the rank
 _LATER = frozenset({
     b"inductor_output_code", b"dynamo_cpp_guards_str", b"aot_joint_graph", b"bwd_compilation_metrics", b"chromium_event",
 })  # fmt: skip
 _SKIPPED = frozenset(name.encode() for name in IGNORED) - {b"str"} | _LATER
-_OWN = re.compile(
+#: what differs between the logs of equal ranks: folders, addresses, ids, times, numbers of ranks and processes
+_VOLATILE = re.compile(
     rb"(?:/[\w.+@~<>-]+)+/|0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{9,}\b"
     rb'|"(?:rank|has_payload|timestamp|process|thread)": ?(?:"[^"]*"|\d+)|\b(?:rank|pid|process|thread|port)[ =:]+\d+'
 )
 _DEVICE = re.compile(rb"\b(cuda|xpu|hpu|npu|mtia):(\d+)")
-_STARTS = re.compile(r"_rank_(\d+)_|rank_(\d+)")
+_RANK_IN_NAME = re.compile(r"_rank_(\d+)_|rank_(\d+)")
 
 
 @dataclass
@@ -50,8 +51,9 @@ class Scan:
     """What `scan` reads of a log."""
 
     digest: str
-    #: compile id -> seconds of each of its compiles, and the answers of caches
+    #: compile id -> seconds of each of its compiles
     seconds: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
+    #: compile id -> answers of the caches
     caches: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     #: compile id -> its collectives in the order of Inductor's code
     schedules: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -63,10 +65,10 @@ class Scan:
 
 @dataclass
 class Known:
-    """A log that was parsed in full: what all logs with its hash have in common."""
+    """What all logs with the same hash have in common, from one of them that was parsed in full."""
 
     structure: Structure
-    #: for each step, its compile id, and which of the compiles with this id it is
+    #: each step as (compile id, which of the compiles with this id it is)
     steps: list[tuple[str, int]]
     rank: Rank
     versions: dict[str, str | None]
@@ -108,8 +110,8 @@ def scan(path: Path) -> Scan | None:
                 found.torch = version[1].decode(errors="replace") if version else found.torch
             if kind not in _SHAPING:
                 continue
-        digest.update(devices.normal(_OWN.sub(b"", head)))
-        digest.update(devices.normal(_OWN.sub(b"", record["payload"])))
+        digest.update(devices.normal(_VOLATILE.sub(b"", head)))
+        digest.update(devices.normal(_VOLATILE.sub(b"", record["payload"])))
     found.digest = digest.hexdigest()
     return found
 
@@ -121,12 +123,12 @@ def _content(path: Path) -> bytes:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error):
-            return b""  # its damage is named where it is parsed in full
+            return b""  # parsing it in full will report the damage
     return data.replace(b"\r\n", b"\n")
 
 
 class _Devices:
-    """Device numbers by their order of first use, as in `ranks.normal`."""
+    """Numbers devices in the order of their first use, as `ranks.normal` does."""
 
     def __init__(self) -> None:
         self.seen: dict[bytes, bytes] = {}
@@ -160,9 +162,9 @@ def _metrics(metrics: dict[str, Any], key: str, found: Scan) -> bytes:
 
 
 def read(path: Path, known: dict[str, Known]) -> RankRecord:
-    """The record of the rank whose log this is; `known`: logs parsed before, by hash, which is added to.
+    """The record of the rank that wrote this log; raises ValueError, in one line, if nothing in the log can be read.
 
-    Raises ValueError, in one line, if nothing in the log can be read.
+    `known`: the logs that were parsed before, by hash; this one is added if it is new.
     """
     found = scan(path)
     seen = known.get(found.digest) if found is not None else None
@@ -185,7 +187,7 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
 
 
 def _is_cut_off(path: Path, report: Report) -> bool:
-    """Whether a log ends in the middle of a line or of a compile; one that ends elsewhere may be whole."""
+    """Whether a log ends in the middle of a line or of a compile; a log that was cut off elsewhere cannot be recognized."""
     if not _content(path).endswith(b"\n"):
         return True
     frames = [f for f in report.frames if f.status != "ignored"]
@@ -193,7 +195,7 @@ def _is_cut_off(path: Path, report: Report) -> bool:
 
 
 def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
-    """The record of a log that equals one parsed before, with its own times."""
+    """The record of a log that equals one parsed before: the structure of that one, with the times of this log."""
     rank = Rank(rank=number_of(path), status=seen.rank.status, compiling=seen.rank.compiling, error=seen.rank.error)
     rank.seconds = [_at(found.seconds.get(key), number) for key, number in seen.steps]
     rank.compile_seconds = round(sum(s for s in rank.seconds if s), 6)
@@ -209,12 +211,12 @@ def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
 
 
 def _schedules(steps: list[tuple[str, int]], found: Scan) -> list[str]:
-    """The collectives of each step, in the order of Inductor's code."""
+    """For each step, its collectives in the order of Inductor's code, separated by spaces."""
     return [" ".join(found.schedules.get(key, ())) for key, _ in steps]
 
 
 def _run_times(steps: list[tuple[str, int]], found: Scan) -> list[list[float]]:
-    """The run times of each step's graphs; [] if there are none at all."""
+    """For each step, the estimated run times of its graphs; [] if none was logged."""
     return [found.run_times.get(key, []) for key, _ in steps] if found.run_times else []
 
 
@@ -223,7 +225,7 @@ def _at(values: list[float | None] | None, number: int) -> float | None:
 
 
 def _compiles(report: Report) -> list[tuple[str, int]]:
-    """The compile id of each step, and which of the compiles with this id it is."""
+    """Each step as (compile id, which of the compiles with this id it is)."""
     counts: dict[str, int] = defaultdict(int)
     steps = []
     for step in steps_of(report):
@@ -234,8 +236,8 @@ def _compiles(report: Report) -> list[tuple[str, int]]:
 
 
 def number_of(path: Path, report: Report | None = None) -> int:
-    """The rank that a log is of: from its name, else from its records."""
-    match = _STARTS.search(path.name)
+    """The number of the rank that wrote a log: from the file's name, else from the report's frames, else 0."""
+    match = _RANK_IN_NAME.search(path.name)
     if match:
         return int(match[1] or match[2])
     ranks = [f.rank for f in report.frames if f.rank is not None] if report is not None else []

@@ -1,7 +1,7 @@
-"""The file of one rank: a line with the rank and its hashes, and a line with its Report.
+"""Writes and reads the file of one rank: one line with the rank and its hashes, and one line with its Report.
 
-Files are replaced as a whole, so a reader sees either the old or the new one, and a rank that is killed leaves its last one.
-The first line is all that is read of a rank that equals another one.
+A file is replaced as a whole, so a reader sees either the old or the new one, and a rank that is killed leaves the last one
+that it wrote.  If a rank equals another one, only its first line is read.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ SUFFIX = ".rank"
 VERSION = 1
 #: the artifact in which Inductor logs its estimates of run times
 RUN_TIMES = "inductor_runtime_and_tensor_meta"
+#: answers of caches; the first that any stage gave is the answer of the step
 _CACHE_ORDER = ("miss", "bypass", "hit")
 
 
@@ -36,7 +37,7 @@ def record_of(
     world_size: int | None = None,
     job: str | None = None,
 ) -> RankRecord:
-    """The record of a rank with this report."""
+    """The record of a rank with this report; also sets the fields of `rank` that the report determines."""
     finished = rank.status == "finished"
     steps = steps_of(report, finished=finished)
     rank.seconds = [step.frame.compile_seconds for step in steps]
@@ -68,7 +69,7 @@ def cache_answer(answers: Any) -> str:
 
 
 def run_time(payload: str | bytes) -> list[float]:
-    """Seconds that a graph runs, the sum of what Inductor estimates of its operations; [] if the record is damaged."""
+    """Inductor's estimate of a graph's run time, in seconds, as a list of one; [] if the record is damaged."""
     try:
         operations = json.loads(payload)["ops"]
         return [sum(float(operation["estimated_runtime_ns"]) for operation in operations) / 1e9]
@@ -77,7 +78,7 @@ def run_time(payload: str | bytes) -> list[float]:
 
 
 def write(folder: str | Path, record: RankRecord, report: bytes) -> Path:
-    """Write the file of a rank, in place of its last one; raises OSError if it cannot be written.
+    """Write the file of a rank, which replaces the one written before; raises OSError if it cannot be written.
 
     `report`: the record's Report, encoded.
     """
@@ -105,7 +106,7 @@ def file_name(rank: Rank) -> str:
 
 
 def head(record: RankRecord) -> dict[str, Any]:
-    """The first line of the file: all but the Report."""
+    """The data of the first line of the file: everything but the Report."""
     return {
         "dynascope_rank": VERSION,
         "rank": dataclasses.asdict(record.rank),
@@ -120,7 +121,7 @@ def head(record: RankRecord) -> dict[str, Any]:
 
 
 def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
-    """The record that `head` describes; raises ValueError if it describes none."""
+    """The record that the data of a first line describes; raises ValueError if they describe none."""
     import msgspec  # on first use: `import dynascope` stays light
 
     try:
@@ -154,7 +155,7 @@ def read(path: Path) -> RankRecord:
 
 
 def read_report(path: Path) -> Report:
-    """The Report in the file of a rank; raises ValueError if that is damaged."""
+    """The Report in the file of a rank; raises ValueError if the file is damaged."""
     import msgspec
 
     with path.open("rb") as file:

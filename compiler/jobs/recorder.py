@@ -1,8 +1,8 @@
 """Records one rank and keeps its file up to date while it runs.
 
-A thread writes the file a moment after something was compiled, and when the rank has not moved for a while, with the place in
-the user's code where it waits.  So a rank that is killed or hangs has said what it compiled and where it is.  No signal handler
-is installed, because the program would see it.  Writing takes at most a twentieth of the time.
+A thread writes the file shortly after something was compiled, and again, with the place in the user's code, if the rank has not
+moved for a while.  So the file of a rank that is killed or hangs shows what it compiled and where it was.  No signal handler is
+installed, because the program would see it.  Writing takes at most about a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ from dynascope.compiler.source.origin import is_users
 
 #: the folder into which ranks write; set by `dynascope run` for the processes that it starts
 VARIABLE = "DYNASCOPE_RANKS"
-#: seconds between two looks, and for how many seconds a rank must not have moved to be written as waiting
-_LOOK, _STILL = 0.25, 2.0
-_SHARE = 20
-#: a stack deeper than this is cut off
+#: seconds between two looks at the rank
+_INTERVAL = 0.25
+#: seconds after which the file of a rank that does not move is written again
+_STILL = 2.0
+#: after writing, wait for this many times the CPU time that it took
+_PAUSE = 20
+#: most entries of a stack that are kept
 _MOST_ENTRIES = 12
 
 
 class RankRecorder:
-    """Writes the file of this process's rank until `end`.
+    """Writes the file of this process's rank until `end` is called.
 
-    `recording` has the `events` seen so far and makes the `snapshot()` of the report; it is not changed.
+    `recording`: has the `events` so far, and returns the report so far from `snapshot()`; it is not changed.
     """
 
     def __init__(self, folder: str | Path, recording: Any) -> None:
@@ -52,7 +55,7 @@ class RankRecorder:
         self._at: list[StackEntry] = []
         self._since = time.monotonic()
         self._last: tuple[RankRecord, bytes] | None = None
-        #: what went wrong in writing, in one line; it must not disturb the program
+        #: the last error of this recorder, in one line: an error here must not disturb the program
         self.problem: str | None = None
         self._thread = threading.Thread(target=self._watch, name="dynascope rank", daemon=True)
 
@@ -62,7 +65,7 @@ class RankRecorder:
     def end(self, report: Report, status: RankStatus = "finished", error: str | None = None) -> None:
         """Write the file for the last time; `error`: what ended the program, in one line."""
         self._stop.set()
-        with self._lock:  # a write that has begun is finished first
+        with self._lock:  # waits for a write that has begun
             self._guarded(self._identify)
             self._guarded(lambda: self._write(report, status, error))
 
@@ -70,7 +73,7 @@ class RankRecorder:
 
     def _watch(self) -> None:
         still, next_report, written = _STILL, 0.0, -1
-        while not self._stop.wait(_LOOK):
+        while not self._stop.wait(_INTERVAL):
             self._guarded(self._look)
             now, events = time.monotonic(), len(self._recording.events)
             unmoved = now - self._since
@@ -78,9 +81,9 @@ class RankRecorder:
             if events != written and now >= next_report:
                 written, used = events, time.thread_time()
                 self._while_running(lambda: self._write(self._recording.snapshot(), "no end", None))
-                next_report = time.monotonic() + _SHARE * (time.thread_time() - used)
+                next_report = time.monotonic() + _PAUSE * (time.thread_time() - used)
             elif unmoved > still and self._last is not None:
-                still *= 2  # a rank that hangs writes ever more rarely
+                still *= 2  # the file of a rank that hangs is written less and less often
                 self._while_running(self._write_again)
 
     def _while_running(self, write: Callable[[], None]) -> None:
@@ -89,7 +92,7 @@ class RankRecorder:
                 self._guarded(write)
 
     def _look(self) -> None:
-        """Note where the main thread is."""
+        """Note the rank, and the place of the main thread in the user's code."""
         frame = sys._current_frames().get(self._main)
         at = users_stack(frame)
         if [(e.file, e.line) for e in at] != [(e.file, e.line) for e in self._at]:
@@ -97,7 +100,7 @@ class RankRecorder:
         self._identify()
 
     def _identify(self) -> None:
-        """Note the rank and the process groups while there are any: they are gone after `destroy_process_group`."""
+        """Note the rank and the process groups while they exist: `destroy_process_group` removes them."""
         rank = identity.process_rank()
         if rank is not None and (self._rank is None or identity.process_group() is not None):
             self._rank, self._world_size = rank, identity.world_size()
@@ -127,7 +130,7 @@ class RankRecorder:
         self._write_again()
 
     def _write_again(self) -> None:
-        """Write what was written last, with the time and where the rank is now."""
+        """Write the last record once more, with the present time and place of the rank."""
         assert self._last is not None
         record, report = self._last
         rank = record.rank
@@ -138,7 +141,7 @@ class RankRecorder:
 
 
 def users_stack(frame: FrameType | None) -> list[StackEntry]:
-    """The user's own entries of a running thread's stack, outermost first; the innermost ones if there are many."""
+    """The entries of a running thread's stack that are in the user's code, outermost first; at most the innermost twelve."""
     import linecache
 
     entries: list[StackEntry] = []
@@ -152,7 +155,7 @@ def users_stack(frame: FrameType | None) -> list[StackEntry]:
 
 
 def _run_times(recording: Any, report: Report, *, finished: bool) -> list[list[float]]:
-    """The run times of each step's graphs, as Inductor estimates them; [] if it logged none."""
+    """For each step, Inductor's estimates of the run times of its graphs; [] if none was logged."""
     found: dict[str | None, list[float]] = {}
     for event in list(recording.events):
         artifact = (getattr(event, "metadata", None) or {}).get("artifact")
@@ -174,7 +177,7 @@ def _settings(recording: Any) -> dict[str, Any]:
 
 
 def settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Names and values of the configuration in torch's CompilationMetrics."""
+    """The settings in torch's CompilationMetrics, by name."""
     import json
 
     found: dict[str, Any] = {}
@@ -189,7 +192,7 @@ def settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_setting(value: Any) -> bool:
-    """Whether a value is plain, and the same on all ranks if they are set up alike: no path, no address."""
+    """Whether a value is plain, and has no path or address in it: those differ between ranks that are set up alike."""
     return isinstance(value, (bool, int, float)) or (isinstance(value, str) and "/" not in value and "0x" not in value)
 
 

@@ -1,4 +1,4 @@
-"""`python -m dynascope.compiler.jobs.worker` reads the logs named on its input, and writes a line of JSON for each."""
+"""`python -m dynascope.compiler.jobs.worker`: reads the logs that standard input lists, and writes a line of JSON for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynascope.compiler.jobs import quick_trace_reader, rank_file
 
 
 def main() -> None:
-    """Answer for each path: its number, and the head of its record or the error."""
+    """Write a line for each path: its number, and the first line of its rank file (`rank_file.head`) or the error."""
     paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").splitlines()
     known: dict[str, quick_trace_reader.Known] = {}
     for number, path in enumerate(paths):

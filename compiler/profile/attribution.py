@@ -1,14 +1,14 @@
-"""Cuts each profiled call into slices, and attributes each slice to what it is and to the break that causes it.
+"""Cuts each profiled call into slices, and says what each slice is and which break causes it.
 
-A pure function of the profiler's events, the same for a CPU and a GPU.  The slices of a call follow one another, with no time
-between them.  Each is a compiled graph, eager code between two graphs, a check of guards, the prologue of a graph, or waiting
-for the device; what belongs to none of these is "unaccounted".
+The slices are computed from the profiler's events alone, in the same way for a CPU and a GPU.  They cover the call without a
+hole.  Each slice is a compiled graph, eager code between two graphs, a check of guards, the prologue of a graph, or waiting for
+the device; what belongs to none of these is "unaccounted".
 
-Each slice that is no graph has a cause: the break without which it would not be there.  In a compiled region, before its
-graph, that is the break after which the region was entered; behind its graph it is the break that ended it.  So a region that
-continues after a break, and a function that is called after one, are charged to that break; entering the outermost region,
-and the call's first graph, is charged to nobody.  A backward is charged as its forward is: autograd gives both the same
-sequence number.
+A slice that is not a graph can have a cause: the break without which it would not be there.  In a compiled region, the cause
+of what runs before the region's graph is the break after which the region was entered; the cause of what runs after the graph
+is the break that ended the graph.  So a region that continues after a break, and a function that is called after one, are
+charged to that break; entering the outermost region and the call's first graph is charged to no break.  A backward has the
+cause of its forward, which it is matched to by autograd's sequence number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _GRAPH_OR_BACKEND = (GRAPH, BACKEND)
 
 @dataclass
 class Slice:
-    """A stretch of the calling thread, in nanoseconds of the trace."""
+    """A part of a call on the calling thread; times are the trace's, in nanoseconds."""
 
     kind: SegmentKind
     start: int
@@ -49,12 +49,12 @@ class Slice:
     frame: str | None = None
     graph: str | None = None
     break_: str | None = None
-    #: which entry of the region (counted in the call): slices of two entries are never merged
+    #: number of the entry into a region, counted in the call: slices of two entries are never merged
     entry: int = 0
     label: str = ""
-    #: eager ops in it: name -> [nanoseconds, count]
+    #: eager ops in the slice: name -> [nanoseconds, count]
     ops: dict[str, list[int]] = field(default_factory=dict)
-    #: starts and ends of the profiler's events in it, each of which takes the profiler a moment
+    #: number of starts and ends of events in the slice: recording each of them takes the profiler a moment
     edges: int = 0
 
     @property
@@ -68,14 +68,14 @@ class Slice:
 
 @dataclass
 class Call:
-    """One call: its slices in order, and what ran on the devices meanwhile."""
+    """One call: its slices in order, and the work that it launched on devices."""
 
     start: int
     end: int
     slices: list[Slice]
-    #: (kernel or copy, time of its launch; None if unknown)
+    #: kernels and copies, each with the time of its launch (None: unknown)
     device: list[tuple[Event, int | None]] = field(default_factory=list)
-    #: compile ids that the report does not have
+    #: compile ids of regions that the report lacks
     unknown: set[str] = field(default_factory=set)
 
     @property
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def path(self) -> tuple[Any, ...]:
-        """Two calls that went the same way have the same path."""
+        """The keys of the slices: equal for two calls that ran the same code in the same order."""
         return tuple(s.key for s in self.slices if s.kind != "wait")
 
 
@@ -118,21 +118,22 @@ class _Cutter:
 
     def __init__(self, report: Report) -> None:
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
-        # a version that the report lacks is one of the same function, by the number of its frame, but not the same graph
+        # frame number -> frame: finds the function of a region whose compile the report lacks, though not its graph
         self.numbers = {id.split("/")[0]: f for id, f in self.frames.items()}
         self.unknown: set[str] = set()
-        #: the break that ended a frame, and the break after which a frame continues
+        #: frame -> the break that ended it
         self.ended = {h.frame: b.id for b in report.breaks for h in b.hits if h.outcome == "resumed"}
         self.ended |= {g.frame: g.break_ for g in report.graphs if g.break_ is not None}
+        #: frame of a resume function -> the break after which it continues
         self.resumed = {frame: b.id for b in report.breaks for h in b.hits for frame in h.resumes}
         self.outer = _skipped_root(report)
         self.order = {g.id: number for number, g in enumerate(report.graphs)}
-        #: by the sequence number of a graph that ran forward: its fields, and the break after which it was entered
+        #: sequence number of a graph's forward -> (fields of the graph's slices, the break after which it was entered)
         self.forwards: dict[int, tuple[dict[str, Any], str | None]] = {}
         self.slices: list[Slice] = []
         self.entries = 0
         self.has_graph = False
-        #: what follows, at the same depth, what is being looked at
+        #: the event that follows the current one at the same depth
         self.following: Event | None = None
 
     def cut(self, call: Event) -> list[Slice]:
@@ -141,7 +142,10 @@ class _Cutter:
         return self.slices
 
     def _count_edges(self, call: Event) -> None:
-        """The profiler works before the start that it records, and after the end."""
+        """Count the starts and ends of events in each slice.
+
+        The profiler works before the start that it records, and after the end, so both go to the slice on that side.
+        """
         ends = [s.end for s in self.slices]
         last = len(ends) - 1
         todo = list(call.inside)
@@ -187,7 +191,7 @@ class _Cutter:
         """One thing that happens in eager code: an op, waiting, or compiled code that it calls."""
         cause = gap.get("break_")
         if span.name == GUARD_CHECK:
-            found = self.following.region if self.following is not None else None  # it is entered at once
+            found = self.following.region if self.following is not None else None  # a region follows its guards
             frame = self._frame(found) if found is not None else None
             self._add(
                 "lookup", span.start, span.end, break_=cause, entry=gap.get("entry", 0), frame=frame.id if frame else None
@@ -219,12 +223,12 @@ class _Cutter:
         self.entries += 1
         entry: dict[str, Any] = {"frame": frame.id if frame else None, "entry": self.entries}
         ended = self._ended(span)
-        # before its graph; a frame that has none is at its break at once
+        # True until the region's graph has run; a region without a graph is past that point from the start
         entering = any(s.name.startswith(_GRAPH_OR_BACKEND) for s in span.inside)
-        # what calls compiled code behind its graph was broken there, even where the report does not know by what
+        # a region that calls compiled code after its graph was ended by a break, even if the report does not know which one
         broken = ended is not None or any(s.name == GUARD_CHECK or s.region is not None for s in span.inside)
         after = {**entry, "break_": ended or cause}
-        # one graph remains whatever is fixed: entering the first one is no break's fault
+        # whatever is fixed, one graph remains: entering the first one has no cause
         before = {**entry, "break_": cause if self.has_graph or not entering else None}
         self.has_graph |= entering
 
@@ -261,7 +265,7 @@ class _Cutter:
         return next((self.resumed[f.id] for f in called if f is not None and f.id in self.resumed), None)
 
     def _graph(self, span: Event, frame: Frame | None, region: str, before: dict[str, Any]) -> None:
-        """A captured graph, entered for the reason that `before` names."""
+        """A captured graph; `before`: the fields of the slices before it."""
         graph: dict[str, Any] = {"frame": before["frame"], "entry": before["entry"]}
         if region in self.frames:
             graph["graph"] = frame.graph if frame else None
@@ -273,7 +277,7 @@ class _Cutter:
         self._backend(span, graph, before)
 
     def _backward(self, span: Event, cause: str | None) -> None:
-        """The backward of the graph whose forward has the same sequence number; it has the same cause."""
+        """A backward; its graph and cause are those of the forward with the same sequence number."""
         forward, because = self.forwards.get(span.sequence, ({}, cause)) if span.sequence is not None else ({}, cause)
         graph, label = forward.get("graph"), forward.get("label")
         if graph in self.order:
@@ -284,7 +288,7 @@ class _Cutter:
         self._backend(span, {**entry, "graph": graph, "label": label}, {**entry, "break_": because})
 
     def _backend(self, span: Event, graph: dict[str, Any], prologue: dict[str, Any]) -> None:
-        """The backend's code, or the whole graph if the backend does not mark its code; the wrapper around it is prologue."""
+        """The backend's code (the whole graph if the backend does not mark its code), and as prologue the wrapper around it."""
         backend = _outermost(span, lambda s: s.name.startswith(BACKEND)) or [span]
         start, end = backend[0].start, backend[-1].end
         self._add("prologue", span.start, start, **prologue)
@@ -297,7 +301,7 @@ class _Cutter:
 
 
 def _skipped_root(report: Report) -> Frame | None:
-    """The frame that the call enters, if Dynamo skipped it: its own code runs eagerly, outside all regions."""
+    """The frame that the call enters, if Dynamo skipped it: the frame's code then runs eagerly, outside all regions."""
     roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
     return roots[0] if roots and all(f.status == "skipped" for f in roots) else None
 

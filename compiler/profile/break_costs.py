@@ -1,9 +1,9 @@
-"""What each break costs a call.
+"""Computes what each break costs a call.
 
-The cost is what removing the break *and* its cause (the call that cannot be compiled) saves: the checks of guards, prologues
-and eager Python between the graph before and the graph after, and a copy to Python (`.item()`).  The tensor ops in the gap
-would still have to run, inside a graph; how fast is not known, nor is what fusing two graphs would gain.  So the cost is a
-lower bound; what is unknown is named and not added.
+The cost is the time that a call without the break *and* its cause (the call that cannot be compiled) would save: the guard
+checks, prologues and eager Python between the graphs before and after the break, and a copy to Python (`.item()`).  The tensor
+ops in the gap would still have to run, inside a graph; how fast is unknown, and so is what fusing the two graphs would gain.
+So the cost is a lower bound; unknown parts are named and not added.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from dynascope.compiler.report import BreakCost, CostParts, Report
 if TYPE_CHECKING:
     from dynascope.compiler.profile.attribution import Call, Slice
 
-#: the most nanoseconds that one start or end of an event takes the profiler; what is beyond that slows all of the call alike
+#: the most nanoseconds that recording one start or end of an event takes; any further overhead slows the whole call evenly
 _MOST_EDGE = 3000
-#: ops that copy a value from a tensor to Python, which removing such a break saves
+#: ops that copy a value from a tensor to Python; they go when their break is removed
 _TO_PYTHON = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense", "aten::equal")
 
 
 def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> list[BreakCost]:
-    """A cost for each break that the calls ran into; the most expensive first, unknown ones last.
+    """The cost of each break that the calls ran into; the most expensive first, unknown costs last.
 
-    `overhead`: seconds of each call that the profiler takes for itself; they are taken off, so that what is left adds up to
-    the call without a profiler.
+    `overhead`: seconds by which the profiler makes each call longer; they are subtracted, so that the rest adds up to the call
+    without a profiler.
     """
     costs = []
     unprofiled = _Unprofiled.of(calls, overhead)
@@ -46,10 +46,11 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
 class _Unprofiled:
     """Estimates how long slices take without the profiler."""
 
-    #: nanoseconds of the whole call
+    #: nanoseconds of the whole call without the profiler
     call: float
-    #: nanoseconds for each start or end of an event, and then a factor
+    #: nanoseconds to subtract for each start or end of an event
     edge: float
+    #: factor for what is left
     factor: float
 
     @classmethod
@@ -102,7 +103,7 @@ def _resumed(break_: str, calls: list[Call], slices: list[list[Slice]], unprofil
 
 
 def _times(slices: list[Slice]) -> int:
-    """How often the call ran into the break: the highest count of any frame, as its callers have no higher one."""
+    """How often the call ran into the break: the highest number of entries into one of the frames in its gaps."""
     entries: dict[str | None, set[int]] = {}
     for s in slices:
         if s.kind == "gap":

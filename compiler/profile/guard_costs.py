@@ -1,8 +1,8 @@
-"""What guards cost a call: by compiled frame, by what they are about, and without them.
+"""Computes what guards cost a call.
 
-`guard_costs()` reads the profiler's calls.  `heaviest()` finds the guards of a frame that cost most, with torch's own
-evaluation of parts of them.  `try_switches()` traces the recorded call again with each documented switch that leaves out
-guards.
+`guard_costs()` reads the cost of each compiled frame from the profiled calls.  `heaviest()` finds the most expensive guards of
+a frame: torch evaluates parts of them alone.  `try_switches()` traces the recorded call again with each documented switch that
+leaves out guards.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from dynascope.compiler.report.measurements import SwitchName
 from dynascope.compiler.torch_private import hooks, profiling
 from dynascope.compiler.torch_private.profiling import Evaluation
 
-#: guards of one frame are split further as long as there are fewer rows, and a part takes more than this share of them
-MOST, _LARGE = 12, 0.1
-#: seconds for the parts of one frame, and for all switches
+#: most rows that are reported for a frame
+MOST = 12
+#: a part of the guards is split further if it takes more than this share of all guards
+_LARGE = 0.1
+#: time limit in seconds for splitting the guards of one frame, and for trying all switches
 _BUDGET, _SWITCH_BUDGET = 0.5, 30.0
-#: seconds a call: switches are tried where guards and prologue take more
+#: switches are tried if guard checks take more than these seconds of a call
 WORTH = 20e-6
-#: profiled calls with each switch, the first of which do not count
+#: number of profiled calls with each switch, and how many of them only warm up
 _CALLS, _WARM_UP = 15, 5
 _INDEX = re.compile(r"(?<=[\[.])\d+(?=[\].]|$)")
 _INNER = re.compile(r"(?:\.__dict__|\._modules|\._parameters|\._buffers)+$")
@@ -42,9 +44,10 @@ Compiled = Callable[[Mapping[str, Any], Mapping[str, Any]], AbstractContextManag
 
 
 def guard_costs(calls: list[Call]) -> GuardCosts | None:
-    """The costs by frame; None if the calls evaluate no guards, which this torch then does not mark.
+    """The costs by frame; None if the trace has no guard checks, because this torch does not mark them.
 
-    The sums are medians over the calls, like the shares of a profile; they are divided among the frames as all calls together.
+    The totals are medians over the calls, like the shares of a profile; each frame has the part of them that it has in the sum
+    over all calls.
     """
     frames: dict[str | None, FrameGuards] = {}
     lookups, lookup_sum = _median(calls, "lookup")
@@ -66,7 +69,7 @@ def guard_costs(calls: list[Call]) -> GuardCosts | None:
 
 
 def _median(calls: list[Call], kind: str) -> tuple[float, float]:
-    """Seconds a call of the slices of a kind, median, and nanoseconds of all of them."""
+    """The time in slices of one kind: median over the calls, in seconds, and sum over all calls, in nanoseconds."""
     taken = [sum(s.duration for s in call.slices if s.kind == kind) for call in calls]
     return statistics.median(taken) * 1e-9, sum(taken)
 
@@ -76,17 +79,19 @@ def _median(calls: list[Call], kind: str) -> tuple[float, float]:
 
 @dataclass
 class _Part:
-    """What guards are about, as the user writes it, indices left open; what is inside it is part of it."""
+    """The guards on one expression of the user, with `*` for indices (`self.layers.*.weight`)."""
 
+    #: guards on what belongs to the expression's value
     inside: dict[str, _Part] = field(default_factory=dict)
+    #: torch's names of the expression, one for each index
     sources: set[str] = field(default_factory=set)
-    #: torch's names of what leads to it
+    #: torch's names of the objects that lead to it
     path: set[str] = field(default_factory=set)
     guards: int = 0
 
 
 def time_guards(call: Callable[[], Any]) -> list[tuple[str, GuardTime]]:
-    """For each compiled frame that a call enters, by compile id: the guards that cost most."""
+    """The most expensive guards of each compiled frame that a call enters, each with the frame's compile id."""
     found: list[tuple[str, GuardTime]] = []
     with profiling.evaluations(lambda one: found.extend((one.compile_id, row) for row in heaviest(one))):
         call()
@@ -94,7 +99,7 @@ def time_guards(call: Callable[[], Any]) -> list[tuple[str, GuardTime]]:
 
 
 def heaviest(evaluation: Evaluation) -> list[GuardTime]:
-    """The parts of a frame's guards that cost most: the largest is split as long as that says more."""
+    """The most expensive parts of a frame's guards; large parts are split into what they consist of."""
     until = time.perf_counter() + _BUDGET
     whole = evaluation.seconds(None)
     if not whole:
@@ -128,9 +133,9 @@ def _all(part: _Part) -> list[_Part]:
 
 
 def _parts(evaluation: Evaluation) -> _Part:
-    """The guards as a tree of what they are about; the root has those on the call as a whole."""
+    """The guards as a tree of the expressions that they check; the root has the guards on the call as a whole."""
     root = _Part()
-    #: what leads to each source; two objects can have the same, even one inside the other
+    #: source -> the sources that lead to it; two objects can have the same source, even one inside the other
     paths: dict[str | None, set[str]] = {None: set()}
     of_name: dict[str, _Part] = {"": root}
     for source, parent, guards in evaluation.guards:
@@ -146,17 +151,18 @@ def _parts(evaluation: Evaluation) -> _Part:
 
 
 def _name(source: str | None) -> str:
-    """`self.layers.*.weight`; of the roots, the frame's locals and globals, ""."""
+    """`self.layers.*.weight` for a source of torch's; "" for the roots, which are the frame's locals and globals."""
     if source is None or source in ("L", "G"):
         return ""
     return _INDEX.sub("*", _INNER.sub("", guard_text.user_expression(source)))
 
 
-# -- without them -----------------------------------------------------------------------------------------------
+# -- switches that leave out guards
+# -----------------------------------------------------------------------------------------------
 
 
 def try_switches(recorded: RecordedCall, compiled: Compiled) -> list[GuardSwitch]:
-    """Guards and prologue of the call with each switch; nothing of it stays."""
+    """Measure guards and prologue of the call with each switch; leaves nothing behind."""
     until = time.perf_counter() + _SWITCH_BUDGET
     tried: list[GuardSwitch] = []
     with hooks.HOOKS.paused(), recorded.replaying() as prepare, contextlib.suppress(KeyboardInterrupt):
@@ -181,7 +187,7 @@ def try_switches(recorded: RecordedCall, compiled: Compiled) -> list[GuardSwitch
 def _taken(
     compiled: Compiled, prepare: Prepare, options: Mapping[str, Any], values: Mapping[str, Any], *, stance: bool = False
 ) -> float:
-    """Seconds of guards and prologue in a call: the least, which other load disturbs least."""
+    """Seconds of guards and prologue in the fastest call, which other load disturbs least."""
     import torch
 
     with compiled(options, values) as entry:
@@ -194,6 +200,6 @@ def _taken(
                 with profiling.profiler_mark(CALL):
                     entry(*args, **kwargs)
     calls = read_calls(plain_events(trace), Report())[_WARM_UP:]
-    # graphs are not marked here: code of a region that is not the bytecode before its graph is its "return"
+    # graphs are not marked here, so whatever follows the bytecode before a region's graph is labelled "return": do not count it
     counted = [[s for s in call.slices if s.kind == "lookup" or (s.kind == "prologue" and not s.label)] for call in calls]
     return min(sum(s.duration for s in slices) for slices in counted) * 1e-9

@@ -1,9 +1,9 @@
-"""`--inputs`: which of a list of inputs make the compiler work again, and what that costs.
+"""`--inputs`: finds out which of a list of inputs recompile, and what that costs.
 
-The compiled function is called with each input: once eagerly, so that Dynamo never sees an input with which the program itself
-fails (it would skip the code from then on), once under a recording of its own, which shows what gets compiled and why, then
-as often as `--profile` says, compiled and eager (`profile.measure`).  All of it works on copies and is undone.
-`annotate_inputs()` adds the results to the report.
+The compiled function is called with each input.  The first call is eager, so that Dynamo never sees an input with which the
+program itself fails (it would skip the code from then on).  The second call is recorded, which shows what is compiled and why.
+Then come the timed calls, compiled and eager, as many as `--profile` says (`profile.measure`).  All calls work on copies, and
+their effects are undone.  `annotate_inputs()` adds the results to the report.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from dynascope.compiler.torch_private import config
 
 #: characters of an input's description
 _LONGEST = 160
-#: items of a container that are described, where there are more than so many
+#: a container with more than `_MANY` items is described by its first `_SHOWN` items
 _SHOWN, _MANY = 6, 8
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}")}
 
 
 @dataclass
 class Tried:
-    """What was measured with one input: plain data, none of the user's tensors."""
+    """The result of one input: plain data, none of the user's tensors."""
 
+    #: description of the arguments
     arguments: str
-    #: the report of what its first call compiled; None: there was no first call
+    #: the report of what the recorded call compiled; None: there was no such call
     seen: Report | None = None
     first_seconds: float | None = None
     measured: Measured | None = None
-    #: why the call with it failed
+    #: why the call failed
     error: str | None = None
 
 
@@ -68,7 +69,7 @@ def arguments_of(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def wrong_with(inputs: Any) -> str | None:
     """Why this is not a list of inputs, as the end of a sentence; None if it is one."""
     if not isinstance(inputs, (list, tuple)):
-        return f"a list of inputs is wanted, not {type(inputs).__name__}: write [x1, x2, ...]"
+        return f"expected a list of inputs, not {type(inputs).__name__}: write [x1, x2, ...]"
     return None if inputs else "the list of inputs is empty"
 
 
@@ -80,7 +81,7 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
 
     recording = observe()
     try:
-        # otherwise an input that fails, and all after it, would run eagerly
+        # with suppress_errors, an input that fails would run eagerly, and so would all inputs after it
         with config.dynamo_config(suppress_errors=False), recorded.replaying() as prepare:
             args, kwargs = prepare()
             with torch.compiler.set_stance("force_eager"):
@@ -106,7 +107,7 @@ def _first_lines(error: Exception) -> str:
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """`float32[7, 3], scale=2`: tensors by dtype, shape, device and what else is unusual about them; nothing is kept."""
+    """A description of arguments: `float32[7, 3], scale=2`; for tensors dtype, shape, device and what else is unusual."""
     return _cut(
         ", ".join([*map(_described, args), *(f"{name}={_described(value)}" for name, value in kwargs.items())]), _LONGEST
     )
@@ -157,10 +158,10 @@ def _tensor_described(value: Any) -> str:
 
 
 def annotate_inputs(report: Report, tried: Sequence[Tried]) -> None:
-    """Set the report's inputs; `report` is the one of the whole run, whose ids name frames and graphs."""
+    """Set the inputs of the whole run's report; their frames and graphs are named by its ids."""
     error = report.error
     if error is not None and error.caught and any(t.error and t.error.startswith(error.type) for t in tried):
-        report.error = None  # it was caught here, and its input says so
+        report.error = None  # it was caught here, and is shown with its input
     notes = [note for t in tried if t.measured is not None for note in t.measured.notes]
     report.notes.extend(note for note in dict.fromkeys(notes) if note not in report.notes)
     report.inputs = [_input_run(one, report) for one in tried]
@@ -170,7 +171,7 @@ def _input_run(tried: Tried, report: Report) -> InputRun:
     ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
     seen, measured = tried.seen or Report(), tried.measured
     considered = [f for f in seen.frames if f.status in ("compiled", "skipped", "failed") and f.compile_id in ids]
-    again = [r for r in seen.recompiles if r.refused_by is None]  # at the limit, nothing is compiled
+    again = [r for r in seen.recompiles if r.refused_by is None]  # a recompile that a limit refused compiles nothing
     result = InputRun(
         arguments=tried.arguments,
         frames=[ids[f.compile_id] for f in considered if f.compile_id is not None],

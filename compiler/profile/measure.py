@@ -1,8 +1,8 @@
-"""Repeats a call N times, timed, eager and under torch.profiler.
+"""Repeats a call: N times compiled, N times under torch.profiler, and N times eagerly.
 
-`measure()` makes the calls: a few to warm up, N timed ones, N under `torch.profiler.profile()`, N eager ones, in turns;
-nothing of them is left behind (`replay`).  `annotate_profile()` adds the Profile to the finished report.  GPU paths are
-written after torch's documentation and tested on synthetic events: they have not yet run on a GPU.
+`measure()` makes these calls in turns, each after a few calls to warm up, and leaves nothing behind (`replay`).
+`annotate_profile()` adds the Profile to the finished report.  The code for GPUs follows torch's documentation and is tested
+with synthetic events; it has not yet run on a GPU.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
 DEFAULT_CALLS = 10
-#: calls before the first that counts, in each turn: the first calls after another turn, or after a profiler has started,
-#: find the processor's caches cold
+#: most calls to warm up in each turn: the first calls after another turn, or after the profiler has started, find the CPU's
+#: caches cold
 WARM_UP = 8
-#: seconds that they may take; a cache is filled in less
+#: most seconds to warm up; filling the caches takes less
 WARM_BUDGET = 0.05
-#: seconds; slower calls are made in one turn, with one call to warm up
+#: calls that take more than these seconds are all made in one turn
 SLOW = 0.2
-#: fraction of the eager time; smaller differences between eager and compiled mean nothing
+#: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
 _CLEAR = 0.03
 #: the note of a run that Ctrl-C ended
 INTERRUPTED = "the call was not profiled: interrupted"
@@ -56,31 +56,37 @@ INTERRUPTED = "the call was not profiled: interrupted"
 class Measured:
     """What was measured: plain data, none of the user's tensors."""
 
+    #: the profiler's events of the profiled calls
     events: list[Event] = field(default_factory=list)
-    #: seconds of the calls without the profiler
+    #: seconds of each compiled call without the profiler
     compiled: list[float] = field(default_factory=list)
+    #: seconds of each eager call
     eager: list[float] = field(default_factory=list)
-    #: in how many turns the calls were made, and calls before the first that counts in each
+    #: number of turns in which the calls were made
     turns: int = TURNS
+    #: number of calls to warm up in each turn
     warm_up: int = WARM_UP
     devices: list[str] = field(default_factory=list)
     #: whether the captured graphs could be located and marked
     marked: bool = True
-    #: by compile id: the guards that cost most
+    #: the most expensive guards, each with the compile id of its frame
     guards: list[tuple[str, GuardTime]] = field(default_factory=list)
     switches: list[GuardSwitch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    #: nothing was measured, and why
+    #: why nothing was measured; None: something was
     failed: str | None = None
 
     def overhead(self) -> float:
-        """Seconds by which the profiler makes a call longer; compares the faster calls, which other load disturbs least."""
+        """Seconds by which the profiler makes a call longer, from the first quartiles, which other load disturbs least."""
         profiled = [e.duration * 1e-9 for e in self.events if e.name == CALL]
         return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
 
 
 def measure_last(call: WatchedCall | None, calls: int, compiled: Callable[[WatchedCall], Compiled] | None = None) -> Measured:
-    """Run a watched call again, if it can be; `compiled` compiles it anew, to try switches that leave out guards."""
+    """Measure a watched call, if there is one.
+
+    `compiled`: returns what compiles the call's target anew, to try switches that leave out guards.
+    """
     if call is None:
         return Measured(failed="nothing was profiled: nothing that this run compiles was called")
     if not call.returned:
@@ -94,7 +100,7 @@ def measure_last(call: WatchedCall | None, calls: int, compiled: Callable[[Watch
 
 
 def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
-    """Run the call again: `entry` is the compiled function; it has been called, and compiled, before."""
+    """Measure a recorded call of `entry`, a compiled function that has been called, and so compiled, before."""
     result = Measured(notes=list(recorded.side_effects))
     if recorded.refusal is not None:
         result.failed = f"the call was not profiled: {recorded.refusal}"
@@ -108,7 +114,7 @@ def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFA
     except KeyboardInterrupt:
         result.failed = INTERRUPTED
     except Exception as error:
-        result.failed = f"the call was not profiled: run again it raised {type(error).__name__}: {error}"
+        result.failed = f"the call was not profiled: when repeated, it raised {type(error).__name__}: {error}"
     result.notes.extend(recorded.notes)
     return result
 
@@ -118,10 +124,10 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
 
     wait = _waiter()
     result.devices = _devices()
-    # may still compile: a guard can fail on the second call
+    # these calls may still compile: a guard can fail on the second call
     warm_up = timed_calls(_prepared(entry, prepare, fully=True), wait, 2)
     known = caches.compiles()
-    is_harmless = not result.notes  # what cannot be undone is done as seldom as possible
+    is_harmless = not result.notes  # side effects that cannot be undone: make as few calls as possible
     turns = timing.turns(calls, TURNS if is_harmless and warm_up[1] <= SLOW else 1)
     result.turns = len(turns)
     result.warm_up = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / warm_up[1])))
@@ -135,13 +141,17 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
     compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
-            f"the compiler was at work again in the repeated calls ({plural(compiled, 'frame')}), so what they took is in part "
-            "what compiling takes: a guard fails when the call is repeated"
+            f"the repeated calls compiled {plural(compiled, 'frame')} again, because a guard fails when the call is repeated: "
+            "their times include compiling"
         )
 
 
 def _prepared(entry: Callable[..., Any], prepare: Prepare, fully: bool = False) -> Callable[[], Callable[[], Any]]:
-    """Returns each call of a turn; after the first, only what calls were seen to change is restored, unless `fully`."""
+    """A function that prepares and returns the next call of a turn.
+
+    It restores all state before the first call, and later only the state that calls were seen to change; `fully`: all state
+    before each call.
+    """
     numbers = itertools.count()
 
     def call() -> Callable[[], Any]:
@@ -152,7 +162,7 @@ def _prepared(entry: Callable[..., Any], prepare: Prepare, fully: bool = False) 
 
 
 def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, result: Measured) -> None:
-    """Make so many calls under the profiler, and before them some to warm up, which are marked as such."""
+    """Make `count` calls under the profiler, after some to warm up, which have another mark."""
     prepared = _prepared(entry, prepare)
     with profiling.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
         for number in range(result.warm_up + count):
@@ -168,7 +178,7 @@ def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], No
 
 
 def _is_used(kind: str) -> bool:
-    """Whether the program has used a device of this kind; asking it for more would take memory on the device."""
+    """Whether the program has used a device of this kind; initializing one that it does not use would take device memory."""
     import torch
 
     module = getattr(torch, kind, None)
@@ -176,7 +186,7 @@ def _is_used(kind: str) -> bool:
 
 
 def _waiter() -> Callable[[], None]:
-    """Wait until the accelerator has finished all work; does nothing if the program uses none."""
+    """A function that waits until the accelerator has finished all work; `nothing` if the program uses none."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator()
@@ -184,7 +194,7 @@ def _waiter() -> Callable[[], None]:
 
 
 def _accelerators() -> list[str]:
-    """The kinds of devices that the program uses, and the profiler can watch."""
+    """The kinds of devices that the program uses and the profiler can watch."""
     return [kind for kind in ("cuda", "xpu") if _is_used(kind)]
 
 
@@ -196,7 +206,7 @@ def _devices() -> list[str]:
 
 
 def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
-    """The globals of the functions that were compiled, in which compiled code looks up its graphs."""
+    """The namespaces in which compiled code may look up its graphs: the globals of the compiled function and of all modules."""
     function = marks.inner_function(getattr(entry, "__wrapped__", entry))
     function = getattr(function, "__func__", None) or getattr(type(function), "forward", None) or function
     if hasattr(function, "__globals__"):
@@ -244,16 +254,16 @@ def _doubts(measured: Measured) -> Iterator[str]:
         if high > 1.5 * low:
             yield (
                 f"the {calls} took very different times, half of them {time_text(low)} to {time_text(high)}: something else "
-                "keeps the machine busy, or the call does not always do the same; take the figures for rough ones"
+                "keeps the machine busy, or the call does not always do the same; the figures are rough"
             )
 
 
 def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
-    """Eager against compiled, and when compiling has paid for itself."""
+    """Compares eager with compiled, and computes after how many calls compiling has paid off."""
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     result = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)
     if any(s.kind == "graph" and s.graph is None for s in profile.segments):
-        result.compile_seconds = None  # other code was compiled, too
+        result.compile_seconds = None  # other code than the report's was compiled, too
     if measured.compiled:
         result.compiled_seconds = statistics.median(measured.compiled)
     if measured.eager:
@@ -273,7 +283,7 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
 
 
 def payback(gain: float, compile_seconds: float | None) -> tuple[Payback, int | None]:
-    """After how many calls compiling has paid off, where each call gains so many seconds; or why that is unknown."""
+    """After how many calls compiling has paid off, or why there is no such number; `gain`: seconds saved by each call."""
     if gain <= 0:
         return "no gain", None
     return ("compile time unknown", None) if compile_seconds is None else ("calls", math.ceil(compile_seconds / gain))

@@ -1,6 +1,6 @@
 """Reads a profiler's trace into plain events, and nests them.
 
-`plain_events()` reads what `torch.profiler` exports (the public Chrome trace, the same on every torch and every device), and
+`plain_events()` reads the Chrome trace that `torch.profiler` exports: a public format, the same for every torch and device.
 `trees()` nests the events of each thread as they nest in time.
 """
 
@@ -13,20 +13,20 @@ from typing import Any
 
 #: names of the marks that profiling puts around each call, each captured graph, and the final wait for the device
 CALL, GRAPH, DRAIN = "dynascope call", "dynascope graph", "dynascope wait"
-#: names that torch uses
+#: torch's names of events; those that end in a space or `::` are the beginnings of names
 GUARD_CHECK = "TorchDynamo Cache Lookup"
 REGION = "Torch-Compiled Region: "
 PREGRAPH = "Pregraph bytecode"
 WRAPPER = "AOTDispatcher Runtime Wrapper Prologue"
 BACKEND = "## Call CompiledFxGraph "
-#: a graph that AOTAutograd compiled with its backward, and that backward
+#: the forward of a graph that AOTAutograd compiled with its backward, and that backward
 FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
 #: autograd's engine; it has a thread of its own for each device
 ENGINE = "autograd::engine::evaluate_function"
 
-#: calls that block until the device is done; `cudaMemcpyAsync` and its like are followed by a separate wait
+#: runtime calls that block until the device is done; asynchronous ones (`cudaMemcpyAsync`) are followed by a separate wait
 _BLOCKING = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream", "urEventWait", "urQueueFinish")
-#: characters kept of a name: C++ templates can have names of thousands
+#: most characters of a name that are kept: kernels from C++ templates can have names of thousands of characters
 _LONGEST = 200
 _KINDS = {
     "cpu_op": "cpu", "user_annotation": "cpu", "cuda_runtime": "runtime", "cuda_driver": "runtime", "xpu_runtime": "runtime",
@@ -40,17 +40,17 @@ class Event:
     """One event; times are whole nanoseconds, so that sums are exact."""
 
     name: str
-    #: "cpu" (an op, or a mark of dynascope), "runtime" (a call of the device's runtime); on the device "kernel" or "copy"
+    #: "cpu" (an op, or a mark of dynascope's), "runtime" (a call of the device's runtime), "kernel" or "copy" (on the device)
     kind: str
     start: int
     end: int
     thread: int | str | None = None
     device: int | None = None
-    #: the number that a runtime call shares with the device work that it launched
+    #: a number that a runtime call and the device work that it launched have in common
     correlation: int | None = None
-    #: the number that a differentiable op shares with its backward
+    #: autograd's number that a differentiable op and its backward have in common
     sequence: int | None = None
-    #: events nested in this one (`trees`)
+    #: the events nested in this one, set by `trees`
     inside: list[Event] = field(default_factory=list)
 
     @property
@@ -71,7 +71,7 @@ class Event:
 
 
 def plain_events(trace: dict[str, Any]) -> list[Event]:
-    """The events of an exported trace that show where time goes, sorted by start; others are ignored."""
+    """The events of an exported trace that show where time goes (`_KINDS`), sorted by start."""
     events = []
     for record in trace.get("traceEvents", ()):
         kind = _KINDS.get(str(record.get("cat", "")).lower())
@@ -90,7 +90,7 @@ def plain_events(trace: dict[str, Any]) -> list[Event]:
 
 
 def _order(event: Event) -> tuple[int, int]:
-    """A sort key: by start, the outermost first."""
+    """Sort key: by start, and of two events with the same start the outer one first."""
     return event.start, -event.end
 
 
@@ -116,9 +116,9 @@ def trees(events: Iterable[Event]) -> list[Event]:
 
 
 def adopt(root: Event, event: Event) -> None:
-    """Insert an event of another thread at the place under `root` where this thread waited for it.
+    """Insert an event of another thread below `root`, at the place where root's thread waited for it.
 
-    If this thread was doing work of its own then, the event is not inserted.
+    The event is not inserted if root's thread was busy at that time.
     """
     host: Event | None = root
     while host is not None:

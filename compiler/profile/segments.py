@@ -1,7 +1,7 @@
-"""The Profile of the calls in a profiler's events: their segments, shares, and what each break costs.
+"""Makes the Profile from a profiler's events: segments, shares, and what breaks and guards cost.
 
-`profile_of(events, report)` draws the call nearest to the median, as `attribution` cuts it, with the median and the spread of
-each segment over the calls that went the same way.
+The segments are the slices of one call, the one nearest to the median, with the median and the spread of each over all calls
+that ran the same code in the same order.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dynascope.compiler.profile.timing import quartiles
 from dynascope.compiler.report import EagerOp, Profile, Report, Segment
 
 _SECOND = 1e-9
+#: kind of slices -> name in a Profile's shares
 _SHARES = {
     "graph": "graphs", "gap": "gaps", "lookup": "lookups", "prologue": "prologue", "wait": "waiting",
     "unaccounted": "unaccounted",
@@ -27,8 +28,8 @@ _SHARES = {
 def profile_of(events: Iterable[Event], report: Report, overhead: float = 0.0) -> Profile:
     """The Profile of the calls in these events; compile ids are those of `report`.
 
-    `overhead`: seconds by which the profiler makes a call longer.  It is taken off what breaks cost; segments are as recorded.
-    Raises ValueError where no call is marked in them.
+    `overhead`: seconds by which the profiler makes a call longer; subtracted from what breaks cost, but not from segments.
+    Raises ValueError if no call is marked in the events.
     """
     calls = read_calls(list(events), report)
     if not calls:
@@ -50,8 +51,8 @@ def profile_of(events: Iterable[Event], report: Report, overhead: float = 0.0) -
     if unknown:
         result.notes.append(
             f"the profiled calls ran compiled code that the report lacks ({', '.join(unknown[:5])}): compiled before it, or "
-            "because a guard failed when the call was repeated; its time is that of none of the report's graphs. A second "
-            "call in the cell has it in the report"
+            "because a guard failed when the call was repeated; its time belongs to none of the report's graphs. To have it in "
+            "the report, call the function twice in the cell"
         )
     return result
 
@@ -107,7 +108,7 @@ def _label(slice_: Slice, report: Report) -> str:
 
 
 def _shares(calls: list[Call]) -> dict[str, float]:
-    """The share of each kind in the call: the median over the calls; the shares add up to one."""
+    """The share of each kind of slice in the call, from medians over the calls; the shares add up to one."""
     medians = {
         name: statistics.median(sum(s.duration for s in call.slices if s.kind == kind) for call in calls)
         for kind, name in _SHARES.items()

@@ -1,7 +1,6 @@
-"""Times calls fairly, and measures the memory that they take.
+"""Times calls, and measures the memory that they take.
 
-Nothing is left behind: the garbage collector, disabled as in `timeit`, is enabled again, and the profiler that measures the
-memory is stopped.
+As in `timeit`, the garbage collector is disabled meanwhile.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from typing import Any
 
 from dynascope.compiler.report import plural
 
-#: calls of several kinds take turns, so many each, because the load of the machine changes
+#: number of turns in which calls of several kinds alternate, because the load of the machine changes
 TURNS = 5
-#: torch's number for the processor's memory in the profiler's events; every other device has one above it
-_PROCESSOR = 0
+#: "Device Type" of the CPU in the profiler's memory events; other devices have higher numbers
+_CPU = 0
 
 
 def turns(calls: int, most: int = TURNS) -> list[int]:
@@ -35,7 +34,7 @@ def turns(calls: int, most: int = TURNS) -> list[int]:
 def timed_calls(
     prepared: Callable[[], Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0
 ) -> list[float]:
-    """Seconds of each of `count` calls, after some to warm up; `prepared` returns the next call, outside the clock."""
+    """Seconds of each of `count` calls, after some to warm up; `prepared` returns the next call, and is not timed."""
     return [timed(prepared(), wait) for _ in range(warm_up + count)][warm_up:]
 
 
@@ -51,7 +50,7 @@ def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
 
 
 def quartiles(values: list[float]) -> list[float]:
-    """The first and the third quartile; of a single value this value twice."""
+    """The first and the third quartile; for a single value, this value twice."""
     if len(values) < 2:
         return values * 2
     first, _, third = statistics.quantiles(values, n=4, method="inclusive")
@@ -59,14 +58,14 @@ def quartiles(values: list[float]) -> list[float]:
 
 
 def waiter(device: str) -> Callable[[], None]:
-    """A function that waits until the device has finished; `nothing` for the processor."""
+    """A function that waits until the device has finished; `nothing` for the CPU."""
     import torch
 
     return nothing if torch.device(device).type == "cpu" else torch.accelerator.synchronize
 
 
 def nothing() -> None:
-    """There is no device to wait for."""
+    """Does nothing: the waiter where there is no device to wait for."""
 
 
 def device_name(device: str) -> str:
@@ -95,9 +94,9 @@ def no_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def profiled(kinds: Iterable[str] = (), memory: bool = False) -> Iterator[dict[str, Any]]:
-    """Run the block under torch.profiler; the dict holds the trace when the block has ended.
+    """Run the block under torch.profiler; yields a dict that holds the trace once the block has ended.
 
-    `kinds`: of the devices to watch beside the processor ("cuda", "xpu"); `memory`: with the events of the allocators.
+    `kinds`: kinds of devices to watch besides the CPU ("cuda", "xpu"); `memory`: whether to record torch's allocations.
     """
     import torch
     from torch.profiler import ProfilerActivity
@@ -121,8 +120,8 @@ def profiled(kinds: Iterable[str] = (), memory: bool = False) -> Iterator[dict[s
 def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
     """The most bytes that torch's allocators for this device held during a call, beyond those held before it.
 
-    Read from the memory events of torch.profiler, which change no statistics of the user's.  What a library allocates itself
-    (the scratch space of a matrix product) is not counted.  None where no event came.
+    Read from the memory events of torch.profiler, so that torch's memory statistics, which belong to the user, do not change.
+    What a library allocates itself (scratch space of a matrix product) is not counted.  None if there are no memory events.
     """
     import torch
 
@@ -130,13 +129,13 @@ def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
     with profiled([kind] if kind in ("cuda", "xpu") else [], memory=True) as trace:
         result = call()
     del result
-    return highest(trace.get("traceEvents", []), on_processor=kind == "cpu")
+    return highest(trace.get("traceEvents", []), on_cpu=kind == "cpu")
 
 
-def highest(events: list[dict[str, Any]], on_processor: bool) -> int | None:
-    """The highest running sum of the allocations and frees among the events of a trace."""
+def highest(events: list[dict[str, Any]], on_cpu: bool) -> int | None:
+    """The highest running sum of allocations and frees on the CPU, or on all other devices; None if there are none."""
     memory = [e for e in events if e.get("name") == "[memory]" and "Bytes" in e.get("args", {})]
-    mine = [e for e in memory if (e["args"].get("Device Type") == _PROCESSOR) == on_processor]
+    mine = [e for e in memory if (e["args"].get("Device Type") == _CPU) == on_cpu]
     held = most = 0
     for event in sorted(mine, key=lambda e: (float(e["ts"]), e["args"].get("Ev Idx", 0))):
         held += int(event["args"]["Bytes"])
@@ -146,11 +145,11 @@ def highest(events: list[dict[str, Any]], on_processor: bool) -> int | None:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Silence file descriptor 2: the profiler's library writes there, below Python's error stream."""
+    """Silence file descriptor 2: the profiler's C++ library writes to it directly, not to `sys.stderr`."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)
-    except OSError:  # there is none
+    except OSError:  # there is no descriptor 2
         yield
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,8 +1,9 @@
-"""The RanksReport: many ranks of one job as plain data, without torch, clock or files.
+"""The RanksReport: what the ranks of one job compiled, as plain data; needs neither torch nor the ranks' files.
 
-`schema` has its parts; `structure` reduces the Report of one rank to hashes, one for each compile; `collectives` reads the
-collectives of its graphs; `compare` finds the first compile in which two ranks differ; `merge` makes the RanksReport of many
-ranks; `report` has its methods, `serialization` saves and loads it.
+`schema` has the parts of a RanksReport; `structure` reduces the Report of one rank to hashes, one for each compile;
+`collectives` reads the collectives of its graphs; `compare` finds the first compile in which two ranks differ; `merge` makes
+the RanksReport of many ranks; `report` has the RanksReport with its methods, `serialization` converts it to and from JSON-ready
+data.
 """
 
 from dynascope.compiler.ranks.merge import RankRecord as RankRecord

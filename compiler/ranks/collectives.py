@@ -1,7 +1,7 @@
-"""The collectives of a report's graphs, in the order in which the compiler put them.
+"""Reads the collectives of a graph from the graph's printed code, in order.
 
-The graph of the latest stage is read: AOTAutograd's, which has shapes and the backward, else Dynamo's.  `schedule` is the order
-in Inductor's code, which may differ from the graph's.
+`collectives` reads the graph of the latest stage: AOTAutograd's, which has shapes and the backward, else Dynamo's.  `schedule`
+reads Inductor's code, which may have another order than the graph.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ _ASSIGNED = re.compile(r"^\s*(?P<name>\w+)")
 
 
 def collectives(graph: Graph, names: dict[str, tuple[str | None, list[int] | None]] | None = None) -> list[Collective]:
-    """The collectives of one graph, forward then backward; `names`: process group -> (what it is called, its ranks)."""
+    """The collectives of one graph, forward then backward.
+
+    `names`: the process groups, as torch's name -> (the program's name, the ranks).
+    """
     forward = graph.aot_forward if graph.aot_forward and "c10d_functional" in graph.aot_forward else None
     found = list(_read(forward if forward is not None else graph.code, names or {}, backward=False))
     return found + list(_read(graph.aot_backward or "", names or {}, backward=True))
 
 
 def schedule(code: str | None) -> list[str]:
-    """Kinds of the collectives in the order of Inductor's code, as its collective schedule lists them."""
+    """Kinds of the collectives in the order of Inductor's code, as Inductor's own collective schedule lists them."""
     if not code or "_c10d_functional" not in code:
         return []
     kinds = []

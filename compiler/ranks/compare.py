@@ -1,4 +1,4 @@
-"""The first step in which two groups of ranks differ: what differs, where, why, and which guards have other values."""
+"""Finds the first step in which two groups of ranks differ: what differs, where, why, and which guards differ."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from dynascope.compiler.ranks.structure import (
 from dynascope.compiler.report import Break, Node
 from dynascope.compiler.report.schema import ReportData
 
-#: most guards that are shown of one difference
+#: most guards that are shown with one difference
 _GUARDS = 6
-#: a rank's paths are of its own machine, so where torch is here says nothing
+#: matches torch's files; by the names of their folders, because the rank may have run on another machine
 _IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?\b")
 _COMPARISON = re.compile(r"^(?P<left>.+?) (?P<sign>==|!=|is|is not|in|<=|>=|<|>) (?P<right>.+)$")
@@ -36,40 +36,40 @@ _COMPARISON = re.compile(r"^(?P<left>.+?) (?P<sign>==|!=|is|is not|in|<=|>=|<|>)
 
 @dataclasses.dataclass
 class Side:
-    """One of the two groups: the report and structure of one of its ranks."""
+    """One of the two groups that are compared, represented by one of its ranks."""
 
     report: ReportData
     structure: Structure
     names: GroupNames = dataclasses.field(default_factory=dict)
     finished: bool = True
-    #: the number of the rank in the job and on its machine: such constants in graphs are no difference
+    #: the rank's number in the job and on its machine; constants in graphs that are these numbers do not count as a difference
     numbers: frozenset[int | None] = frozenset()
 
 
 def compare(here: Side, there: Side) -> Difference | None:
-    """What `here` did otherwise than `there` first; None if nothing."""
+    """The first difference between two groups; `there` is the reference.  None if they do not differ."""
     first = _first(here, there)
     if first is None:
         return None
-    mine, its = (
+    mine, theirs = (
         steps[first] if first < len(steps) else None
         for steps in (steps_of(side.report, finished=side.finished) for side in (here, there))
     )
     normals = normalizer(here.names), normalizer(there.names)
-    differences = list(_differences(mine, its, (here, there), normals, _positions(here, first)))
+    differences = list(_differences(mine, theirs, (here, there), normals, _positions(here, first)))
     found = differences[0] if differences else Difference(kind="graph")
     found.step = first
-    found.frame, found.reference_frame = mine.frame.id if mine else None, its.frame.id if its else None
-    found.guards = _guards(mine, its, normals) if mine and its else []
+    found.frame, found.reference_frame = mine.frame.id if mine else None, theirs.frame.id if theirs else None
+    found.guards = _guards(mine, theirs, normals) if mine and theirs else []
     if found.file is None:
-        _place(found, mine or its, "group" if mine else "reference")
+        _place(found, mine or theirs, "group" if mine else "reference")
     return found
 
 
 def _first(here: Side, there: Side) -> int | None:
-    """The first step that differs.  What a later stage made of a step counts after all steps that are compiled otherwise."""
-    mine, its = here.structure, there.structure
-    for a, b in ((mine.steps, its.steps), (mine.forward, its.forward), (mine.backward, its.backward)):
+    """The first step that Dynamo compiled differently; if there is none, the first with other collectives after AOTAutograd."""
+    mine, theirs = here.structure, there.structure
+    for a, b in ((mine.steps, theirs.steps), (mine.forward, theirs.forward), (mine.backward, theirs.backward)):
         for number, (one, other) in enumerate(zip_longest(a, b)):
             if one != other and not (a is mine.steps and _rank_numbers_alone(here, there, number)):
                 return number
@@ -77,36 +77,36 @@ def _first(here: Side, there: Side) -> int | None:
 
 
 def _rank_numbers_alone(here: Side, there: Side, step: int) -> bool:
-    """Whether the code of a step's graph differs only in constants that are the number of the rank."""
+    """Whether a step is the same on both sides, up to constants that are the number of the rank."""
     both = step < min(len(here.structure.steps), len(there.structure.steps))
     return both and _alike(here, there, step, step)
 
 
-def _alike(here: Side, there: Side, mine: int, its: int) -> bool:
+def _alike(here: Side, there: Side, mine: int, theirs: int) -> bool:
     """Whether two steps are the same up to constants that are the number of the rank."""
     a, b = here.structure, there.structure
-    return a.loose[mine] == b.loose[its] and _own_numbers(a.constants[mine], b.constants[its], here, there)
+    return a.loose[mine] == b.loose[theirs] and _own_numbers(a.constants[mine], b.constants[theirs], here, there)
 
 
 def step_hashes(here: Side, there: Side) -> list[str]:
-    """A hash of each step of `here`, with its collectives; that of the same step of `there`, where such a step is in it."""
-    mine, its = here.structure, there.structure
+    """A hash of each step of `here`; equal steps of `there`, up to the number of the rank, have the same hash."""
+    mine, theirs = here.structure, there.structure
     by_loose: dict[str, list[int]] = {}
-    for number, loose in enumerate(its.loose):
+    for number, loose in enumerate(theirs.loose):
         by_loose.setdefault(loose, []).append(number)
     hashes = []
-    for number, own in enumerate(mine.steps):
+    for number, step_hash in enumerate(mine.steps):
         like = (n for n in by_loose.get(mine.loose[number], ()) if _alike(here, there, number, n))
         same = next(like, None)
         later = [mine.forward[number], mine.backward[number]]
-        hashes.append(hash_of([own if same is None else its.steps[same], *later]))
+        hashes.append(hash_of([step_hash if same is None else theirs.steps[same], *later]))
     return hashes
 
 
-def _own_numbers(mine: list[int], its: list[int], here: Side, there: Side) -> bool:
+def _own_numbers(mine: list[int], theirs: list[int], here: Side, there: Side) -> bool:
     """Whether integers are equal, or on both sides the rank's own number."""
-    return len(mine) == len(its) and all(
-        a == b or (a in here.numbers and b in there.numbers) for a, b in zip(mine, its, strict=True)
+    return len(mine) == len(theirs) and all(
+        a == b or (a in here.numbers and b in there.numbers) for a, b in zip(mine, theirs, strict=True)
     )
 
 
@@ -120,52 +120,52 @@ _Normals = tuple[Normal, Normal]
 
 
 def _differences(
-    mine: Step | None, its: Step | None, sides: tuple[Side, Side], normals: _Normals, position: int
+    mine: Step | None, theirs: Step | None, sides: tuple[Side, Side], normals: _Normals, position: int
 ) -> Iterator[Difference]:
-    """Every kind of difference between the two steps, the one that explains most first."""
-    if mine is None or its is None:
-        step = mine or its
+    """The differences between two steps, the one that explains most first."""
+    if mine is None or theirs is None:
+        step = mine or theirs
         assert step is not None
         if step.recompile is not None:
-            yield _one_recompiled(mine, its)
-        yield Difference(kind="ends", here=_what(mine), there=_what(its), subject=step.frame.name)
+            yield _one_recompiled(mine, theirs)
+        yield Difference(kind="ends", here=_what(mine), there=_what(theirs), subject=step.frame.name)
         return
-    yield from _recompiled(mine, its)
-    yield from _functions(mine, its)
-    yield from _outcomes(mine, its)
-    yield from _breaks(mine, its)
-    yield from _collectives(mine, its, normals, position, (sides[0].names, sides[1].names))
-    yield from _graphs(mine, its, sides, normals)
-    if mine.frame.status != its.frame.status:
+    yield from _recompiled(mine, theirs)
+    yield from _functions(mine, theirs)
+    yield from _outcomes(mine, theirs)
+    yield from _breaks(mine, theirs)
+    yield from _collectives(mine, theirs, normals, position, (sides[0].names, sides[1].names))
+    yield from _graphs(mine, theirs, sides, normals)
+    if mine.frame.status != theirs.frame.status:
         yield Difference(
-            kind="skip", here=mine.frame.status, there=its.frame.status, reason=mine.frame.reason or its.frame.reason
+            kind="skip", here=mine.frame.status, there=theirs.frame.status, reason=mine.frame.reason or theirs.frame.reason
         )
 
 
 def _what(step: Step | None) -> str | None:
-    """`f` or `the rest of f`: what a step compiles."""
+    """What a step compiles: `f` or `the rest of f`."""
     return None if step is None else f"the rest of {step.frame.name}" if step.frame.kind == "resume" else step.frame.name
 
 
-def _functions(mine: Step, its: Step) -> Iterator[Difference]:
-    a, b = (_identity(s) for s in (mine, its))
+def _functions(mine: Step, theirs: Step) -> Iterator[Difference]:
+    a, b = (_identity(s) for s in (mine, theirs))
     if a != b:
-        yield Difference(kind="function", here=_what(mine), there=_what(its), subject="function")
+        yield Difference(kind="function", here=_what(mine), there=_what(theirs), subject="function")
 
 
 def _identity(step: Step) -> tuple[str, int, str, str]:
     return basename(step.frame.file), step.frame.line, step.frame.name, step.frame.kind
 
 
-def _recompiled(mine: Step, its: Step) -> Iterator[Difference]:
-    if recompile_facts(mine.recompile) != recompile_facts(its.recompile):
-        yield _one_recompiled(mine, its)
+def _recompiled(mine: Step, theirs: Step) -> Iterator[Difference]:
+    if recompile_facts(mine.recompile) != recompile_facts(theirs.recompile):
+        yield _one_recompiled(mine, theirs)
 
 
-def _one_recompiled(mine: Step | None, its: Step | None) -> Difference:
-    """One of the two, at least, is a recompile."""
+def _one_recompiled(mine: Step | None, theirs: Step | None) -> Difference:
+    """The difference between two steps of which one, at least, is a recompile."""
     is_mine = mine is not None and mine.recompile is not None
-    step = mine if is_mine else its
+    step = mine if is_mine else theirs
     assert step is not None
     assert step.recompile is not None
     recompile = step.recompile
@@ -175,13 +175,13 @@ def _one_recompiled(mine: Step | None, its: Step | None) -> Difference:
         subject=guard.source if guard else None,
         reason=next(iter(recompile.reasons), None),
         here=_failed(mine) or _what(mine),
-        there=_failed(its) or _what(its),
+        there=_failed(theirs) or _what(theirs),
         place_of="group" if is_mine else "reference",
     )
 
 
 def _failed(step: Step | None) -> str | None:
-    """`size 7 of x[0]; it was compiled for 8`, as values of the guard that failed."""
+    """The first guard that failed: `size of x dimension 0: 8 before, 7 now`."""
     guard = next(iter(step.recompile.failed_guards), None) if step and step.recompile else None
     if guard is None:
         return None
@@ -190,15 +190,15 @@ def _failed(step: Step | None) -> str | None:
     return f"{guard.kind} of {guard.source}{dimension}{values}" if guard.source else guard.text or guard.kind
 
 
-def _outcomes(mine: Step, its: Step) -> Iterator[Difference]:
-    """A frame that is skipped, refused or cached in one of the groups only."""
-    statuses = mine.frame.status, its.frame.status
+def _outcomes(mine: Step, theirs: Step) -> Iterator[Difference]:
+    """A frame that failed, was skipped, or came from a cache in one of the groups only."""
+    statuses = mine.frame.status, theirs.frame.status
     if statuses[0] == statuses[1]:
         return
     order: tuple[tuple[str, DifferenceKind], ...] = (("failed", "error"), ("skipped", "skip"), ("cached", "cached"))
     for status, kind in order:
         if status in statuses:
-            step = mine if mine.frame.status == status else its
+            step = mine if mine.frame.status == status else theirs
             found = Difference(kind=kind, here=statuses[0], there=statuses[1], reason=step.frame.reason)
             if step.broken is not None:
                 _at_break(found, step.broken, "group" if step is mine else "reference")
@@ -209,12 +209,12 @@ def _outcomes(mine: Step, its: Step) -> Iterator[Difference]:
             return
 
 
-def _breaks(mine: Step, its: Step) -> Iterator[Difference]:
-    if break_facts(mine.broken) == break_facts(its.broken):
+def _breaks(mine: Step, theirs: Step) -> Iterator[Difference]:
+    if break_facts(mine.broken) == break_facts(theirs.broken):
         return
-    broken = mine.broken or its.broken
+    broken = mine.broken or theirs.broken
     assert broken is not None
-    found = Difference(kind="break", reason=broken.type or broken.reason, here=_break(mine), there=_break(its))
+    found = Difference(kind="break", reason=broken.type or broken.reason, here=_break(mine), there=_break(theirs))
     _at_break(found, broken, "group" if mine.broken else "reference")
     yield found
 
@@ -230,12 +230,12 @@ def _at_break(found: Difference, broken: Break, place_of: str) -> None:
 
 
 def _collectives(
-    mine: Step, its: Step, normals: _Normals, position: int, names: tuple[GroupNames, GroupNames]
+    mine: Step, theirs: Step, normals: _Normals, position: int, names: tuple[GroupNames, GroupNames]
 ) -> Iterator[Difference]:
-    """The first collective that differs: kind, reduction, process group, shape, or their order."""
+    """The first collective that differs in kind, reduction, process group, dtype, shape or place."""
     a, b = (
         collectives.collectives(step.graph, called) if step.graph else []
-        for step, called in zip((mine, its), names, strict=True)
+        for step, called in zip((mine, theirs), names, strict=True)
     )
     for number, (one, other) in enumerate(zip_longest(a, b)):
         if _facts(one, normals[0]) != _facts(other, normals[1]):
@@ -253,9 +253,9 @@ def _facts(collective: Collective | None, normal: Normal) -> list[object] | None
     return None if collective is None else [*collective_facts(collective, normal), collective.backward]
 
 
-def _graphs(mine: Step, its: Step, sides: tuple[Side, Side], normals: _Normals) -> Iterator[Difference]:
+def _graphs(mine: Step, theirs: Step, sides: tuple[Side, Side], normals: _Normals) -> Iterator[Difference]:
     """The first node of the graphs that differs."""
-    a, b = (step.graph.nodes if step.graph else [] for step in (mine, its))
+    a, b = (step.graph.nodes if step.graph else [] for step in (mine, theirs))
     for one, other in zip_longest(a, b):
         found = _nodes(one, other, sides, normals)
         if found is not None:
@@ -263,7 +263,7 @@ def _graphs(mine: Step, its: Step, sides: tuple[Side, Side], normals: _Normals) 
             assert node is not None
             at = _users_line(node, a if one is not None else b)
             if at is not None:
-                step = mine if one is not None else its
+                step = mine if one is not None else theirs
                 found.file, found.line = at
                 found.function, found.cell = step.frame.name, step.frame.cell if at[0] == step.frame.file else None
             yield found
@@ -271,7 +271,7 @@ def _graphs(mine: Step, its: Step, sides: tuple[Side, Side], normals: _Normals) 
 
 
 def _users_line(node: Node, nodes: list[Node]) -> tuple[str, int] | None:
-    """The place of a node in the user's code; of an input or an operation of torch's own: of the first node that reads it."""
+    """The place of a node in the user's code; if the node has none, the place of the first node that reads it."""
     for candidate in (node, *(n for n in nodes if node.name in n.inputs)):
         if candidate.file is not None and candidate.line is not None and not _IN_TORCH.search(candidate.file):
             return candidate.file, candidate.line
@@ -296,19 +296,19 @@ def _nodes(one: Node | None, other: Node | None, sides: tuple[Side, Side], norma
         return Difference(kind="device", subject=subject, here=a.device, there=b.device)
     if sizes(a.stride, n) != sizes(b.stride, m):
         return Difference(kind="size", subject=f"stride of {subject}", here=str(a.stride), there=str(b.stride))
-    mine, its = n.code(a.code), m.code(b.code)
-    if mine == its:
+    mine, theirs = n.code(a.code), m.code(b.code)
+    if mine == theirs:
         return None
     integers: tuple[list[int], list[int]] = ([], [])
-    alike = without_integers(mine, integers[0]) == without_integers(its, integers[1])
+    alike = without_integers(mine, integers[0]) == without_integers(theirs, integers[1])
     if alike and _own_numbers(*integers, *sides):
         return None
-    same = _NUMBER.sub("#", mine) == _NUMBER.sub("#", its)
+    same = _NUMBER.sub("#", mine) == _NUMBER.sub("#", theirs)
     return Difference(kind="constant" if same else "graph", subject=subject, here=a.code, there=b.code)
 
 
 def _argument(node: Node) -> str:
-    """The user's name of an input (`L_x_` is x), or the name of the node."""
+    """The user's name of an input (x for `L_x_`), or the name of any other node."""
     match = re.match(r"^[Ll]_(?P<name>.+?)_*$", node.name) if node.op == "placeholder" else None
     return match["name"].rstrip("_") if match else node.name
 
@@ -328,9 +328,9 @@ def _place(found: Difference, step: Step | None, place_of: str) -> None:
         found.place_of = "group" if place_of == "group" else "reference"
 
 
-def _guards(mine: Step, its: Step, normals: _Normals) -> list[GuardPair]:
-    """Guards that only one of them has, those of the same expression side by side."""
-    a, b = ({n.text(g): g for g in s.frame.guards} for s, n in zip((mine, its), normals, strict=True))
+def _guards(mine: Step, theirs: Step, normals: _Normals) -> list[GuardPair]:
+    """The guards that only one of two steps has; guards on the same expression are paired."""
+    a, b = ({n.text(g): g for g in s.frame.guards} for s, n in zip((mine, theirs), normals, strict=True))
     here, there = [g for t, g in a.items() if t not in b], [g for t, g in b.items() if t not in a]
     pairs = []
     for guard in here:
@@ -343,6 +343,6 @@ def _guards(mine: Step, its: Step, normals: _Normals) -> list[GuardPair]:
 
 
 def _subject(guard: str) -> str:
-    """`L['rank']` of `L['rank'] == 3`: what a guard is about."""
+    """What a guard checks, without the value: `L['rank'] ==` for `L['rank'] == 3`."""
     match = _COMPARISON.match(guard)
     return f"{match['left']} {match['sign']}" if match else guard.partition("(")[0] + guard.partition(",")[0]

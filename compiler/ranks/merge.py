@@ -1,7 +1,7 @@
-"""Many ranks in, one RanksReport out.
+"""Merges the records of many ranks into one RanksReport.
 
-Ranks with equal hashes form a group; of each group one Report is read.  The largest group is the reference that all others are
-compared with; of groups of one size it is the one with the lowest rank.
+Ranks with equal hashes form a group, and one Report is read for each group.  The largest group is the reference with which all
+others are compared; if several are equally large, it is the one with the lowest rank.
 """
 
 from __future__ import annotations
@@ -29,27 +29,29 @@ _SLOW_SECONDS, _SLOW_TIMES = 0.5, 1.5
 
 @dataclass
 class RankRecord:
-    """What one rank wrote: `rank` and hashes at once, its Report on demand."""
+    """What one rank wrote.  Its hashes are read at once, its Report on demand."""
 
     rank: Rank
     structure: Structure
-    #: reads the Report; raises ValueError or OSError if that is damaged
+    #: reads the Report; raises ValueError or OSError if it is damaged
     report: Callable[[], Report]
     names: GroupNames = field(default_factory=dict)
     versions: dict[str, str | None] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     world_size: int | None = None
-    #: what the ranks of one job have in common, if anything says it
+    #: identifies the job: equal for all its ranks; None: not known
     job: str | None = None
 
 
 @dataclass
 class _Group:
-    """Ranks of one structure while groups are made."""
+    """A group of equal ranks, in the making."""
 
+    #: the rank that represents the group
     first: RankRecord
     records: list[RankRecord]
+    #: constants that are the number of the rank: (step, index in the step's constants)
     rank_constants: list[tuple[int, int]] = field(default_factory=list)
     report: Report | None = None
 
@@ -94,14 +96,14 @@ def _grouped(records: list[RankRecord]) -> list[_Group]:
     exact: dict[str, list[RankRecord]] = defaultdict(list)
     for record in records:
         exact[record.structure.key].append(record)
-    groups = [_Group(first=own[0], records=own) for own in exact.values()]
+    groups = [_Group(first=equal[0], records=equal) for equal in exact.values()]
     groups = _join_rank_constants(groups)
     groups = _join_stopped(groups)
     return sorted(groups, key=lambda g: (-len(g.records), g.first.rank.rank))
 
 
 def _join_rank_constants(groups: list[_Group]) -> list[_Group]:
-    """Join groups that differ only in integers which are each rank's own number (`x + dist.get_rank()`)."""
+    """Join groups that differ only in integers that are the number of the rank (`x + dist.get_rank()`)."""
     loose: dict[str, list[_Group]] = defaultdict(list)
     for group in groups:
         loose[group.first.structure.loose_key].append(group)
@@ -112,8 +114,8 @@ def _join_rank_constants(groups: list[_Group]) -> list[_Group]:
 
 
 def _by_constants(groups: list[_Group]) -> list[_Group]:
-    """Groups of equal structure but for integers, joined where each of these integers is the rank's own number."""
-    places = [(step, n) for step, own in enumerate(groups[0].first.structure.constants) for n in range(len(own))]
+    """Join groups with the same loose hashes whose integers are equal, or are the number of the rank in each group."""
+    places = [(step, n) for step, constants in enumerate(groups[0].first.structure.constants) for n in range(len(constants))]
     values = {place: [g.first.structure.constants[place[0]][place[1]] for g in groups] for place in places}
     varying = [place for place in places if len(set(values[place])) > 1]
     ranked = {p for p in varying if sum(_is_own_number(v, g) for v, g in zip(values[p], groups, strict=True)) > len(groups) / 2}
@@ -147,7 +149,7 @@ def _join_stopped(groups: list[_Group]) -> list[_Group]:
 
 
 def _read_reports(groups: list[_Group]) -> list[str]:
-    """Read one Report for each group; what could not be read, in sentences."""
+    """Read one Report for each group; returns a sentence for each one that could not be read."""
     damaged = []
     for group in groups[:MOST_GROUPS]:
         whole = sorted(group.records, key=lambda r: len(r.structure.steps), reverse=True)
@@ -189,7 +191,7 @@ def _has_ended(record: RankRecord) -> bool:
 
 
 def _divergences(groups: list[_Group]) -> list[Difference]:
-    """The first difference of each group from the reference; those of the earliest step first."""
+    """The first difference of each group from the reference, sorted by step."""
     found: list[Difference] = []
     if not groups or groups[0].report is None:
         return found
@@ -243,12 +245,12 @@ def _surroundings(records: list[RankRecord]) -> list[Difference]:
 
 
 def _inside(groups: list[_Group], shown: list[RankGroup], kind: DifferenceKind) -> list[Difference]:
-    """Steps that are not the same in all ranks of a group: taken from the compiler's caches by some ("cache"), or with another
-    order of collectives in Inductor's code ("collective").
+    """Steps that differ inside a group: in the answers of the compiler's caches ("cache"), or in the order of collectives in
+    Inductor's code ("collective").
     """
     found = []
-    for index, (group, own) in enumerate(zip(groups, shown, strict=True)):
-        for step, summary in enumerate(own.steps[:_MOST_STEPS]):
+    for index, (group, shown_group) in enumerate(zip(groups, shown, strict=True)):
+        for step, summary in enumerate(shown_group.steps[:_MOST_STEPS]):
             answers: dict[str, list[int]] = defaultdict(list)
             for record in group.records:
                 values = record.rank.caches if kind == "cache" else record.structure.schedules
@@ -298,8 +300,10 @@ def _times(groups: list[_Group]) -> list[StepTime]:
 
 
 def _skew(ranks: list[Rank]) -> list[RunTimeSkew]:
-    """Graphs whose estimated run times differ, also between groups; none if the ranks have different numbers of estimates."""
-    known = {r.rank: [(step, s) for step, own in enumerate(r.run_times) for s in own] for r in ranks if any(r.run_times)}
+    """Graphs whose estimated run times differ between any ranks; none if the ranks have different numbers of estimates."""
+    known = {
+        r.rank: [(step, time) for step, times in enumerate(r.run_times) for time in times] for r in ranks if any(r.run_times)
+    }
     if len(known) < 2 or len({len(times) for times in known.values()}) > 1:
         return []
     found = []

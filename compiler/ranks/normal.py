@@ -1,7 +1,8 @@
-"""Texts of one rank with what is its own replaced: addresses, ids, paths, device numbers, names of process groups, symbols.
+"""Normalizes texts: replaces what differs between ranks that compile the same.
 
-Numbers of devices, unnamed process groups and symbols become their order of first use, so that rank 3, which uses `cuda:3`
-throughout, equals rank 0, which uses `cuda:0`; a rank that uses two devices equals neither.
+Addresses, ids, times and folders are removed.  Devices, process groups without a name and symbols are numbered in the order of
+their first use, so that rank 3, which uses `cuda:3` throughout, equals rank 0, which uses `cuda:0`; a rank that uses two
+devices equals neither.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ WORLD = "0"
 
 
 class Normal:
-    """Normalizes the texts of one rank, in their order.  `groups`: name of a process group -> what equals it on other ranks."""
+    """Normalizes the texts of one rank, which must come in order.
+
+    `groups`: torch's name of a process group -> a name that is the same on all ranks.
+    """
 
     def __init__(self, groups: dict[str, str] | None = None) -> None:
         self._groups = dict(groups or {})
@@ -32,24 +36,24 @@ class Normal:
         self._symbols: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        """Addresses, ids, paths and device numbers replaced."""
+        """The text with addresses, ids, folders and device numbers replaced."""
         text = _VOLATILE.sub(_replace_volatile, text)
         text = _PATH.sub(lambda m: m["name"], text) if "/" in text or "\\" in text else text
         return _DEVICE.sub(self._device, text) if ":" in text or "index=" in text else text
 
     def code(self, code: str) -> str:
-        """The code of a node of an FX graph; symbols and names of process groups replaced, too."""
+        """The code of a node of an FX graph: like `text`, with symbols and names of process groups replaced, too."""
         code = _SYMBOL.sub(self._symbol, self.text(code))
         if _COLLECTIVE.search(code):
             code = _QUOTED.sub(lambda m: f"'{self.group(m['name'])}'", code)
         return code
 
     def size(self, size: int | str) -> int | str:
-        """A size of a shape: a number, or an expression in symbols."""
+        """A size in a shape, with symbols replaced if it is an expression."""
         return size if isinstance(size, int) else _SYMBOL.sub(self._symbol, size)
 
     def group(self, name: str) -> str:
-        """A process group: torch's default one, what the program calls it, or the order of its first use."""
+        """A process group's name: "world" for the default one, the program's name, or a number in the order of first use."""
         if name == WORLD:
             return self._groups.get(name, "world")
         if name not in self._groups:
@@ -63,7 +67,7 @@ class Normal:
         kind, index = match["kind"], match["index"] or match["alone"]
         if kind == "cpu":
             return "cpu"
-        # `device(type='cuda', index=3)` is the third form of "cuda:3"
+        # `index=3` is from `device(type='cuda', index=3)`, another way to write "cuda:3"
         number = self._devices.setdefault(index, f"#{len(self._devices)}")
         return f"{kind}:{number}" if kind else f"index={number}"
 
@@ -74,7 +78,7 @@ class Normal:
 
 
 def basename(file: str) -> str:
-    """The last part of a path, of whichever system."""
+    """The last part of a path of any operating system."""
     return re.split(r"[\\/]", file)[-1]
 
 

@@ -13,10 +13,10 @@ from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGr
 from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
 from dynascope.compiler.report.report import Report
 
-#: what `save` can write
+#: suffixes of the files that `save` can write
 SUFFIXES = (".html", ".json", ".svg", ".txt")
 SCHEMA = 1
-#: what `expect` takes beside counts
+#: terms of `expect` that require all ranks to be alike; all other terms are counts
 ALIKE = ("ranks=alike", "ranks==alike")
 
 
@@ -24,17 +24,17 @@ ALIKE = ("ranks=alike", "ranks==alike")
 class RanksReport:
     """What all ranks of a job compiled: groups of equal ranks, and the first difference of each group."""
 
-    #: version of the data; its name tells the data from a Report's
+    #: version of this format; the name of the field distinguishes a RanksReport from a Report
     ranks_schema: int = SCHEMA
     world_size: int = 0
     versions: dict[str, str | None] = field(default_factory=dict)
     ranks: list[Rank] = field(default_factory=list)
-    #: largest first; the first is the reference of all comparisons
+    #: groups of ranks that compiled the same, the largest first; the first is the reference of all comparisons
     groups: list[RankGroup] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     #: steps in which one rank took much longer than the others of its group
     slow: list[StepTime] = field(default_factory=list)
-    #: graphs that run longer on some ranks than on others, as Inductor estimates it, the largest difference first
+    #: graphs for which Inductor's estimate of the run time differs between ranks, the largest difference first
     skew: list[RunTimeSkew] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class RanksReport:
         raise KeyError(number)
 
     def report_of(self, number: int) -> Report:
-        """What this rank compiled, as the Report of its group; raises KeyError if that is not known."""
+        """The Report of the rank's group, which says what the rank compiled; raises KeyError if there is none."""
         index = self.rank(number).group
         report = self.groups[index].report if index is not None else None
         if report is None:
@@ -57,7 +57,7 @@ class RanksReport:
 
     @property
     def alike(self) -> bool:
-        """Whether all ranks compiled the same code in the same order, and all of them to the end."""
+        """Whether all ranks finished, and compiled the same code in the same order."""
         ended = all(r.status == "finished" for r in self.ranks)
         return ended and len(self.groups) == 1 and not any(d.kind not in SOFT_KINDS for d in self.differences)
 
@@ -86,7 +86,7 @@ class RanksReport:
     # -- expectations -------------------------------------------------------------------------
 
     def expect(self, expected: str = "ranks=alike", /) -> RanksReport:
-        """Fail if the ranks are not alike, or a count of a group's report is not as expected.
+        """Fail if the ranks are not alike, or if a group's report does not have the expected counts.
 
         Args:
             expected: `ranks=alike`, and terms such as `breaks<=1`, which each group must fulfil.
@@ -96,7 +96,7 @@ class RanksReport:
 
         Raises:
             ExpectationFailed: an AssertionError that names the ranks, the places and the causes.
-            ValueError: an unknown count, or nothing is expected.
+            ValueError: a count is unknown, or nothing is expected.
 
         Example:
             dynascope.load("trace_dir").expect("ranks=alike,breaks=0")
@@ -137,7 +137,10 @@ class RanksReport:
 
 
 def read_terms(expected: str) -> tuple[list[Expectation], bool]:
-    """The counts in `ranks=alike,breaks<=1`, and whether the ranks are to be alike; ValueError if nothing can be expected."""
+    """Parse `ranks=alike,breaks<=1`: returns the expected counts, and whether the ranks must be alike.
+
+    Raises ValueError if a count is unknown or there are no terms.
+    """
     terms = [t.strip() for t in expected.split(",") if t.strip()]
     counts = [t for t in terms if t.replace(" ", "") not in ALIKE]
     return (parse(",".join(counts)) if counts or not terms else []), len(counts) < len(terms)

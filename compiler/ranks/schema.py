@@ -11,13 +11,14 @@ from typing import Literal
 
 from dynascope.compiler.report import Report, StackEntry
 
-#: "no end": the rank was killed, or is still running: the last thing it wrote is not an end
+#: how the rank ended, as far as its file shows; "no end": it was killed or is still running, so the file is not its last word;
+#: "missing": the rank wrote no file
 RankStatus = Literal["finished", "failed", "no end", "missing"]
 DifferenceKind = Literal[
     "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "placement",
     "constant", "graph", "ends", "versions", "settings", "environment", "cache",
 ]  # fmt: skip
-#: differences that do not make two ranks compile different code
+#: kinds of differences that do not make two ranks compile different code
 SOFT_KINDS = frozenset({"settings", "environment", "cache"})
 
 
@@ -25,19 +26,21 @@ SOFT_KINDS = frozenset({"settings", "environment", "cache"})
 class Collective:
     """One collective operation in a graph."""
 
-    #: as the compiler names it, without its overload: "all_reduce", "all_gather_into_tensor"
+    #: the operation, without its overload: "all_reduce", "all_gather_into_tensor"
     kind: str
-    #: "sum", "avg"; None for collectives that do not reduce
+    #: the reduction: "sum", "avg"; None for collectives that do not reduce
     reduction: str | None = None
-    #: name of the process group, and what the program calls it, where known ("mesh_tp")
+    #: torch's name of the process group
     group: str | None = None
+    #: the program's name of the process group ("mesh_tp"); None: not known
     group_name: str | None = None
-    #: ranks of the process group, where known
+    #: ranks of the process group; None: not known
     ranks: list[int] | None = None
     dtype: str | None = None
     shape: list[int | str] | None = None
-    #: position in the step's graph of the `wait_tensor` that follows; None: there is none
+    #: line of the graph's code, comments not counted, in which `wait_tensor` waits for the result; None: there is none
     waited: int | None = None
+    #: whether the collective is in the backward graph
     backward: bool = False
 
 
@@ -46,43 +49,49 @@ class Rank:
     """One process of the job."""
 
     rank: int
-    #: index of the group of ranks that compiled the same; None: nothing is known of what it compiled
+    #: index of the rank's group in the RanksReport's `groups`; None: what the rank compiled is not known
     group: int | None = None
     status: RankStatus = "finished"
-    #: what ended it, in one line
+    #: the error that ended the rank, in one line
     error: str | None = None
-    #: the user's code that ran when the rank last wrote, outermost first, and for how many seconds it had not moved
+    #: the user's code that ran when the rank last wrote its file, as a stack, outermost first
     at: list[StackEntry] = field(default_factory=list)
+    #: seconds for which the rank had stayed at that place
     at_seconds: float | None = None
-    #: the function that was being compiled then
+    #: the function that was being compiled when the rank last wrote its file
     compiling: str | None = None
     host: str | None = None
+    #: process id of the rank
     pid: int | None = None
-    #: pid of the process that started it
+    #: process id of the process that started the rank
     parent: int | None = None
+    #: number of the rank on its machine (torchrun's LOCAL_RANK)
     local_rank: int | None = None
+    #: number of the machine in the job (torchrun's GROUP_RANK)
     node: int | None = None
     #: how many times torchrun had restarted the job
     restarts: int = 0
-    #: seconds since the epoch of the first and the last write
+    #: when the recording of the rank started, in seconds since the epoch
     started: float | None = None
+    #: when the rank last wrote its file or log, in seconds since the epoch
     written: float | None = None
+    #: seconds that all compiles of the rank took together
     compile_seconds: float = 0.0
-    #: for each step, the seconds of its compile; None: unknown
+    #: compile time of each step, in seconds
     seconds: list[float | None] = field(default_factory=list)
-    #: for each step, "hit", "miss" or "bypass" of the compiler's caches; "" where none was asked
+    #: answer of the compiler's caches for each step: "hit", "miss" or "bypass"; "" if no cache was asked
     caches: list[str] = field(default_factory=list)
-    #: for each step, the run time in seconds of each graph that Inductor made of it, as Inductor estimates it; []: not logged
+    #: for each step, Inductor's estimate of the run time of each of its graphs, in seconds; []: not logged
     run_times: list[list[float]] = field(default_factory=list)
-    #: records that could not be used, counted by kind
+    #: number of log records that could not be used, by kind
     unread: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
 class StepSummary:
-    """One compile, as all ranks of a group did it."""
+    """One step of a group: a compile that is the same on all its ranks."""
 
-    #: ids in the group's report
+    #: id of the frame in the group's report
     frame: str
     name: str
     file: str
@@ -91,9 +100,9 @@ class StepSummary:
     kind: str = "function"
     status: str = "compiled"
     recompile: bool = False
-    #: equal for steps that compiled the same
+    #: hash of what was compiled; equal for steps of any group that compiled the same
     hash: str = ""
-    #: into how many graphs DDP's optimizer split its graph, one for each bucket of gradients; 0: not split
+    #: number of graphs into which DDPOptimizer split the step's graph, one for each bucket of gradients; 0: not split
     splits: int = 0
     collectives: list[Collective] = field(default_factory=list)
 
@@ -104,75 +113,90 @@ class RankGroup:
 
     ranks: list[int]
     steps: list[StepSummary] = field(default_factory=list)
-    #: the report of one of these ranks; None: left out, or damaged
+    #: the Report of one rank of the group; None: it was left out, or is damaged
     report: Report | None = None
-    #: constants of the graphs that are each rank's own number, as the compiler printed them
+    #: ids of the frames whose graphs contain the number of the rank as a constant, so that each rank has another graph
     rank_constants: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class GuardPair:
-    """A guard of the same compile that is not the same in both groups; None: that group has no such guard."""
+    """A guard of one step that differs between two groups."""
 
+    #: the guard in the group that differs; None: the group has no such guard
     here: str | None = None
+    #: the guard in the reference; None: the reference has no such guard
     there: str | None = None
 
 
 @dataclass(kw_only=True)
 class Difference:
-    """What one group did otherwise than the reference, which is the largest group."""
+    """A difference between a group, or some ranks, and the reference: the largest group, or the most frequent value."""
 
     kind: DifferenceKind
+    #: index of the group that differs; None: the difference is between ranks of any group
     group: int | None = None
+    #: index of the group that is the reference
     reference: int | None = None
-    #: ranks that differ, where these are not a group
+    #: the ranks that differ, if they are not a whole group
     ranks: list[int] = field(default_factory=list)
-    #: the first step that differs; None: the difference is not in a step
+    #: number of the first step that differs; None: the difference is not in a step
     step: int | None = None
-    #: ids of the frames in the two reports
+    #: id of the step's frame in the group's report
     frame: str | None = None
+    #: id of the step's frame in the reference's report
     reference_frame: str | None = None
-    #: the place in the user's code, and which of the two groups was there
+    #: file of the place in the user's code that the difference comes from
     file: str | None = None
     line: int | None = None
     cell: int | None = None
     function: str | None = None
+    #: text of that line
     source: str = ""
+    #: the one whose code is at that place
     place_of: Literal["group", "reference"] = "group"
-    #: what is compared (a setting, an input, an operation), and its value in the group and in the reference
+    #: what is compared: a setting, an input, an operation
     subject: str | None = None
+    #: value of the subject in the group
     here: str | None = None
+    #: value of the subject in the reference
     there: str | None = None
-    #: the compiler's own reason: of the break, the skip, the recompile or the error
+    #: the compiler's reason for the break, the skip, the recompile or the error
     reason: str | None = None
-    #: a collective's number among all of its rank, from 0
+    #: number of the collective among all collectives of the rank, from 0; None: the difference is not a collective
     position: int | None = None
-    #: guards of this step that are not the same in both
+    #: guards of the step that differ between the group and the reference
     guards: list[GuardPair] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class StepTime:
-    """Compile times of one step that is the same in several ranks."""
+    """A step whose compile took one rank much longer than the other ranks of its group."""
 
+    #: index of the group
     group: int
+    #: number of the step
     step: int
+    #: median compile time of the other ranks, in seconds
     median: float
+    #: compile time of the slowest rank, in seconds
     slowest: float
     slowest_rank: int
-    #: of all ranks of the group, how long the others could at most have waited for the slowest
+    #: seconds between the fastest and the slowest rank: the longest time that a rank can have waited for the slowest
     waited: float
 
 
 @dataclass(kw_only=True)
 class RunTimeSkew:
-    """A graph whose run time, as Inductor estimates it, is not the same on all ranks."""
+    """A graph for which Inductor's estimate of the run time differs between ranks."""
 
-    #: its number among the graphs of a rank for which there are estimates
+    #: number of the graph among the graphs of a rank that have an estimate, from 0
     graph: int
-    #: the step of the slowest rank
+    #: number of the step on the slowest rank
     step: int
     fastest_rank: int
+    #: estimate on the fastest rank, in seconds
     fastest: float
     slowest_rank: int
+    #: estimate on the slowest rank, in seconds
     slowest: float

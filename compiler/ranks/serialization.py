@@ -1,4 +1,4 @@
-"""A RanksReport as JSON-ready data and back, validated; the reports in it are saved as reports of their own are."""
+"""Converts a RanksReport to JSON-ready data and back, with validation; the Reports in it convert themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from dynascope.compiler.report import Report
 
-#: a RanksReport, whose methods call these functions
+#: RanksReport, which cannot be imported here: its methods call these functions
 AnyRanksReport = TypeVar("AnyRanksReport", bound=Any)
 
 
@@ -18,8 +18,8 @@ def to_dict(report: Any) -> dict[str, Any]:
     groups = report.groups
     bare = dataclasses.replace(report, groups=[dataclasses.replace(g, report=None) for g in groups])
     data = dataclasses.asdict(bare)
-    for group, own in zip(groups, data["groups"], strict=True):
-        own["report"] = group.report.to_dict() if group.report is not None else None
+    for group, group_data in zip(groups, data["groups"], strict=True):
+        group_data["report"] = group.report.to_dict() if group.report is not None else None
     return data
 
 
@@ -41,16 +41,16 @@ def from_dict(cls: type[AnyRanksReport], data: dict[str, Any]) -> AnyRanksReport
         report: Any = msgspec.convert(bare, cls)
     except msgspec.ValidationError as error:
         raise ValueError(f"not a dynascope report of ranks: {error}") from None
-    for group, own in zip(report.groups, reports, strict=True):
-        group.report = Report.from_dict(own) if own is not None else None
+    for group, group_report in zip(report.groups, reports, strict=True):
+        group.report = Report.from_dict(group_report) if group_report is not None else None
     for rank in report.ranks:
         if rank.group is not None and not 0 <= rank.group < len(report.groups):
-            raise ValueError(f"not a dynascope report of ranks: rank {rank.rank} is in group {rank.group}, which is not there")
+            raise ValueError(f"not a dynascope report of ranks: rank {rank.rank} is in group {rank.group}, which is missing")
     return report  # type: ignore[no-any-return]
 
 
 def json_schema(cls: type[Any]) -> dict[str, Any]:
-    """The JSON Schema of what `to_dict` returns; the report of a group is described by `report.schema.json`, beside it."""
+    """The JSON Schema of what `to_dict` returns; for groups' reports it refers to `report.schema.json` in the same folder."""
     import msgspec
 
     schema = msgspec.json.schema(cls)

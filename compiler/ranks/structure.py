@@ -1,7 +1,8 @@
-"""What one rank compiled, reduced to hashes: one for each step, so that a rank equal to one already read costs little.
+"""Reduces the report of one rank to hashes, one for each step, so that a rank equal to one already read costs little.
 
-Two ranks are alike if their hashes are.  Times, ids, paths, addresses, device numbers, sizes behind symbols and the values that
-guards compare are not in the hashes; the operations, shapes, breaks, skips, kinds of failed guards and collectives are.
+Two ranks are alike if their hashes are equal.  Times, ids, paths, addresses, device numbers, sizes behind symbols and the
+values that guards compare are not in the hashes; the operations, shapes, breaks, skips, kinds of failed guards and collectives
+are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dynascope.compiler.ranks.schema import Collective
 from dynascope.compiler.report import Break, Frame, Graph, Recompile
 from dynascope.compiler.report.schema import ReportData
 
-#: names of process groups: torch's name -> (what the program calls it, its ranks)
+#: process groups: torch's name -> (the program's name, the ranks)
 GroupNames = dict[str, tuple[str | None, list[int] | None]]
 _INTEGER = re.compile(r"(?<![\w.'\"#])-?\d+(?![\w.'\"#])")
 
@@ -28,15 +29,18 @@ _INTEGER = re.compile(r"(?<![\w.'\"#])-?\d+(?![\w.'\"#])")
 class Structure:
     """The hashes of one rank."""
 
-    #: the hash of each step
+    #: hash of each step
     steps: list[str] = field(default_factory=list)
-    #: the same with the integers in the code of graphs left out, and these integers
+    #: hash of each step without the integers in the code of its graph
     loose: list[str] = field(default_factory=list)
+    #: the integers in the code of each step's graph, in order
     constants: list[list[int]] = field(default_factory=list)
-    #: collectives of each step, hashed: those of the forward, those of the backward ("": not compiled)
+    #: hash of the collectives in each step's forward; "": there are none
     forward: list[str] = field(default_factory=list)
+    #: hash of the collectives in each step's backward; "": there are none, or the backward was not compiled
     backward: list[str] = field(default_factory=list)
-    #: collectives of each step in the order of Inductor's code ("": unknown); not in the key, as caches leave the code out
+    #: kinds of the collectives of each step in the order of Inductor's code, separated by spaces; "": there are none, or the
+    #: order is unknown.  Not part of `key`: a report lacks the code if a cache had it
     schedules: list[str] = field(default_factory=list)
 
     @property
@@ -50,10 +54,10 @@ class Structure:
         return hash_of([self.loose, self.forward, self.backward])
 
     def begins(self, other: Structure) -> bool:
-        """Whether this is the beginning of `other`, as of a rank that was stopped."""
+        """Whether `other` begins with these steps, so that this can be a rank like `other` that was stopped early."""
         count = len(self.steps)
         stages = zip([*self.forward, *self.backward], [*other.forward[:count], *other.backward[:count]], strict=False)
-        return self.steps == other.steps[:count] and all(mine in ("", its) for mine, its in stages)
+        return self.steps == other.steps[:count] and all(mine in ("", theirs) for mine, theirs in stages)
 
 
 @dataclass
@@ -62,15 +66,16 @@ class Step:
 
     frame: Frame
     graph: Graph | None
-    #: the break that ended its graph, or that stopped it
+    #: the break that ended the step's graph, or for which the frame has no graph
     broken: Break | None
     recompile: Recompile | None
 
 
 def steps_of(report: ReportData, *, finished: bool = True) -> list[Step]:
-    """The steps of a report: frames that are not ignored, in order, the threads one after the other.
+    """The steps of a report: its frames in order, thread by thread, without those that are ignored.
 
-    Without `finished`, compiles at the end that have no end are left out: the rank was stopped in them.
+    `finished`: whether the rank ran to its end.  If not, unfinished compiles at the end are left out: the rank was stopped in
+    them.
     """
     graphs, breaks = {g.id: g for g in report.graphs}, {b.id: b for b in report.breaks}
     recompiles = {r.frame: r for r in report.recompiles}
@@ -106,19 +111,19 @@ def structure(report: ReportData, names: GroupNames | None = None, *, finished: 
         found = collectives.collectives(step.graph) if step.graph else []
         made.schedules.append(" ".join(collectives.schedule(step.graph.backend_code)) if step.graph else "")
         for backward, into in ((False, made.forward), (True, made.backward)):
-            own = [collective_facts(c, normal) for c in found if c.backward == backward]
-            into.append(hash_of(own) if own else "")
+            facts_of_stage = [collective_facts(c, normal) for c in found if c.backward == backward]
+            into.append(hash_of(facts_of_stage) if facts_of_stage else "")
     return made
 
 
 def normalizer(names: GroupNames | None) -> Normal:
-    """Group names that the program gave are equal on all ranks; torch's own are not."""
+    """The Normal of a rank.  Process groups keep the program's names, which are equal on all ranks; torch's names are not."""
     named = {name: called for name, (called, _) in (names or {}).items() if called and not called.startswith("undefined")}
     return Normal({name: called for name, called in named.items() if list(named.values()).count(called) == 1})
 
 
 def step_facts(step: Step, normal: Normal) -> dict[str, Any]:
-    """What is hashed of one step."""
+    """The facts of one step that go into its hash."""
     frame, graph = step.frame, step.graph
     return {
         "function": [basename(frame.file), frame.line, frame.name, frame.kind],
@@ -151,14 +156,14 @@ def break_facts(broken: Break | None) -> list[Any] | None:
 
 
 def recompile_facts(recompile: Recompile | None) -> list[list[Any]] | None:
-    """What was guarded, not the values."""
+    """What the failed guards check; the values differ between ranks and are left out."""
     if recompile is None:
         return None
     return [[g.kind, g.source, g.dimension] for g in recompile.failed_guards]
 
 
 def collective_facts(collective: Collective, normal: Normal) -> list[Any]:
-    """What must be equal on all ranks of the process group."""
+    """The facts of a collective that must be equal on all ranks of its process group."""
     group = normal.group(collective.group) if collective.group else None
     return [collective.kind, collective.reduction, group, collective.dtype, sizes(collective.shape, normal)]
 

@@ -1,8 +1,8 @@
-"""Functions that ran from code compiled before the recording.
+"""Finds functions that ran from code compiled before the recording.
 
-Dynamo does not report cache hits, so a recording notes which compiled functions were called.  At its end it looks up the code
-that Dynamo holds for those that were not compiled during the recording.  This shows how many graphs and which resume functions
-there are, but no reasons.
+Dynamo does not report cache hits, so a recording notes which compiled functions were called.  At its end, the code that Dynamo
+holds for those that were not compiled meanwhile is looked up.  It shows how many graphs and which resume functions there are,
+but not the reasons of graph breaks.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dynascope.compiler.torch_private.hooks import code_info
 def cache_hits(entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Iterable[int | None]) -> Iterator[CacheHit]:
     """One event for each code object that ran without being compiled in this recording.
 
-    `entered`: by uid, the code objects of compiled functions that were called, with their globals; `compiled`: uids of the
-    code that was compiled in this recording.
+    `entered`: uid -> (code, globals) of the compiled functions that were called; `compiled`: uids of the code that was compiled
+    in this recording.
     """
     seen = set(compiled)
     for uid, (code, namespace) in entered.items():

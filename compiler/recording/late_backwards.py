@@ -1,4 +1,4 @@
-"""Backward graphs that are compiled after their forward's recording has ended.
+"""Adds backward graphs that are compiled after their forward's recording has ended to the report of that recording.
 
 Inductor compiles a backward graph at the first `.backward()`, perhaps in a later cell.  It belongs to its forward graph, so the
 recording in which it is compiled completes the earlier report, which is kept by a weak reference.
@@ -26,7 +26,7 @@ def remember(report: Report) -> None:
 
 
 def complete(report: Report) -> None:
-    """Add the backward graphs in `report` whose forward was compiled earlier to the reports that wait for them, with a note."""
+    """Add the late backward graphs of `report` to the reports of their forwards, with a note in `report`."""
     late, known = report.late_backwards, 0
     for backward in late:
         generation, reference, graph_id = _pending.pop(backward.compile_id, (None, None, ""))

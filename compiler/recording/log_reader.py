@@ -1,12 +1,13 @@
-"""One TORCH_TRACE log as a stream of records, without torch.
+"""Reads one TORCH_TRACE log as a stream of records, without torch.
 
 A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the record above.
-The file may be compressed with gzip, and its lines may end with CRLF.  What cannot be read is skipped and counted
-by kind.  What is suspicious is counted but kept: a payload whose MD5 sum does not match, a record older than the one before it,
-a value of another JSON type than torch's.  A repeated record is counted and dropped.
+The file may be compressed with gzip, and its lines may end with CRLF.
 
-Lines are read one by one, and only payloads that `events.record_kinds` asks for are kept: memory grows with what a report
-shows.
+Problems are counted by kind.  A line that cannot be read and a repeated record are dropped; a value of another JSON type than
+torch's is removed.  A payload whose MD5 sum does not match and a record that is older than the one before it are kept.
+
+Lines are read one by one, and only the payloads that `events.record_kinds` asks for are kept, so memory grows with what the
+report shows, not with the log.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ HEAD = re.compile(
 )
 _JSON_ERRORS = (ValueError, RecursionError)
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-#: old releases of torch wrote the id of a thread in place of the process's; larger values are threads (Linux's limit for pids)
+#: the largest process id on Linux; a larger number is the id of a thread, which old releases of torch wrote instead
 _MAX_PID = 1 << 22
 #: payloads that are not needed are hashed and dropped in chunks of this many bytes
 _CHUNK = 1 << 20
-#: the number of kinds of problems that may contain a name from the file
+#: most kinds of problems that are counted under a name from the file
 _MAX_KINDS = 100
 
 
@@ -48,11 +49,11 @@ class LogRecord:
 
     name: str
     metadata: dict[str, Any]
-    #: whether a report needs it
+    #: whether a report needs the record
     read: bool
-    #: None: it has none, or nobody needs it
+    #: the lines that follow the record's first line; None: there are none, or they are not needed
     payload: str | None
-    #: id of the process that wrote it; None: unknown
+    #: id of the process that wrote the record; None: unknown
     process: int | None
     #: month, day and time of day, as a text that sorts by time within a year ("0822 14:00:48.899000")
     time: str
@@ -64,14 +65,16 @@ class _Head:
 
     record: LogRecord
     line: bytes
+    #: whether the line ends with CRLF
     crlf: bool
     #: MD5 sum of the payload; None: the record has no payload
     digest: str | None
+    #: whether the payload is needed
     keep: bool
 
 
 def read_log(file: Path, problems: Counter[str]) -> Iterator[LogRecord]:
-    """The records of one log, in order; names of files that are given by id are resolved from the `str` records."""
+    """The records of one log, in order, with the names of files in place of their ids in the log's table of strings."""
     strings: dict[int, str] = {}
     latest: dict[int | None, str] = {}
     seen: set[int] = set()
@@ -87,7 +90,7 @@ def read_log(file: Path, problems: Counter[str]) -> Iterator[LogRecord]:
             latest[record.process] = record.time
             key = hash(head.line)
             if key in seen:
-                problems["record that comes twice"] += 1
+                problems["repeated record"] += 1
                 continue
             seen.add(key)
         _resolve(record.metadata, strings, problems)
@@ -96,7 +99,7 @@ def read_log(file: Path, problems: Counter[str]) -> Iterator[LogRecord]:
 
 
 def process_id(number: bytes) -> int | None:
-    """The process id in a record's first line; None if it is the id of a thread, which old torch wrote there."""
+    """The process id in a record's first line; None if the number is the id of a thread (see `_MAX_PID`)."""
     value = int(number)
     return value if value <= _MAX_PID else None
 
@@ -140,7 +143,7 @@ def _heads(file: Path, problems: Counter[str]) -> Iterator[tuple[_Head, str | No
                 yield head, payload.end()
             head = _head(line, problems)
             payload = _Payload(head, problems)
-            orphaned = head is None  # and counted
+            orphaned = head is None  # its payload belongs to a line that is counted already
     if head is not None:
         yield head, payload.end()
 
@@ -150,11 +153,11 @@ class _Payload:
 
     def __init__(self, head: _Head | None, problems: Counter[str]) -> None:
         self.head, self.problems = head, problems
-        #: lines with their tabs and ends
+        #: the payload's lines so far, with their tabs and ends, without those that are hashed
         self.lines = bytearray()
         self.hash = hashlib.md5(usedforsecurity=False)
         self.hashed = False
-        #: lines without a tab since the last one with a tab
+        #: number of empty lines since the last line with a tab
         self.blanks = 0
 
     def add(self, line: bytes) -> None:
@@ -171,28 +174,28 @@ class _Payload:
             self.lines.clear()
 
     def blank(self) -> None:
-        """Add a line without its tab: an editor removed it."""
+        """Add an empty line whose tab was removed, by an editor for example."""
         if self.lines or self.hashed:
             self.blanks += 1
 
     def end(self) -> str | None:
-        """The text, once all lines are read; None if the record has no payload, or nobody needs it."""
+        """The text, once all lines are read; None if the record has no payload, or the payload is not needed."""
         head = self.head
         if head is None:
             return None
         if head.digest is None:
             if self.lines or self.hashed:
-                self.problems["payload that its record does not announce"] += 1
+                self.problems["payload of a record that has none"] += 1
             return None
         text = self._text()
         if self.blanks and self._digest(text) != head.digest:
-            text += b"\n" * self.blanks  # the payload may end with them
+            text += b"\n" * self.blanks  # empty lines at the end may belong to the payload
         if self._digest(text) != head.digest:
             self.problems["payload damaged"] += 1
         return text.decode("utf-8", errors="replace") if head.keep else None
 
     def _text(self) -> bytes:
-        """The lines without their tabs, and without the end of the last one."""
+        """The lines without their tabs, and without the line end of the last one."""
         lines = b"\n" + bytes(self.lines).removesuffix(b"\n")
         if self.head is not None and self.head.crlf:
             lines = lines.removesuffix(b"\r").replace(b"\r\n", b"\n")
@@ -200,9 +203,9 @@ class _Payload:
 
     def _hash(self, text: bytes) -> hashlib._Hash:
         """The hash of what was hashed so far, and of this text."""
-        together = self.hash.copy()
-        together.update(b"\n" + text if self.hashed else text)
-        return together
+        combined = self.hash.copy()
+        combined.update(b"\n" + text if self.hashed else text)
+        return combined
 
     def _digest(self, text: bytes) -> str:
         return self._hash(text).hexdigest()
@@ -248,7 +251,7 @@ def _head(line: bytes, problems: Counter[str]) -> _Head | None:
 def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None:
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and type(value[1]) is int:
         if strings.setdefault(value[1], value[0]) != value[0]:
-            problems["string id that is used twice"] += 1
+            problems["string id used twice"] += 1
             strings[value[1]] = value[0]
     else:
         problems["string table damaged"] += 1

@@ -1,8 +1,9 @@
 """Detects records that are missing from a log.
 
-torch writes the records of a compile in a fixed way, and its metrics count what came before them.  So a log shows by itself
-that a record was deleted: a compile has no start record, compile ids skip a number, or the metrics count guards that are not
-recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does not write is not reported.
+torch writes certain records for each compile, and the compile's metrics count what the other records show.  So a log shows by
+itself that a record was deleted: a compile has no start record, compile ids skip a number, or the metrics count guards that are
+not recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does not write is not
+reported.
 
 Two losses cannot be detected: the metrics of a backward that a backend other than Inductor compiled (it looks pending), and
 the graph break of a frame that was then skipped or failed, if its error does not mention the break (the frame looks empty).
@@ -22,7 +23,7 @@ from dynascope.compiler.recording.log_reader import LogRecord
 
 _SYMBOL = re.compile(r"\bs\d+\b")
 _CACHES = re.compile(r"fx_graph_cache_(?:hit|miss|bypass)$")
-#: in the text of an error: the frame was skipped because of a graph break, whose record comes before the error's
+#: matches the text of an error if the frame was skipped because of a graph break, which torch records before the error
 _SKIPS = re.compile(r"^  Explanation: [^\n]*Skipping the frame", re.M)
 
 
@@ -33,13 +34,15 @@ class _Compile:
     #: records per kind; artifacts count under their own names
     kinds: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, Any] | None = None
-    #: symbols of sizes that the graph has, and those whose creation is recorded
+    #: symbols of sizes in the graph
     used: set[str] = field(default_factory=set)
+    #: symbols whose creation is recorded
     created: set[str] = field(default_factory=set)
-    #: its error says that the frame is skipped, which is recorded as a graph break too
+    #: whether the compile's error says that the frame is skipped, for which torch also records a graph break
     skipped: bool = False
-    #: another compile has started in its process since
+    #: whether another compile has started in the process since
     over: bool = False
+    #: number of graphs into which DDPOptimizer split the graph
     split_into: int = 0
 
 
@@ -48,7 +51,7 @@ class MissingRecords:
 
     def __init__(self) -> None:
         self._missing: Counter[str] = Counter()
-        #: by process: its compiles since the latest `torch._dynamo.reset()`
+        #: process -> compile id -> the compile, since the latest `torch._dynamo.reset()`
         self._compiles: dict[int, dict[str, _Compile]] = {}
         #: processes whose torch records the creation of symbols
         self._with_symbols: set[int] = set()
@@ -56,7 +59,7 @@ class MissingRecords:
         self._with_bytecode: set[int] = set()
         #: processes that use AOTAutograd's cache
         self._with_aot_caches: set[int] = set()
-        #: processes whose log begins with the version of torch, as from 2.12 on
+        #: processes whose log begins with the version of torch: torch 2.12 or later wrote it
         self._with_version: set[int] = set()
 
     def add(self, record: LogRecord, process: int) -> None:
@@ -73,7 +76,7 @@ class MissingRecords:
         known = compiles.get(compile_id)
         if name == "dynamo_start":
             if not record.metadata.get("attempt") and known is not None and known.metrics is not None:
-                self._end_run(process)  # compile ids begin again
+                self._end_run(process)  # torch._dynamo.reset(): compile ids start again
                 compiles, known = self._compiles.setdefault(process, {}), None
             for other in compiles.values():
                 other.over = True
@@ -117,7 +120,7 @@ class MissingRecords:
         kinds, lacks = known.kinds, []
         ending = kinds["dynamo_cpp_guards_str"] or kinds["dynamo_error"]
         if known.metrics is None:
-            if ending and not kinds["dynamo_start"]:  # torch.export traces without both, and writes no such ending
+            if ending and not kinds["dynamo_start"]:  # torch.export(strict=True) has neither a start nor an ending
                 lacks.append("dynamo_start")
             return [*lacks, "compilation_metrics"] if ending and known.over else lacks
         metrics = known.metrics
@@ -171,9 +174,9 @@ def _kind(name: str) -> str:
 
 
 def _left_out(compiles: dict[str, _Compile]) -> int:
-    """How many numbers are left out in the compile ids: frames count up, and so do the compiles of each frame."""
+    """How many compile ids are skipped: frames are numbered from 0, and so are the compiles of each frame."""
     frames: dict[int, set[int]] = {}
-    for compile_id in compiles:  # 3/0, or !1/3/0 in compiled autograd, whose frames are counted with the others
+    for compile_id in compiles:  # 3/0, or !1/3/0 in compiled autograd, which shares the numbers of frames
         frame, _, number = compile_id.rpartition("/")
         frame = frame.rpartition("/")[2]
         if frame.isdigit() and number.isdigit():

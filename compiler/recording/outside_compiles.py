@@ -1,7 +1,7 @@
-"""Records that belong to no compile of torch.compile: of torch.export, AOTInductor, or AOTAutograd used by itself.
+"""Counts the records that no compile of torch.compile wrote, but torch.export, AOTInductor, or AOTAutograd used by itself.
 
-Their graphs are shown like any other.  torch logs the graph of an export only in some of its versions and modes; where a log
-has records of an export and no graph, a note says so, because a report of nothing would look as if nothing had happened.
+Their graphs are shown like any other.  torch logs the graph of an export only in some versions and modes.  If a log has records
+of an export and no graph, a note says so, because an empty report would look as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class OutsideCompiles:
     def __init__(self) -> None:
         self._graphs = 0
         self._started: set[str] = set()
-        #: records that come from torch.export
+        #: number of records that torch.export wrote
         self._of_export = 0
         self._guards: list[str] = []
 
     def add(self, name: str, metadata: dict[str, Any]) -> None:
-        """Count a record, whether a report shows it or not."""
+        """Count a record; also one that reports do not show."""
         compile_id = record_compile_id(metadata)
-        if compile_id is not None:  # with strict=True, torch.export traces with Dynamo, and Dynamo begins no frame
+        if compile_id is not None:  # torch.export(strict=True) traces with Dynamo, but Dynamo then logs no dynamo_start
             if name == "dynamo_start":
                 self._started.add(compile_id)
             self._graphs += name == "dynamo_output_graph" and compile_id not in self._started
@@ -43,9 +43,9 @@ class OutsideCompiles:
             self._guards.append(str(metadata[name].get("expr")))
 
     def notes(self) -> list[str]:
-        """A sentence where torch.export ran and its graph is not in the log."""
+        """A sentence, in a list, if torch.export ran and its graph is not in the log; else an empty list."""
         if not self._of_export or self._graphs:
             return []
         guards = list(dict.fromkeys(self._guards))
         words = f", which added {plural(len(guards), 'guard')}: {', '.join(guards[:5])}" if guards else ""
-        return [f"torch.export ran{words}; its torch does not write the graph of an export into this log"]
+        return [f"torch.export ran{words}; this version of torch does not write the graph of an export into the log"]

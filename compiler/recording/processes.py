@@ -1,8 +1,8 @@
-"""Which process wrote each record of a folder of logs, its rank, and the run that it belongs to.
+"""Finds the processes that wrote a folder of logs, their ranks, and the runs that they belong to.
 
-torch writes one log for each process, and nothing in it names the run: a folder that was used twice holds two runs.  What tells
-them apart is the rank, the process id and the time of each record.  In one run no rank occurs twice; so where ranks occur
-twice, or there are none, processes that did not run at the same time are of different runs.
+torch writes one log for each process, and nothing in it names the run: a folder that was used twice holds two runs.  They are
+distinguished by the rank, the process id and the time of each record.  No rank occurs twice in a run; so if ranks occur twice,
+or are unknown, processes that did not run at the same time belong to different runs.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from pathlib import Path
 from dynascope.compiler.recording.log_reader import HEAD, process_id, read_lines
 
 _FILE_RANK = re.compile(r"rank_(\d+)")
-#: a process that starts this long after a run's last record is of the next run: Python and torch take longer to start
+#: the longest time between the last record of one process and the first record of another one of the same run; it is shorter
+#: than the time that Python and torch take to start
 _PAUSE = timedelta(seconds=1)
 
 
 @dataclass(slots=True)
 class LoggedProcess:
-    """One process of a folder of logs: its records in one file."""
+    """One process of a run, with the log that it wrote."""
 
     file: Path
-    #: its process id; None: its torch did not write it
+    #: process id; None: the log does not have it
     pid: int | None
-    #: None: unknown, or it has none
+    #: number of the rank; None: unknown, or the process is not part of a job
     rank: int | None
-    #: times of its first and last record; the logs have no year
+    #: times of the process's first and last record; logs have no year, so it is always 2000
     start: datetime
     end: datetime
 
@@ -52,7 +53,7 @@ class Run:
 
 
 def runs(files: Iterable[Path]) -> list[Run]:
-    """The runs that these logs are of, in the order in which they began."""
+    """The runs that wrote these logs, in the order in which they began."""
     found = sorted((p for file in files for p in processes(file)), key=lambda p: (p.start, str(p.file)))
     ranks = [p.rank for p in found]
     if None not in ranks and len(set(ranks)) == len(ranks):
@@ -69,7 +70,7 @@ def runs(files: Iterable[Path]) -> list[Run]:
 
 
 def processes(file: Path) -> list[LoggedProcess]:
-    """The processes whose records are in this file, in the order of their first records; in a log of torch's there is one."""
+    """The processes whose records are in this file, in the order of their first records; a file that torch wrote has one."""
     spans: dict[int | None, dict[int | None, tuple[str, str]]] = {}
     for line in read_lines(file, Counter()):
         match = HEAD.match(line) if line[:1] != b"\t" else None
@@ -82,7 +83,7 @@ def processes(file: Path) -> list[LoggedProcess]:
     found = []
     for pid, ranks in spans.items():
         known = [rank for rank in ranks if rank is not None]
-        if len(known) < 2:  # records before the process group was made have no rank
+        if len(known) < 2:  # one process: its records before the process group was made have no rank
             firsts, lasts = zip(*ranks.values(), strict=True)
             ranks = {known[0] if known else None: (min(firsts), max(lasts))}
         found += [LoggedProcess(file, pid, rank, _time(first), _time(last)) for rank, (first, last) in ranks.items()]
@@ -96,7 +97,7 @@ def _run(found: list[LoggedProcess]) -> Run:
 
 
 def _rank(text: bytes) -> int | None:
-    """The rank in a record's JSON; None if it has none, or cannot be read."""
+    """The rank in a record's JSON; None if there is none, or the JSON is damaged."""
     if b'"rank": ' not in text:
         return None
     try:

@@ -27,18 +27,18 @@ from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import availability, caches, config, hook_points, hooks, marks
 
-_MISSED = "another thread timed calls meanwhile, and nothing was recorded until it was done: this report may lack compiles"
+_MISSED = "another thread timed calls meanwhile, during which nothing is recorded: this report may lack compiles"
 
 Progress = Callable[[dict[str, Any]], None]
 
 
 class Recording:
-    """Record what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`.
+    """Records what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`.
 
-    Until the block has ended, `report` is the report so far.  `compiled` (names shown first) and `notes` (sentences for the
-    user) may be extended while it runs; if no names are given, the report names the compiled functions that were called, in
-    order of their first call.  `cells` returns the execution count of a notebook cell, given its file name; `on_progress` is
-    called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works.
+    Until the block has ended, `report` is the report so far.  `compiled` (names that the report shows first) and `notes`
+    (sentences for the user) may be extended while the block runs; if no names are given, the report names the compiled
+    functions that were called, in order of their first call.  `cells` returns the execution count of a notebook cell, given its
+    file name; `on_progress` is called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works.
     """
 
     def __init__(
@@ -52,8 +52,9 @@ class Recording:
         self.compiled = list(compiled or ())
         self.notes: list[str] = []
         self.events: list[schema.Event] = []
-        #: names of compiled functions that were called, in order of the first call; and those not announced by `compiles`
+        #: names of compiled functions that were called, in order of the first call
         self.called: list[str] = []
+        #: those of them that the user's code compiled: `compiles` did not announce them
         self.users_own: list[str] = []
         self._targets: dict[int, str | None] = {}
         self.hooks: dict[str, bool | str] = {}
@@ -90,7 +91,7 @@ class Recording:
         self._report = self._assemble(error)
         late_backwards.complete(self._report)
         late_backwards.remember(self._report)
-        self.events = []  # they hold large texts; the report has what is needed
+        self.events = []  # frees their large texts
 
     def _cached(self) -> list[schema.Event]:
         """Events for compiled functions that were called but not compiled in this recording."""
@@ -98,7 +99,7 @@ class Recording:
         entered = {
             uid: called
             for uid, called in hooks.HOOKS.entered.items()
-            # torch compiles some of its own functions, too; its wrapper `inner` is kept: it is all that is seen of some modules
+            # leave out functions of torch that torch compiles; but its wrapper `inner` is all that shows some compiled modules
             if uid not in self._entered_before and (not in_torch(called[0].co_filename) or called[0].co_name == "inner")
         }
         hits: list[schema.Event] = []
@@ -129,9 +130,9 @@ class Recording:
             hooks.HOOKS.safely(self._on_progress, dict(self._progress))
 
     def compiles(self, target: Any, name: str | None = None) -> None:
-        """Announce that dynascope compiles `target`, with the name to show for it; all else was compiled by the user's code.
+        """Announce that dynascope compiles `target`, with the name to show for it.
 
-        `target` must live as long as the recording runs.
+        Functions that are not announced were compiled by the user's code.  `target` must live as long as the recording runs.
         """
         target = marks.undecorated(marks.inner_function(target))
         key = id(getattr(target, "__func__", target))
@@ -140,11 +141,11 @@ class Recording:
     def _named(self, event: schema.CompiledCall) -> schema.CompiledCall:
         """The event with the name to show; adds that name to the lists."""
         name, code = self._targets.get(event.target) or event.name, event.code
-        # torch compiles some of its own functions, too; its wrappers and modules are kept: they call the user's code
+        # leave out functions of torch that torch compiles, but not its wrappers and modules, which call the user's code
         if in_torch(code.file) and code.name not in ("inner", "forward"):
             return event
-        ours = event.target in self._targets or code.name == STATEMENTS
-        for names in (self.called,) if ours else (self.called, self.users_own):
+        announced = event.target in self._targets or code.name == STATEMENTS
+        for names in (self.called,) if announced else (self.called, self.users_own):
             if name not in names:
                 names.append(name)
         return dataclasses.replace(event, name=name)  # other recordings have another name for it
@@ -174,7 +175,7 @@ class Recording:
     def _assemble(self, error: BaseException | None) -> Report:
         if "torch" in sys.modules and not any(isinstance(e, schema.FrameEnd) for e in self.events):
             self._note_eager()
-        # if sizes were forgotten meanwhile, the run was traced as if there had been none before it
+        # if torch forgot the known sizes meanwhile, the run was traced as if there had been none before it
         sizes_before = self._sizes_before if caches.times_forgotten == self._times_forgotten else {}
         facts = RecordingFacts(
             strings=caches.interned_strings(),

@@ -1,7 +1,7 @@
-"""Reads TORCH_TRACE logs, and saved reports, without torch.
+"""Reads TORCH_TRACE logs and saved reports, without torch.
 
 Records that are unknown or damaged are skipped, counted by kind and shown in `report.unread`; with `strict=True` they are an
-error.  Which records are known is listed in `events.record_kinds`.  Of a folder that holds several runs, the last is read.
+error.  The known kinds of records are in `events.record_kinds`.  If a folder holds several runs, the last one is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynascope.compiler.recording.processes import LoggedProcess, Run, runs
 from dynascope.compiler.report import Report
 
 _JSON_ERRORS = (ValueError, RecursionError)
-#: how a log's name ends; torch names its own `dedicated_log_torch_trace_rank_0_x.log`
+#: suffixes of logs; torch names them `dedicated_log_torch_trace_rank_0_x.log`
 _SUFFIXES = (".log", ".txt", "", ".gz")
 
 
@@ -57,7 +57,7 @@ def _saved(path: Path) -> Report:
 
 
 def load_traces(files: list[Path], *, strict: bool = False) -> Report:
-    """One Report of several logs, one for each process; of several runs, the last."""
+    """One Report of several logs, one for each process; if they are from several runs, of the last run."""
     found = runs(files)
     if not found:
         raise ValueError(f"no trace records in {', '.join(map(str, files[:3]))}: is it a TORCH_TRACE log?")
@@ -73,7 +73,7 @@ def load_traces(files: list[Path], *, strict: bool = False) -> Report:
 
 
 class _Log:
-    """The records of one run, as events; what they lack is known once they are all read."""
+    """Reads the logs of one run into events; the other attributes are complete once all events were taken."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -106,19 +106,19 @@ class _Log:
         )
 
     def version(self, record: LogRecord) -> None:
-        """Note torch's version, which it writes first, if at all."""
+        """Note torch's version, which some releases write into the log's first record."""
         artifact = record.metadata.get("artifact")
         if self.torch_version is not None or artifact is None or artifact["name"] != "torch_version":
             return
         try:
             version = json.loads(record.payload or "").get("pytorch_version")
         except (*_JSON_ERRORS, AttributeError):
-            return  # the damage is counted
+            return  # the log reader counts the damage
         self.torch_version = version if isinstance(version, str) else None
 
 
 def _writer(record: LogRecord, processes: list[tuple[int, LoggedProcess]]) -> tuple[int, LoggedProcess | None]:
-    """The process of the run that wrote this record, and its number; None if it is of another run."""
+    """The number of the process that wrote this record, and the process; (-1, None) if it does not belong to the run."""
     same = [(i, p) for i, p in processes if p.pid == record.process]
     rank: Any = record.metadata.get("rank")
     of_rank = [(i, p) for i, p in same if p.rank == rank]
@@ -126,12 +126,12 @@ def _writer(record: LogRecord, processes: list[tuple[int, LoggedProcess]]) -> tu
 
 
 def _about_runs(found: list[Run]) -> list[str]:
-    """What the reader must know where there is more than one process."""
+    """Notes on the runs and processes in the logs, if there is more than one of them."""
     notes, run = [], found[-1]
     if len(found) > 1:
         earlier = ", ".join(f"{r.start:%m-%d %H:%M:%S} ({r.processes[0].file.name})" for r in found[:-1][-3:])
         notes.append(
-            f"the logs are of {len(found)} runs, and this report is of the last one, which began at "
+            f"the logs are from {len(found)} runs, and this report shows the last one, which began at "
             f"{run.start:%m-%d %H:%M:%S}; earlier: {'… ' if len(found) > 4 else ''}{earlier}. "
             "Move each run's logs into a folder of its own to see them, or give TORCH_TRACE another folder for each run"
         )

@@ -2,7 +2,7 @@
 
 A clone has the values, device, dtype, strides, offset, `requires_grad` and `is_leaf` of its original.  Tensors that share
 memory also share it in the clones; a tensor that occurs twice is one tensor in the clones.  Parameters are not cloned, because
-compiled code is bound to them: their state is restored.  Tensors with a `__del__` method are not cloned, either.
+compiled code is bound to them; their state is restored.  Tensors with a `__del__` method are not cloned, either.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Clones:
     """Clones tensors, and rebuilds the tuples that hold them; every other object is returned unchanged."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, Any]] = {}  # id -> (original, kept alive; clone)
-        self._memo: dict[int, Any] = {}  # of the storages, for `copy.deepcopy`
+        self._made: dict[int, tuple[Any, Any]] = {}  # id of an original -> (the original, to keep it alive; its clone)
+        self._memo: dict[int, Any] = {}  # `copy.deepcopy`'s memo: each storage is cloned once
 
     def __call__(self, value: Any) -> Any:
         """Clone one argument; raises NotRepeatable for a tensor that torch cannot clone."""
@@ -52,7 +52,7 @@ class Clones:
         with torch.no_grad(), torch.inference_mode(value.is_inference()):
             made = self._strided(value) if _is_plain(value) else value.detach().clone()
         if type(made) is not type(value):
-            raise NotRepeatable(f"one of its arguments is a {type(value).__name__}, of which torch makes no copy")
+            raise NotRepeatable(f"one of its arguments is a {type(value).__name__}, which torch cannot copy")
         # attributes set by mark_dynamic and the like; a cloned tensor subclass keeps its own inner tensors
         vars(made).update({name: inner for name, inner in vars(value).items() if name not in vars(made)})
         if value.requires_grad and not value.is_leaf:
@@ -69,7 +69,7 @@ class Clones:
 
 
 def computed(tensor: Any) -> Any:
-    """The very tensor as the result of an operation: a leaf that requires a gradient cannot be changed in place."""
+    """Make this tensor the result of an operation, so that it can be changed in place: a leaf that requires grad cannot be."""
     import torch
 
     class Computed(torch.autograd.Function):

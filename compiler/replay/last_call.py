@@ -14,13 +14,13 @@ _ENTRY = "_dynascope_entry"
 
 @dataclass
 class WatchedCall:
-    """A call of `entry`, the compiled `target`; `namespace`: as for RecordedCall."""
+    """A call of `entry`, the compiled `target`; `namespace`: the namespace that replays restore (`names` of RecordedCall)."""
 
     target: Any
     entry: Callable[..., Any]
     recorded: RecordedCall
     namespace: dict[str, Any] | None
-    #: False: it raised
+    #: whether the call returned; False: it raised, or is still running
     returned: bool = False
 
 
@@ -30,11 +30,11 @@ class LastCall:
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn
         self._warned: set[str] = set()
-        #: None: nothing was called
+        #: the last call; None: there was none
         self.call: WatchedCall | None = None
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
-        """`entry`, the compiled `target`, with its calls watched."""
+        """Wrap `entry`, the compiled `target`, so that its calls are watched."""
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             call = self.call = WatchedCall(target, entry, RecordedCall(target, args, kwargs, namespace), namespace)
@@ -44,20 +44,20 @@ class LastCall:
                     self._warn(sentence)
             result = entry(*args, **kwargs)
             call.returned = True
-            self.call = call  # it may have made others
+            self.call = call  # again, because the call may have made other watched calls
             return result
 
         return watching(watched, entry)
 
 
 def watching(watched: Callable[..., Any], entry: Callable[..., Any]) -> Callable[..., Any]:
-    """`watched`, marked as what watches the calls of `entry`."""
+    """Mark `watched` as the wrapper that watches the calls of `entry`; returns it."""
     vars(watched)[_ENTRY] = entry
     return watched
 
 
 def unwatched(entry: Callable[..., Any]) -> Callable[..., Any]:
-    """The entry point itself."""
+    """The entry point without the wrappers that watch its calls."""
     while _ENTRY in getattr(entry, "__dict__", {}):
         entry = vars(entry)[_ENTRY]
     return entry

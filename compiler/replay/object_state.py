@@ -1,7 +1,7 @@
-"""State that a call can change: for each kind of object, how to read it and how to write it again.
+"""Reads and writes the state of objects that a call can change; one case for each kind of object.
 
-Inspecting an object runs none of the user's code: its attributes are not looked up, its own methods are not called, and
-contents are compared by identity, not by equality.
+Inspecting an object runs none of the user's code: attributes are read from `__dict__`, no methods of the user's classes are
+called, and contents are compared by identity, not by equality.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.Wra
 
 
 class NotRestored(Exception):
-    """A change that was seen and that cannot be undone; the message is a whole sentence."""
+    """A change was detected and cannot be undone; the message is a whole sentence."""
 
 
 def identical(now: Any, before: Any) -> bool:
@@ -37,7 +37,7 @@ def identical(now: Any, before: Any) -> bool:
 
 
 def always_differs(now: Any, before: Any) -> bool:
-    """A comparison for state that is faster to write than to compare."""
+    """A comparison (`State.same`) that is never true: for state that is faster to write than to compare."""
     return False
 
 
@@ -48,7 +48,7 @@ class State:
     read: Callable[[], Any]
     write: Callable[[Any], Any]
     same: Callable[[Any, Any], bool] = operator.is_
-    #: copies the value that was read, if it can be changed in place
+    #: copies a value that can be changed in place
     keep: Callable[[Any], Any] = lambda now: now
     before: Any = field(init=False)
 
@@ -75,7 +75,7 @@ class GlobalName(NamedTuple):
 
 
 def states_of(value: Any) -> Iterator[State]:
-    """Everything in one object that can be restored, except the bytes of tensors (`storage_state`)."""
+    """All state of one object that can be restored, except the bytes of tensors (`storage_state`)."""
     import torch
 
     if isinstance(value, GlobalName):
@@ -120,7 +120,7 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
     """The object's own attributes, without calling its `__getattr__`."""
     try:
         attributes = object.__getattribute__(value, "__dict__")
-    except Exception:  # most often there are none; `__dict__` may be the user's property
+    except Exception:  # no `__dict__`, or a property of the user's that raises
         return None
     return attributes if type(attributes) is dict else None
 
@@ -128,11 +128,11 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
 def slots_of(kind: type) -> list[Any]:
     """Descriptors of the `__slots__` of a class and those it inherits."""
     kinds = [vars(c) for c in kind.__mro__ if "__slots__" in vars(c)]
-    return [d for own in kinds for d in list(own.values()) if isinstance(d, types.MemberDescriptorType)]
+    return [d for names in kinds for d in list(names.values()) if isinstance(d, types.MemberDescriptorType)]
 
 
 def slot_values(value: Any) -> list[tuple[str, Any]]:
-    """(name, value) of each slot of an object that is set."""
+    """(name, value) of each slot of an object that has a value."""
     values = [(d.__name__, value_or_absent(functools.partial(d.__get__, value))) for d in slots_of(type(value))]
     return [(name, inner) for name, inner in values if inner is not ABSENT]
 
@@ -158,7 +158,7 @@ def _refill(container: Any, contents: tuple[Any, ...]) -> None:
 
 
 def _class_values(kind: type) -> tuple[Any, ...]:
-    """Names and values of what a class itself holds: its methods and its attributes."""
+    """The class's own attributes and methods, without inherited ones: name, value, name, value, ..."""
     own = [(name, v) for name, v in list(vars(kind).items()) if not isinstance(v, DESCRIPTORS) and name != "_abc_impl"]
     return tuple(part for name, v in own if not (name.startswith("__") and name.endswith("__")) for part in (name, v))
 
@@ -182,12 +182,12 @@ def is_array(value: Any) -> bool:
 
 
 def size_of(value: Any) -> int:
-    """Bytes that keeping an array takes."""
+    """The bytes that a copy of an array takes; 0 for a read-only array, which is not copied, and for other objects."""
     return int(value.nbytes) if is_array(value) and value.flags.writeable else 0
 
 
 def library_states(value: Any) -> Iterator[State]:
-    """State that is not in attributes or items: of arrays, byte arrays and generators of random numbers."""
+    """State that is neither in attributes nor in items: of arrays, byte arrays and generators of random numbers."""
     import torch
 
     if isinstance(value, bytearray):
@@ -211,7 +211,7 @@ def library_states(value: Any) -> Iterator[State]:
 
 
 def _same_array(now: Any, kept: Any) -> bool:
-    return not kept.dtype.hasobject and bool((now == kept).all())  # with a NaN in it they never are
+    return not kept.dtype.hasobject and bool((now == kept).all())  # arrays with a NaN never compare equal: they are written
 
 
 # -- tensors -------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
     import torch
 
     if hasattr(type(tensor), "__tensor_flatten__"):
-        return  # its inner tensors have it
+        return  # the state is that of its inner tensors
     if tensor.device.type != "meta":
         data = tensor.data
         yield State(functools.partial(_geometry, tensor), lambda _: setattr(tensor, "data", data), operator.eq)
@@ -244,10 +244,10 @@ def has_gradient(tensor: Any) -> bool:
 
 
 def _geometry(tensor: Any) -> tuple[Any, ...]:
-    """Where a tensor's values lie and how; changed by `resize_` and by assigning `tensor.data`."""
+    """Where and how a tensor's values are stored; `resize_` and assigning `tensor.data` change it."""
     try:
         return (tensor.data_ptr(), tensor.storage_offset(), tensor.size(), tensor.stride(), tensor.dtype, tensor.device)
-    except (RuntimeError, NotImplementedError):  # sparse ones and the like
+    except (RuntimeError, NotImplementedError):  # sparse tensors, for example, have no data pointer and strides
         return (tensor.size(), tensor.dtype, tensor.device)
 
 

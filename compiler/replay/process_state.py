@@ -19,7 +19,7 @@ _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
 def states() -> Iterator[State]:
-    """Everything that is restored."""
+    """All state of the process and the thread that is restored."""
     import torch
 
     settings: list[_Setting] = [
@@ -33,7 +33,7 @@ def states() -> Iterator[State]:
         (lambda: list(sys.path), functools.partial(operator.setitem, sys.path, slice(None))),
     ]
     for read, write in settings:
-        with contextlib.suppress(OSError, RuntimeError):  # the directory is gone; torch names no precision set in its newer way
+        with contextlib.suppress(OSError, RuntimeError):  # the directory is gone; torch's newer API set the precision
             yield State(read, write, operator.eq)
     yield from random_states()
 
@@ -61,7 +61,7 @@ def random_states() -> list[State]:
 
 
 class _HeldBack:
-    """A stream that holds back the output of one thread and passes on that of others, as all threads share `sys.stdout`."""
+    """A stream that keeps the output of one thread and passes on that of the others, because all threads share `sys.stdout`."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

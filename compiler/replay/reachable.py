@@ -1,8 +1,8 @@
-"""The objects that a call can reach: from the function and its arguments through everything that they refer to.
+"""Finds the objects that a call can reach: from the function and its arguments through everything that they refer to.
 
 Followed are arguments, closures, defaults, the globals that the user's functions name (and those of the user's functions and
-classes among them), modules, optimizers, containers, attributes, gradients, and the leaves behind a tensor that was computed.
-Not followed: the inside of libraries' functions, and objects that are shared with others (`side_effects`).
+classes among them), modules, optimizers, containers, attributes, gradients, and the leaves from which a tensor was computed.
+Not followed are the internals of libraries' functions, and objects that are shared with other code (`side_effects`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import custom_operators, marks, tensor_state
 
-#: objects that are looked at
+#: most objects that are inspected
 MOST_OBJECTS = 200_000
 
 _LEAVES = (type(None), bool, int, float, complex, str, bytes, range, slice, ModuleType, CodeType, FrameType, TracebackType)
@@ -32,17 +32,17 @@ _LIBRARY_MODULES = frozenset(("builtins", "torch", "collections", "typing", "num
 
 
 class Reachable:
-    """What can be reached from `roots`, in `objects`; objects for which `enters` is false are left out."""
+    """The objects that can be reached from `roots`; those for which `enters` is false are left out."""
 
     def __init__(self, roots: Iterable[Any], enters: Callable[[Any], bool] = lambda value: True) -> None:
-        #: objects that the user's program can change; others were seen, too
+        #: the objects that the user's program can change
         self.objects: list[Any] = []
         self._seen: dict[int, Any] = {}
         self._enters = enters
         self._global_names: dict[tuple[int, str], GlobalName] = {}
-        self._nodes: dict[int, Any] = {}  # of autograd's graphs
+        self._nodes: dict[int, Any] = {}  # nodes of autograd's graphs that were visited
         self._effects: dict[str, None] = {}
-        #: names that the user's functions use
+        #: names of globals and attributes in the code of the user's functions
         self.names: set[str] = set()
         #: generators and other iterators that a call could use up
         self.single_use: list[Any] = []
@@ -52,7 +52,7 @@ class Reachable:
         self.add(roots)
 
     def add(self, roots: Iterable[Any], without: Collection[int] = ()) -> None:
-        """Follow these, too; objects whose id is in `without` are left out."""
+        """Also follow these roots; objects whose id is in `without` are left out."""
         todo = deque(roots)
         while todo and len(self._seen) < MOST_OBJECTS:
             value = todo.popleft()
@@ -63,30 +63,30 @@ class Reachable:
         self.is_complete = self.is_complete and not todo
 
     def names_in(self, namespace: dict[str, Any]) -> list[str]:
-        """Names of this namespace that the user's functions read or bind."""
+        """The names that the user's functions read or bind in this namespace."""
         return [entry.name for entry in self._global_names.values() if entry.namespace is namespace]
 
     def modules(self) -> list[Any]:
-        """The `torch.nn.Module`s."""
+        """The `torch.nn.Module`s among the objects."""
         import torch
 
         return [value for value in self.objects if isinstance(value, torch.nn.Module)]
 
     def with_gradient(self) -> list[Any]:
-        """The tensors that get a gradient."""
+        """The tensors among the objects that get a gradient."""
         import torch
 
         return [value for value in self.objects if isinstance(value, torch.Tensor) and object_state.has_gradient(value)]
 
     def side_effects(self) -> list[str]:
-        """Sentences on what a call may do that is not undone."""
+        """Sentences on effects that a call may have and that are not undone."""
         sentences = []
         called = sorted(side_effects.OUTSIDE & self.names)
         if called:
             words = ", ".join(f"{name}()" for name in called)
             sentences.append(f"the call uses {words}: what that does outside Python is done again by each repeated call")
         if not self.is_complete:
-            sentences.append("the call reaches very many objects: not all that it changes is restored")
+            sentences.append("the call can reach very many objects: not everything that it changes is restored")
         if self._effects:
             first, more = list(self._effects)[:4], ["others"] if len(self._effects) > 4 else []
             sentences.append(f"the call can reach {', '.join([*first, *more])}: what it changes there is not undone")
@@ -95,7 +95,7 @@ class Reachable:
     # -- one object ------------------------------------------------------------------------------------------------
 
     def _referents(self, value: Any) -> Iterable[Any]:
-        """What an object leads to; puts it among `objects`, unless it belongs to a library or is shared with others."""
+        """The objects that this one leads to; adds this one to `objects`, unless it belongs to a library or is shared."""
         import torch
 
         if isinstance(value, GlobalName):
@@ -127,7 +127,7 @@ class Reachable:
     def _of_function(self, function: FunctionType) -> Iterator[Any]:
         yield marks.original_in(vars(function)) or vars(function).get("__wrapped__")
         if not is_users(function.__code__.co_filename):
-            return  # a library's closures are its own affair
+            return  # the closure and globals of a library's function are not followed
         self.objects.append(function)
         yield from (function.__defaults__, function.__kwdefaults__, *_attributes(function), *(function.__closure__ or ()))
         names = names_used(function.__code__)
@@ -139,7 +139,7 @@ class Reachable:
                 yield from self._of_module(value, names)
 
     def _of_module(self, module: ModuleType, names: set[str]) -> Iterator[Any]:
-        """What a function that uses these names reaches through a Python module."""
+        """The objects that a function with these names in its code can reach through a Python module."""
         if _is_users_module(module.__name__):
             yield from (self._name(vars(module), name) for name in sorted(names))
         elif module is logging and names & side_effects.LOGGING:
@@ -159,7 +159,7 @@ class Reachable:
         return [gradient, *tensor_state.hooks_of(tensor), *self._leaves_behind(tensor)]
 
     def _leaves_behind(self, tensor: Any) -> Iterator[Any]:
-        """Leaves from which a tensor was computed: a backward from it changes their gradients."""
+        """The leaves from which a tensor was computed: calling backward on it changes their gradients."""
         todo = [tensor.grad_fn]
         while todo:
             node = todo.pop()
@@ -170,15 +170,15 @@ class Reachable:
 
 
 def _attributes(value: Any) -> list[Any]:
-    if object_state.is_array(value):  # of one in a file this is the file, which its values are restored in
+    if state.is_array(value):  # the only one is a memmap's file, to which restoring the array's values writes
         return []
     return list((object_state.attributes_of(value) or {}).values())
 
 
 def _plain_referents(value: Any) -> list[Any]:
-    """What Python's garbage collector knows that an object refers to."""
-    if object_state.is_array(value):
-        base = [value.base] if object_state.is_array(value.base) else []
+    """The objects that an object refers to, according to Python's garbage collector."""
+    if state.is_array(value):
+        base = [value.base] if state.is_array(value.base) else []
         return [*base, *(sys.modules["numpy"].asarray(value).ravel().tolist() if value.dtype.hasobject else ())]
     if isinstance(value, weakref.ReferenceType):
         return [value()]
@@ -187,20 +187,20 @@ def _plain_referents(value: Any) -> list[Any]:
     referents = gc.get_referents(value)
     if isinstance(value, (*object_state.CONTAINERS, tuple, frozenset, types.CellType)):
         return referents
-    # a dict below a C function is that function's own business, only what it holds is looked at
+    # a dict that an object implemented in C holds is internal to it: follow only the dict's values
     return [inner for v in referents for inner in (v.values() if type(v) is dict else [v])]
 
 
 def _compiled_from(value: Any) -> Any:
-    """What a compiled module was made from; None for all else."""
-    attributes = object_state.attributes_of(value) or {}
+    """The module from which a compiled module was made; None for any other object."""
+    attributes = state.attributes_of(value) or {}
     modules = attributes.get("_modules")
     inner = modules.get("_orig_mod") if type(modules) is dict else None
     return inner if inner is not None else marks.original_in(attributes)
 
 
 def _is_users_module(name: str) -> bool:
-    """Whether the module of this name is the user's: in no library, not part of Python."""
+    """Whether the module of this name is the user's: not a library's, and not part of Python."""
     if name.partition(".")[0] in _LIBRARY_MODULES:
         return False
     file = getattr(sys.modules.get(name), "__file__", None)

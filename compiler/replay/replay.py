@@ -1,9 +1,9 @@
 """A call that can be run again, with everything that it changes restored.
 
-A `RecordedCall` is made before the call, because the call may change its arguments: it keeps what they hold, for as long as
-it lives.  `with recorded.replaying() as prepare:` then gives a function that prepares one more call: arguments as they were,
-with clones of their tensors, and all else as the call in the user's program has left it.  What the replays print is held
-back.  Afterwards everything is as it was when `replaying` was entered, also after an error or an interrupt.
+A `RecordedCall` is made before the call, because the call may change its arguments: it keeps a copy of what they hold.
+`with recorded.replaying() as prepare:` then gives a function that prepares one more call: it restores the arguments, with
+clones of their tensors, to what they were before the recorded call, and everything else to what it was at the `with`.  The
+output of the replays is dropped.  After the block everything is as it was at the `with`, also after an error or an interrupt.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Prepare(Protocol):
 
 
 class RecordedCall:
-    """One call of `function`; made before it, with its arguments as they are then."""
+    """One call of `function`; must be created before the call, because it copies the arguments' contents."""
 
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any] | None = None
@@ -55,8 +55,8 @@ class RecordedCall:
             self._record(args, kwargs)
         except NotRepeatable as reason:
             self._refusal = str(reason)
-        except Exception as error:  # looking at the user's objects can run their code
-            self._refusal = f"looking at what it reaches raised {type(error).__name__}: {error}"
+        except Exception as error:  # inspecting the user's objects can run their code
+            self._refusal = f"inspecting the objects that it can reach raised {type(error).__name__}: {error}"
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         reached = Reachable([self.function, args, kwargs])
@@ -105,7 +105,7 @@ class RecordedCall:
                 finally:
                     snapshot.restore()
             finally:
-                if not snapshot.is_restored:  # an interrupt came just then
+                if not snapshot.is_restored:  # an interrupt came during `restore`
                     snapshot.restore()
                 self.notes = list(dict.fromkeys([*self.notes, *snapshot.notes]))
 
@@ -123,7 +123,7 @@ class _ArgumentState:
         for state in self._states:
             state.before = keep(state.before)
         self._kept = keep(self.originals)
-        #: ids of the tensors that replays do not touch: they get clones
+        #: ids of the tensors for which replays get clones
         self.cloned = keep.originals
 
     def restore(self) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
@@ -138,7 +138,7 @@ _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 
 
 def _is_data(value: Any) -> bool:
-    """Whether an object is part of the arguments: code, modules and what torch keeps is not, it stays as the call left it."""
+    """Whether an object belongs to the arguments; code, modules and torch's objects do not, and stay as the call left them."""
     import torch
 
     if isinstance(value, (*_CODE, torch.Tensor, torch.nn.Module)):

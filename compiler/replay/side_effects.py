@@ -1,7 +1,7 @@
-"""Effects of a replayed call outside the restored state: they are reported before the first replay, not undone.
+"""Finds effects of a replayed call that cannot be undone; they are reported before the first replay.
 
-Files, loggers, sockets, queues, threads and locks are shared with others, and Python does not show the state of every object.
-What can be seen cheaply to have changed nevertheless (`watched`) is reported after the replays.
+Files, loggers, sockets, queues, threads and locks are shared with other code, and Python does not show the state of every
+object.  State that is not restored, but whose change is cheap to detect (`watched`), is reported after the replays.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dynascope.compiler.replay.object_state import (
     library_states,
 )
 
-#: names whose calls reach outside Python's objects
+#: names of functions whose effects are outside the process
 OUTSIDE = frozenset((
     "open", "unlink", "rmtree", "rename", "mkdir", "makedirs", "touch", "mknod", "symlink", "symlink_to", "hardlink_to",
     "chmod", "copyfile", "copytree", "NamedTemporaryFile", "mkstemp", "mkdtemp", "system", "subprocess", "Popen",
@@ -34,8 +34,9 @@ OUTSIDE = frozenset((
     "write_bytes", "savefig", "imsave", "imwrite", "to_csv", "to_parquet", "to_pickle", "to_sql", "save", "savez",
     "savez_compressed", "savetxt", "tofile", "save_file", "save_pretrained", "push_to_hub", "dump",
 ))  # fmt: skip
-#: names whose calls wait for the user
+#: names of functions that wait for the user
 WAITING = frozenset(("input", "getpass", "breakpoint"))
+#: names of methods that log
 LOGGING = frozenset(("debug", "info", "warning", "error", "exception", "critical", "log"))
 #: packages whose objects are shared with other threads and processes, or shown to the user
 _SHARED = frozenset((
@@ -47,10 +48,10 @@ _TOOLS = frozenset(("IPython", "contextlib", "dynascope", "ipykernel", "logging"
 _LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
 _CACHE = type(functools.lru_cache(len))
 _CODE_OF_LIBRARIES = ("builtins", "operator", "functools", "numpy", "torch", "itertools")
-_ONCE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
-#: objects without attributes whose whole state is restored, or that have none
-_SHOWN = (
-    *CONTAINERS, *DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
+_SINGLE_USE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+#: types without attributes that have no other state than what is restored
+_NOTHING_HIDDEN = (
+    *state.CONTAINERS, *state.DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
     type, types.FunctionType, types.CellType, types.MethodType, types.BuiltinFunctionType,
     types.MappingProxyType, types.MethodWrapperType, functools.partial, type(...), type(NotImplemented),
 )  # fmt: skip
@@ -71,7 +72,7 @@ def described(value: Any) -> str | None:
 
 
 def is_opaque(value: Any) -> bool:
-    """Whether the objects behind such an object are not part of the user program's state."""
+    """Whether the objects that an object refers to are not part of the user program's state."""
     kind = type(value)
     is_foreign = issubclass(kind, io.IOBase) or _package(kind) in _SHARED | _TOOLS or kind.__module__.startswith("torch._")
     return is_foreign and next(library_states(value), None) is None
@@ -82,7 +83,7 @@ def _package(kind: type) -> str:
 
 
 def _is_heard(logger: Any) -> bool:
-    """Whether anything but the error stream, which is held back, gets the records."""
+    """Whether a handler gets the logger's records; without one they go to the error stream, which is held back."""
     while logger is not None:
         if any(type(handler) is not logging.NullHandler for handler in logger.handlers):
             return True
@@ -93,20 +94,22 @@ def _is_heard(logger: Any) -> bool:
 def _file_name(file: Any) -> str:
     try:
         return str(getattr(file, "name", type(file).__name__))[:80]
-    except Exception:  # a closed or detached one
+    except Exception:  # the file is closed or detached
         return type(file).__name__
 
 
 def _is_hidden(value: Any) -> bool:
     """Whether an object without attributes and slots may have state that Python does not show."""
     kind = type(value)
-    if kind is object or isinstance(value, _SHOWN) or kind.__module__ == "torch" or attributes_of(value) is not None:
+    if kind is object or isinstance(value, _NOTHING_HIDDEN) or kind.__module__ == "torch":
+        return False
+    if state.attributes_of(value) is not None:
         return False
     if any("__slots__" in vars(c) for c in kind.__mro__) or next(library_states(value), None) or is_array(value):
         return False
     if _package(kind) == "functools" or (callable(value) and _package(kind) in _CODE_OF_LIBRARIES):
         return False
-    # compared by value and hashable, so not meant to be changed
+    # a class that defines a hash of its own is compared by value, and so is not meant to be changed
     return _defined(kind, "__hash__") in (None, object.__hash__)
 
 
@@ -115,14 +118,14 @@ def _defined(kind: type, name: str) -> Any:
 
 
 def is_single_use(value: Any) -> bool:
-    """A generator, or an iterator written in C: what was taken from it cannot be given again."""
+    """Whether an object is a generator, or an iterator written in C: the items taken from it cannot be restored."""
     if isinstance(value, io.IOBase):
         return False
-    return isinstance(value, _ONCE) or isinstance(_defined(type(value), "__next__"), types.WrapperDescriptorType)
+    return isinstance(value, _SINGLE_USE) or isinstance(_defined(type(value), "__next__"), types.WrapperDescriptorType)
 
 
 def lock_state(value: Any) -> Any:
-    """How a lock or a semaphore is taken; None for all else."""
+    """Whether a lock is held, or the counter of a semaphore; None for any other object."""
     kind = type(value)
     if kind is _LOCK:
         return value.locked()
@@ -132,16 +135,16 @@ def lock_state(value: Any) -> Any:
 
 
 def is_spoiled(value: Any, before: Any) -> str | None:
-    """Why the call can certainly not run again: a lock is not as it was, or a file was closed."""
+    """Why the call cannot run again: a lock is in another state than `before`, or a file was closed; None if neither is so."""
     if isinstance(value, io.IOBase):
         return f"it needs a file ({_file_name(value)}) that is closed now" if value.closed and not before else None
     if lock_state(value) == before:
         return None
-    return "a lock or a semaphore is not as it was before the call, and the next call could wait for it forever"
+    return "a lock or a semaphore is in another state than before the call, and the next call could wait for it forever"
 
 
 def watched(value: Any) -> State | None:
-    """State that is not restored but whose change is reported: of a cache of `functools`, of a context variable."""
+    """State of which a change is only reported, of a `functools` cache or a context variable; None for any other object."""
     if type(value) is _CACHE:
         name = getattr(getattr(value, "__wrapped__", None), "__name__", "a function")
         sentence = f"the cache of {name} keeps what repeated calls have put into it"

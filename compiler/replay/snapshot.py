@@ -1,7 +1,7 @@
-"""The state of many objects at one moment, to be restored.
+"""Keeps the state of many objects at one moment, and restores it.
 
-Looking at all of it takes time and turns the processor's caches over, which would make the next call slow.  So
-`restore()` learns what calls change, and `restore(only_changed=True)` looks at nothing else.
+Checking all of it takes time and evicts the CPU's caches, which would make the next call slow.  So `restore()` learns what
+calls change, and `restore(only_changed=True)` checks nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from dynascope.compiler.replay import object_state, process_state, side_effects
 from dynascope.compiler.replay.object_state import NotRestored, State
 
-#: bytes of tensors and arrays of which values are kept
+#: most bytes of tensors and arrays that are copied; the values of the rest are not restored
 MOST_BYTES = 4 << 30
 
 
@@ -30,8 +30,11 @@ class StateSnapshot:
         for value in objects:
             self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
         if self._too_large:
-            many = f"{self._too_large} of the tensors and arrays" if self._too_large > 1 else "one of the tensors and arrays"
-            self.notes.append(f"{many} that the call reaches: too large to be kept: what it changes there stays changed")
+            count = f"{self._too_large}" if self._too_large > 1 else "one"
+            self.notes.append(
+                f"values of tensors and arrays that the call can reach ({count} of them) are too large to be copied: "
+                "what the call changes there is not restored"
+            )
 
     def _states_of(self, value: Any) -> Iterator[State]:
         import torch
@@ -56,7 +59,7 @@ class StateSnapshot:
         return fits
 
     def restore(self, *, only_changed: bool = False) -> None:
-        """Restore everything; `only_changed`: only what had changed at earlier restores, without checking the rest."""
+        """Restore all state; `only_changed`: only the state that had changed at earlier restores, without checking the rest."""
         self.is_restored = False
         for number in sorted(self._changing) if only_changed else range(len(self._states)):
             name, state = self._states[number]

@@ -1,8 +1,9 @@
 """The Report: plain data about one recording.
 
-`schema` has its data, `measurements` their measured parts, `fixes` what `--fix` finds, and `report` the methods;
-`serialization` saves, validates and loads it, `upgrade` reads older data; `diff` compares two reports, `expect` compares one
-with expected counts.  `call_tree` and `causes` give the frames and breaks of a large report in an order for readers.
+`schema` has the recorded data, `guards` the data on guards and symbols, `measurements` the measured data, `fixes` the results
+of `--fix`, and `report` the Report with its methods.  `serialization` converts a Report to and from JSON-ready data, `upgrade`
+reads data of older versions.  `diff` compares two reports, `expect` compares one with expected counts.  `call_tree` and
+`causes` group the frames and breaks of a large report for readers, `outline` has the few facts that docs tests compare.
 """
 # ruff: noqa: F403
 

@@ -1,7 +1,7 @@
-"""The recorded program as its author knows it: a tree of function calls, each with what the compiler made of it.
+"""Turns the frames of a report into a tree of the program's function calls.
 
-Dynamo splits one call into several frames: the function itself, a resume function after each break, and another version
-for each recompile.  Here they are one node, below the node of the function that called it.
+Dynamo splits one call into several frames: the function itself, a resume function after each break, and another version for
+each recompile.  In the tree they are one node, below the node of the function that called it.
 """
 
 from __future__ import annotations
@@ -15,49 +15,50 @@ from dynascope.compiler.report.measurements import Segment
 from dynascope.compiler.report.schema import Break, Frame, ReportData
 
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+?)(?:\.py)?(?:[/\\]|$)")
-_FIRST = re.compile(r"\w+(?=[/\\])")
+_FIRST_PART = re.compile(r"\w+(?=[/\\])")
 _PYTHON = re.compile(r"[/\\]python3\.\d+[/\\]|^<")
-#: whose code a file is, the most interesting first: the user's own, of the package that the model is from, or of another one
+#: owners of files, the most interesting first: the user, the package that the model is from, or another package
 OWNERS = ("own", "model", "other")
 
 
 @dataclass(kw_only=True)
 class Call:
-    """One function, called from one function of the program."""
+    """All calls of one function from one function of the program."""
 
     name: str
     file: str
     line: int
     cell: int | None = None
-    #: the frames that Dynamo made of it, in order
+    #: the frames that Dynamo made of the function, in order
     frames: list[Frame] = field(default_factory=list)
-    #: breaks on its own lines, by id
+    #: ids of the breaks on the function's own lines
     breaks: list[str] = field(default_factory=list)
+    #: the functions that this one calls
     calls: list[Call] = field(default_factory=list)
 
     @property
     def graphs(self) -> list[str]:
-        """Ids of the graphs captured from it, each version of a recompiled graph once."""
+        """Ids of the graphs captured from the function, with those of all recompiles."""
         return [f.graph for f in self.frames if f.graph is not None]
 
     @property
     def recompiles(self) -> int:
-        """How often one of its frames was compiled again."""
+        """How many of the frames are recompiles."""
         return sum(f.recompile_of is not None for f in self.frames)
 
     @property
     def skipped(self) -> Frame | None:
-        """The frame that Dynamo gave up, whose lines run eagerly."""
+        """The first frame that Dynamo skipped, whose code runs eagerly; None if there is none."""
         return next((f for f in self.frames if f.status == "skipped"), None)
 
     @property
     def is_eventful(self) -> bool:
-        """Whether something happened in it that a reader may want to change."""
+        """Whether something happened in the function that a reader may want to change."""
         failed = any(f.status in ("failed", "unfinished") for f in self.frames)
         return bool(self.breaks or self.recompiles or self.skipped or failed)
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Call]]:
-        """It and everything below it with the depth, callers first."""
+        """This call and all calls below it, each with its depth, callers first."""
         yield depth, self
         for call in self.calls:
             yield from call.walk(depth + 1)
@@ -69,39 +70,39 @@ def call_tree(report: ReportData) -> list[Call]:
 
 
 def qualified(frame: Frame) -> str:
-    """The name of a frame, with the class of a method; of a compiled module, the name that the user knows."""
+    """The name of a frame's function, with the class of a method; for a compiled module, the user's name for it."""
     qualname = frame.qualname or ""
     return qualname if qualname.rpartition(".")[2] == frame.name else frame.name
 
 
 def package(file: str) -> str | None:
-    """The installed package that a file belongs to, or "Python", as far as its path tells; None: it is the user's own."""
+    """The installed package that a file belongs to according to its path, or "Python"; None: the file is the user's."""
     found = _PACKAGE.search(file)
     return found[1] if found else "Python" if _PYTHON.search(file) else None
 
 
 class Owners:
-    """Whose code the files of a report are."""
+    """Decides to whom the files of a report belong."""
 
     def __init__(self, report: ReportData) -> None:
         packages = Counter(package(f.file) for f in report.frames if f.status != "ignored")
         self.packages = set(packages)
         known = [name for name, _ in packages.most_common() if name not in (None, "Python", "torch")]
-        #: the package that most of the compiled functions are from, beside torch; None: all are the user's own
+        #: the package other than torch that most of the compiled functions are from; None: there is no such package
         self.library = known[0] if known else None
 
     def of(self, file: str) -> str:
-        """Whose code a file is."""
-        first = _FIRST.match(file)  # some of the compiler's paths begin at the package
+        """The owner of a file, one of `OWNERS`."""
+        first = _FIRST_PART.match(file)  # some of the compiler's paths begin at the package
         name = first[0] if first and first[0] in {*self.packages, "torch"} else package(file)
         return "own" if name is None else "model" if name == self.library else "other"
 
 
 def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
-    """The segments of the profiled call, each with the frame that it ran in.
+    """The segments of the profiled call, each with the id of the frame that it ran in.
 
-    Eager code between two graphs belongs to the function that was skipped there, if one was, with the skipped functions that
-    it calls; else to the frame with the graphs.
+    Eager code between two graphs belongs to the function that was skipped there, if there is one, including the skipped
+    functions that it calls; otherwise to the frame that has the graphs.
     """
     frames = [f for f in reversed(report.frames) if f.status == "skipped" and f.break_]
     skipped: dict[tuple[str | None, str | None], str] = {(f.parent, f.break_): f.id for f in frames}
@@ -127,7 +128,7 @@ class _Tree:
                 call.breaks.append(broken.id)
 
     def place(self, frame: Frame) -> None:
-        """Add a frame to the call that it belongs to.  What it continues, and what called it, comes before it."""
+        """Add a frame to the call that it belongs to; the frames that it continues and that called it must have been added."""
         call = self.call_of.get(frame.continues or "")
         if call is None:
             parent = self.caller(frame)
@@ -155,7 +156,7 @@ class _Tree:
         return None
 
     def holder(self, broken: Break) -> Call | None:
-        """The call with the break on its own lines: a new one below the deepest frame if the function was inlined there."""
+        """The call that has the break on its own lines; if the function was inlined, a new call below the deepest frame."""
         hit = [self.call_of[h.frame] for h in broken.hits if h.frame in self.call_of]
         if not hit:
             return None

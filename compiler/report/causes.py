@@ -1,8 +1,8 @@
-"""What stands behind the graph breaks and recompiles of a report: groups that one change may remove, the most costly first.
+"""Groups the graph breaks and recompiles of a report by cause: one change may remove all of a group.  Most expensive first.
 
-Breaks belong together where the compiler's hints name the same setting, or where they are of one type.  Recompiles belong
-together where guards of one kind failed.  Without measured times, a group costs the frames that it splits or makes
-run eagerly.
+Breaks are one group if the compiler's hints name the same setting for them, or else if they have the same type.  Recompiles are
+one group if guards of the same kind failed.  If no times were measured, the cost of a group is the number of frames that it
+splits or causes to run eagerly.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ class Cause:
     kind: Literal["break", "recompile"]
     #: the setting of `torch._dynamo.config` that the compiler's hints name for these breaks; None: they name none
     setting: str | None = None
-    #: torch's type of the breaks; of breaks that a setting joins, the type of the first
+    #: torch's type of the breaks; if a setting is their common cause, the type of the first
     type: str = ""
     #: kind of the guard that failed, for recompiles
     guard: FailedGuardKind | None = None
-    #: ids of the breaks, or of the recompiled frames, the most costly first
+    #: ids of the breaks, the most expensive first
     breaks: list[str] = field(default_factory=list)
+    #: ids of the recompiled frames
     frames: list[str] = field(default_factory=list)
-    #: frames that its breaks end, and frames that run eagerly because of them
+    #: how often a frame ran into one of the breaks
     split: int = 0
+    #: number of frames that run eagerly because of the breaks
     skipped: int = 0
-    #: what it costs a call, as measured; None: not measured
+    #: measured cost of the breaks in a call, in seconds; None: not measured
     seconds: float | None = None
-    #: operations of a call that run eagerly because of them, as counted by the profiler; None: not measured
+    #: number of operations of a call that run eagerly because of the breaks, counted by the profiler; None: not measured
     eager_ops: int | None = None
-    #: the compiler says that an earlier break may be the cause of all of them
+    #: whether the compiler says that an earlier break may have caused these breaks
     consequence: bool = False
-    #: none of them is met again when the calls are repeated
+    #: whether the breaks do not occur when the calls are repeated
     first_call: bool = False
 
 
 def causes(report: ReportData) -> list[Cause]:
-    """The causes: the most costly first, then what may follow from others or only splits the first call, then recompiles."""
+    """The causes, the most expensive first; breaks that may follow from others or occur once come later, recompiles last."""
     groups: dict[tuple[str, str], Cause] = {}
     ops = _eager_ops(report)
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
@@ -81,7 +83,7 @@ def setting_in(hints: Iterable[str]) -> str | None:
 
 
 def _eager_ops(report: ReportData) -> dict[str, int]:
-    """The operations that run eagerly because of a break, by its id, where they were counted."""
+    """The number of operations that run eagerly because of a break, by the break's id, if the call was profiled."""
     found: dict[str, int] = {}
     for segment in report.profile.segments if report.profile else []:
         if segment.break_ is not None and segment.op_count is not None:
@@ -96,7 +98,7 @@ def _skips(broken: Break) -> int:
 def _rank(cause: Cause) -> tuple[bool, bool, bool, float, int, int]:
     return (
         cause.kind == "recompile",
-        cause.first_call and not cause.skipped,  # what it makes Dynamo skip runs eagerly in later calls, too
+        cause.first_call and not cause.skipped,  # frames that Dynamo skipped run eagerly in later calls, too
         cause.consequence,
         -(cause.seconds or 0.0),
         -(cause.split + cause.skipped),

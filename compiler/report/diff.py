@@ -1,6 +1,6 @@
-"""What changed between two reports of the same code, edited or not.
+"""Compares two reports of the same code, which may have been edited in between.
 
-A break is the same where its function, its type and the text of its line are; on another line it has moved.
+Two breaks are the same if their functions, types and texts of their lines are equal; if the line numbers differ, it has moved.
 Cells get another file name with every edit, so all cells count as one file.
 """
 
@@ -35,11 +35,11 @@ class Diff:
     moved: list[tuple[Break, Break]] = field(default_factory=list)
     #: (before, now) of breaks with another outcome, or allowed in one of the reports only
     changed: list[tuple[Break, Break]] = field(default_factory=list)
-    #: count -> (before, now), where they differ
+    #: counts that differ: name -> (before, now)
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
-    #: seconds of compiling, before and now
+    #: compile time in seconds, before and now
     compile_seconds: tuple[float, float] = (0.0, 0.0)
-    #: sentences on why the same code was compiled differently, apart from edits and settings
+    #: sentences on reasons, other than edits and settings, why the same code was compiled differently
     causes: list[str] = field(default_factory=list)
     #: which of the two runs did not finish: breaks missing from it are neither fixed nor new
     unfinished: list[Literal["now", "before"]] = field(default_factory=list)
@@ -63,14 +63,14 @@ class Diff:
 
     @property
     def times(self) -> str:
-        """Seconds of compiling, now and before."""
+        """The compile times, now and before, as text."""
         return str(lower("diff times", self))
 
     def __str__(self) -> str:
         return "\n".join([*self.lines, self.times])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, with the sentences; breaks by their place."""
+        """The changes as JSON-ready data, with the sentences; breaks are named by their place."""
         return dict(lower("diff dict", self))
 
 
@@ -99,7 +99,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
 
 
 def _causes(before: ReportData, now: ReportData) -> list[str]:
-    """Sentences on frames that only now were traced with symbolic sizes, because of earlier runs."""
+    """Sentences on frames that were traced with symbolic sizes because of earlier runs, and were not so before."""
     known = {dynamic_words(f) for f in before.frames if f.dynamic_before}
     return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
 

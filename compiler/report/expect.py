@@ -1,7 +1,7 @@
-"""Expectations: counts that a report must have, for docs tests and CI.
+"""Checks that a report has the expected counts, for docs tests and CI.
 
-`graphs=2,breaks<=1,unexpected=0` names counts of the summary.  What does not hold fails with a message that says what was
-found, and where.
+`graphs=2,breaks<=1,unexpected=0` names counts of the summary.  If one is not as expected, an error says what was found and
+where.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report.schema import ReportData, Summary
 
+#: names that can be expected
 COUNTS = tuple(f.name for f in dataclasses.fields(Summary) if f.name not in ("compile_seconds", "unknown_breaks"))
 _TERM = re.compile(r"^\s*(?P<name>\w+)\s*(?P<sign><=|>=|==|=)\s*(?P<number>\d+)\s*$")
 _SIGNS: dict[str, Callable[[int, int], bool]] = {"=": operator.eq, "==": operator.eq, "<=": operator.le, ">=": operator.ge}
@@ -32,11 +33,11 @@ class Expectation:
     number: int
 
     def actual(self, report: ReportData) -> int:
-        """The report's own count."""
+        """The count in the report."""
         return int(getattr(report.summary, self.name))
 
     def holds(self, report: ReportData) -> bool:
-        """Whether the count is as expected; of breaks that are partly unknown, no exact number and no upper limit is known."""
+        """Whether the count is as expected.  If some breaks are unknown, their number is not bounded: only `>=` can hold."""
         if self.name in ("breaks", "unexpected") and report.summary.unknown_breaks and self.sign != ">=":
             return False
         return _SIGNS[self.sign](self.actual(report), self.number)
@@ -46,7 +47,7 @@ class Expectation:
 
 
 def parse(text: str) -> list[Expectation]:
-    """Read `graphs=2,breaks<=1`.
+    """Parse expectations such as `graphs=2,breaks<=1`.
 
     Raises ValueError, with a one-line message, if a term is not a count with a number.
     """
@@ -64,7 +65,7 @@ def parse(text: str) -> list[Expectation]:
 
 
 def read(expected: str = "", /, **counts: int | str) -> list[Expectation]:
-    """Read `read("breaks<=1", graphs=2, skipped="<=3")`; raises ValueError as `parse` does."""
+    """The expectations in text and keywords, as in `read("breaks<=1", graphs=2, skipped="<=3")`; raises what `parse` raises."""
     terms = [expected, *(f"{k}={v}" if isinstance(v, int) else f"{k}{v}" for k, v in counts.items())]
     return parse(",".join(t for t in terms if t))
 

@@ -1,6 +1,6 @@
-"""The fixes of a Report: what was tried for each graph break, how it ended, and the fixes that were chosen together.
+"""The results of `--fix` in a Report: the changes tried for each graph break, and the fixes that were chosen together.
 
-Only a fix with the verdict "proved" is one; the others say why they are not.
+Only a change with the verdict "proved" is a fix; the others say why they are not.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ FixSettings = dict[str, bool | int | float | str | list[str] | None]
 class FixEdit:
     """Lines of one file that are replaced.
 
-    `last_line` is `first_line - 1` where lines are only added.  The lines count in the text with the earlier chosen fixes in it
-    (of `FixSet.edits`: in the original text).
+    `last_line` is `first_line - 1` if lines are only added.  The numbers are those of the text that has the fixes chosen before
+    this one; in `FixSet.edits` they are those of the original text.
     """
 
     file: str
@@ -34,21 +34,22 @@ class Fix:
     """One change that was considered for one graph break."""
 
     id: str
-    #: the break or the recompile (the id of its frame) that it is for
+    #: id of the break that the change is for
     break_: str | None = None
+    #: id of the recompiled frame that the change is for
     recompile: str | None = None
     kind: FixKind = "rewrite"
     title: str = ""
     edits: list[FixEdit] = field(default_factory=list)
     settings: FixSettings = field(default_factory=dict)
     verdict: FixVerdict = "untried"
-    #: why it is not proved; for a proved one, what it was compared on
+    #: why the change is not proved; if it is, what was compared
     reason: str = ""
-    #: what it takes for granted, in one sentence
+    #: what the change takes for granted, in one sentence
     assumption: str = ""
-    #: part of the set that `report.patch()` and `report.fixed()` apply
+    #: whether `report.patch()` and `report.fixed()` apply the change
     chosen: bool = False
-    #: counts of the repeated calls without it and with it (on top of the fixes chosen before it)
+    #: counts of the repeated calls before and after the change, both with the fixes chosen before it
     breaks_before: int | None = None
     breaks_after: int | None = None
     graphs_before: int | None = None
@@ -59,25 +60,27 @@ class Fix:
 class FixSet:
     """The chosen fixes, applied together."""
 
-    #: ids, in the order in which they were applied
+    #: ids of the fixes, in the order in which they are applied
     fixes: list[str] = field(default_factory=list)
     edits: list[FixEdit] = field(default_factory=list)
     settings: FixSettings = field(default_factory=dict)
-    #: a unified diff, with the settings as statements
+    #: the fixes as a unified diff, with the settings as statements
     patch: str = ""
-    #: texts of the cells that it changes, by file name
+    #: file name of each cell that changes -> its new text
     cells: dict[str, str] = field(default_factory=dict)
+    #: counts of the repeated calls before and after the fixes
     breaks_before: int = 0
     breaks_after: int = 0
     graphs_before: int = 0
     graphs_after: int = 0
     recompiles_before: int = 0
     recompiles_after: int = 0
-    #: median time of a call, where the run was profiled
+    #: median time of a call before and after the fixes; None: the run was not profiled
     seconds_before: float | None = None
     seconds_after: float | None = None
-    #: how long the search took, and whether it was cut short by the time limit or an interrupt
+    #: how long the search took
     search_seconds: float = 0.0
+    #: whether the search ended by itself, and not by the time limit or an interrupt
     is_complete: bool = True
     #: sentences for the user
     notes: list[str] = field(default_factory=list)

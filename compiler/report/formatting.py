@@ -1,4 +1,4 @@
-"""Numbers and places as text, the same in a report's notes (written by the compiler) and in every view."""
+"""Formats numbers and places as text, in the same way for a report's notes and for every view."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ ONLY_WHERE_RECORDED = "graphs can be run only where they were recorded, and this
 
 
 def plural(n: int, word: str) -> str:
-    """`1 graph`, `2 graphs`."""
+    """A number with a noun: `1 graph`, `2 graphs`."""
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def seconds(value: float) -> str:
-    """`0.84 s`, `31 ms`: for compile times."""
+    """A compile time as text: `0.84 s`, `31 ms`."""
     return f"{value * 1000:.0f} ms" if value < 0.1 else f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
 
 
 def time_text(value: float) -> str:
-    """`480 ns`, `12 µs`, `1.2 ms`, `0.84 s`: two or three digits, for run times."""
+    """A run time as text with two or three digits: `480 ns`, `12 µs`, `1.2 ms`, `0.84 s`."""
     if value < 1e-6:
         return f"{value * 1e9:.0f} ns"
     if value < 1e-3:
@@ -31,14 +31,14 @@ def time_text(value: float) -> str:
 
 
 def byte_text(count: int) -> str:
-    """`512 bytes`, `2.1 KiB`, `25.0 MiB`."""
+    """A number of bytes as text: `512 bytes`, `2.1 KiB`, `25.0 MiB`."""
     if count < 1024:
         return f"{count} bytes"
     return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
 
 
 def label(file: str, cell: int | None) -> str:
-    """Short name of a file or cell, as shown: `In[3]`, `model.py`."""
+    """The short name of a file or cell: `In[3]`, `model.py`."""
     if cell is not None:
         return f"In[{cell}]"
     marimo = re.match(r"__marimo__cell_(\w+?)_?\.py$", os.path.basename(file))
@@ -48,12 +48,12 @@ def label(file: str, cell: int | None) -> str:
 
 
 def place(broken: Break) -> str:
-    """`In[3]:4`, `model.py:12`: where a graph break is."""
+    """The place of a graph break: `In[3]:4`, `model.py:12`."""
     return f"{label(broken.file, broken.cell)}:{broken.line}"
 
 
 def dynamic_words(frame: Frame) -> str:
-    """Why a frame was traced with symbolic sizes at once: a note of its report, and a cause that a diff names."""
+    """A sentence on why a frame was traced with symbolic sizes from the start; for notes and for differences of reports."""
     names = ", ".join(frame.dynamic_before)
     return (
         f"{frame.name} was traced with symbolic sizes because of earlier runs: {names} had other sizes there "

@@ -1,4 +1,4 @@
-"""Guards of compiled code and the symbols in its shapes: what they are about, and the line of the program that made them."""
+"""The data of a Report on guards and on symbols in shapes: what each is about, and the line of the program that made it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ FailedGuardKind = Literal[
     "not empty", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "expression", "text",
     "unknown",
 ]  # fmt: skip
-
-
-#: who wanted a guard.  "code": the program itself read the value (a branch, a Python number that is used); "operation": an
-#: operation's rule on shapes (broadcasting); "compiler": torch's own (0/1 specialization, its global state); or unknown
+#: what needed a guard.  "code": the program read the value (a branch, a Python number that is used); "operation": an
+#: operation's rule on shapes (broadcasting); "compiler": torch itself (0/1 specialization, its global state)
 GuardOrigin = Literal["code", "operation", "compiler", "unknown"]
-#: why a size or number is a symbol: it changed between calls, it was marked (`mark_dynamic`), `dynamic=True`, it is data
+#: why a size or number is a symbol.  "automatic": it changed between calls; "marked": by `mark_dynamic` or the like; "setting":
+#: `dynamic=True`; "data": it depends on data
 DynamicCause = Literal["automatic", "marked", "setting", "data", "unknown"]
 
 
 @dataclass(kw_only=True, unsafe_hash=True)
 class StackEntry:
-    """One entry of a stack in the user's code; lists of them are outermost first."""
+    """One entry of a stack in the user's code; stacks are lists of entries, outermost first."""
 
     file: str
     line: int
@@ -37,34 +36,37 @@ class StackEntry:
 class Guard:
     """A condition under which compiled code may be used again."""
 
-    #: as the compiler names it (TENSOR_MATCH, EQUALS_MATCH); SHAPE for a condition on sizes
+    #: the compiler's name for this kind of guard (TENSOR_MATCH, EQUALS_MATCH); SHAPE for a condition on sizes
     kind: str
-    #: the condition, as the user writes it
+    #: the condition, as the user would write it
     text: str
-    #: what is guarded ("self.scale", "x.size()[0]")
+    #: the guarded expression ("self.scale", "x.size()[0]")
     source: str | None = None
     origin: GuardOrigin = "unknown"
-    #: torch's function that asked for it ("infer_size"), or its own words
+    #: the function of torch that needed the guard ("infer_size"), or torch's words for the reason
     asked_by: str | None = None
-    #: guards of this kind at this line; `text` and `source` are those of the first
+    #: number of guards of this kind at this line; `text` and `source` are those of the first
     count: int = 1
 
 
 @dataclass(kw_only=True)
 class GuardSite:
-    """A line, and the guards that tracing it made, as one of a frame's: lines that only call others are sites, too."""
+    """A line in a frame's code, or in code that it calls, and the guards that tracing the line made.
 
-    #: None: unknown
+    A line without guards is a site if it calls one that has guards.
+    """
+
+    #: the line; None: unknown
     at: StackEntry | None = None
-    #: the site that called it, as an index; None: the frame itself, or unknown
+    #: index of the site with the call that leads here; None: the line is in the frame's own function, or the caller is unknown
     caller: int | None = None
-    #: it is in torch's own code (an nn.Linear): the line of the program is that of a caller
+    #: whether the line is in torch's code (an nn.Linear); the line of the program is then that of a caller
     in_torch: bool = False
     guards: list[Guard] = field(default_factory=list)
 
 
 def site_stack(sites: list[GuardSite], index: int) -> list[int]:
-    """The sites that lead to one, itself included, outermost first."""
+    """Indices of the sites that lead to a site, including itself, outermost first."""
     stack = [index]
     while (caller := sites[stack[0]].caller) is not None and caller not in stack:
         stack.insert(0, caller)
@@ -78,13 +80,15 @@ def site_place(sites: list[GuardSite], index: int) -> StackEntry | None:
 
 @dataclass(kw_only=True)
 class Constraint:
-    """A condition on symbols that tracing found to hold, and the line that needed it."""
+    """A condition on symbols that must hold for the compiled code, and the line that needed it."""
 
-    #: as the compiler writes it ("Eq(s77, 5)"), and with the symbols' sources
+    #: the condition as the compiler writes it ("Eq(s77, 5)")
     expression: str
+    #: the condition with the symbols' sources in place of the symbols
     text: str = ""
-    #: the only value that it leaves to a symbol, if it leaves one
+    #: the only value that the condition allows for its symbol; None: it allows several
     value: str | None = None
+    #: the line that needed the condition
     at: StackEntry | None = None
     stack: list[StackEntry] = field(default_factory=list)
     origin: GuardOrigin = "unknown"
@@ -96,23 +100,24 @@ class Symbol:
     """A size, or a number, that a frame was traced with as a symbol."""
 
     name: str
-    #: what it stands for, and which dimension of it: "x", 0; None: no input ("u0" depends on data), or no dimension
+    #: the tensor whose size, or the number, that the symbol stands for ("x"); None: not an input ("u0" depends on data)
     source: str | None = None
+    #: the dimension of the tensor; None: the symbol stands for a number
     dimension: int | None = None
-    #: its value in the traced call
+    #: value of the symbol in the traced call
     hint: str | None = None
-    #: its least and greatest value, as the compiler writes them ("2", "int_oo")
+    #: least and greatest value of the symbol, as the compiler writes them ("2", "int_oo")
     low: str | None = None
     high: str | None = None
     dynamic: DynamicCause = "unknown"
-    #: the first use, where it was created
+    #: the line of the first use, where the symbol was created
     at: StackEntry | None = None
     stack: list[StackEntry] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
 
     @property
     def value(self) -> str | None:
-        """The only value that it may have, if the trace specialized it."""
+        """The only value that the symbol may have; None if tracing did not specialize it."""
         return next((c.value for c in self.constraints if c.value is not None), None)
 
 
@@ -120,23 +125,25 @@ class Symbol:
 class FailedGuard:
     """Why compiled code could not be used again: what it expected, and what it got."""
 
-    #: "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is known, the compiler's own
-    #: expression; "text": only `text` is known, a sentence (reports of schema 1)
+    #: what the guard checks; "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is
+    #: known, which is the compiler's expression; "text": only `text` is known, which is a sentence (reports of schema 1)
     kind: FailedGuardKind = "unknown"
-    #: what was guarded, as the user writes it ("x", "self.scale"), or which global state
+    #: the guarded expression, as the user would write it ("x", "self.scale"), or the name of a global state
     source: str | None = None
     #: the dimension of a size or stride
     dimension: int | None = None
-    #: the value that the code was compiled for, and the actual value; for a range, its start and its end
+    #: the value that the code was compiled for; for a range, its start
     before: str | None = None
+    #: the value that did not fit; for a range, its end
     now: str | None = None
     text: str = ""
-    #: the compiled version that it belongs to ("0/1")
+    #: the compile that made the guard ("0/1")
     compile_id: str | None = None
-    #: the value in the call that failed; for an expression, those of the sizes in it
+    #: the value in the call that failed; for an expression, the values of the sizes in it
     actual: str | None = None
-    #: the line that made it, and the calls that lead to it; None: unknown
+    #: the line that made the guard; None: unknown
     at: StackEntry | None = None
+    #: the calls that lead to that line
     stack: list[StackEntry] = field(default_factory=list)
     origin: GuardOrigin = "unknown"
     asked_by: str | None = None

@@ -1,6 +1,6 @@
 """The outline of a report: its counts and, for each graph break, its type, line and outcome.
 
-A report's static output carries it beside the picture (mime type `MIME`); docs tests compare it.
+A cell's output has the outline next to the picture of the report (mime type `MIME`); docs tests compare it.
 """
 
 from __future__ import annotations

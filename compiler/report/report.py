@@ -33,12 +33,13 @@ class Report(ReportData):
 
     #: the report of the previous run of the same cell or function; not part of the data
     previous: Report | None = field(default=None, compare=False, repr=False)
-    #: by graph: large texts of later stages, one for each graph that the backend compiled (forward, backward):
-    #: "fx_graph_runnable" (a script), "after_pre_grad_graph", "inductor_post_grad_graph"; not part of the data
+    #: graph id -> name of a later stage's artifact -> its texts, one for each graph that the backend compiled (forward,
+    #: backward); the artifacts are "fx_graph_runnable" (a script), "after_pre_grad_graph" and "inductor_post_grad_graph".  Not
+    #: part of the data
     stage_texts: dict[str, dict[str, list[str]]] = field(default_factory=dict, compare=False, repr=False)
-    #: read from a file: its graphs cannot be run
-    #: what `fixed()` needs of the run: weak references, and the texts; not part of the data
+    #: weak references to the run's functions and their changed texts, for `fixed()`; not part of the data
     live_fixes: Any = field(default=None, compare=False, repr=False)
+    #: whether the report was loaded from saved data; not part of the data
     loaded: bool = field(default=False, compare=False, repr=False)
 
     # -- looking up ---------------------------------------------------------------------------
@@ -71,13 +72,13 @@ class Report(ReportData):
         """Load a report from the data that `to_dict` returned.
 
         Args:
-            data: of schema 2, or of schema 1, which is upgraded; it is not changed. Unknown keys are ignored.
+            data: data of schema 2, or of schema 1, which is upgraded. Unknown keys are ignored; `data` is not changed.
 
         Returns:
             A new Report, marked as loaded.
 
         Raises:
-            ValueError: the data is not a report, or has a newer schema. One line that says where the error is.
+            ValueError: the data is not a report, or has a newer schema. The message is one line that says where the error is.
 
         Example:
             report = Report.from_dict(json.loads(Path("report.json").read_text()))
@@ -165,7 +166,7 @@ class Report(ReportData):
 
         Raises:
             ExpectationFailed: an AssertionError with the actual counts and their places.
-            ValueError: an unknown count, or nothing is expected.
+            ValueError: a count is unknown, or nothing is expected.
 
         Example:
             report = dynascope.explain(f)(x)
@@ -181,12 +182,12 @@ class Report(ReportData):
         return self.loaded or self.origin == "trace"
 
     def run_graph(self, id: str, *, device: str | None = None, backend: str | None = None, calls: int = 10) -> GraphRun:
-        """Run one captured graph again on its own: synthetic data of the recorded shapes, eager against compiled.
+        """Run one captured graph again on its own, with synthetic data of the recorded shapes, eagerly and compiled.
 
         Args:
-            id: of the graph ("g0").
+            id: id of the graph ("g0").
             device: the device to use in place of the recorded one ("cpu", "cuda").
-            backend: the backend that compiles it; None: the backend of the run, or "inductor" if that one runs graphs eagerly.
+            backend: the backend that compiles the graph; None: that of the run, or "inductor" if that of the run is eager.
             calls: number of timed calls, eager and compiled.
 
         Returns:
@@ -207,21 +208,20 @@ class Report(ReportData):
     def try_region(self, id: str, *, backend: str | None = None) -> RegionTrial:
         """Measure what compiling the repeated block of a graph only once would save.
 
-        It is tried as one region of the graph (nested_compile_region), and as blocks that are compiled by themselves while
-        the rest runs eagerly (regional compilation: `block.compile()`). All compiles are from scratch, on synthetic data and
-        without gradients: this takes somewhat longer than the compile that was recorded. What Dynamo would save is not
-        measured.
+        The block is compiled in two ways: as one region of the graph (nested_compile_region), and by itself while the rest
+        runs eagerly (regional compilation: `block.compile()`). All compiles are from scratch, on synthetic data and without
+        gradients, so this takes somewhat longer than the recorded compile. What Dynamo would save is not measured.
 
         Args:
-            id: of the graph ("g0"); its block is in `report.compile_time.repeats`.
-            backend: the backend that compiles it; None: as for `run_graph`.
+            id: id of the graph ("g0"); its block is in `report.compile_time.repeats`.
+            backend: the backend that compiles the graph; None: as for `run_graph`.
 
         Returns:
             A RegionTrial: seconds of these compiles. It is also kept in the block's `trial`, and every view shows it.
 
         Raises:
             KeyError: there is no graph with this id.
-            ValueError: no block repeats in it, or it cannot be compiled again; one sentence says why.
+            ValueError: no block repeats in the graph, or the block cannot be compiled again; one sentence says why.
         """
         trial: RegionTrial = lower("try_region", self, id, backend)
         return trial

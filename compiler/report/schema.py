@@ -1,4 +1,4 @@
-"""A Report's data, `ReportData`, and its recorded parts: frames, graphs, breaks and the rest, as plain dataclasses.
+"""The data of a Report (`ReportData`) and its recorded parts, such as frames, graphs and breaks, as plain dataclasses.
 
 `None` always means *unknown* (or *does not apply*), never "no".  Line numbers start at 1; columns are 0-based
 character offsets, as in `ast`; times are seconds.  Import these names from `dynascope.compiler.report`.
@@ -13,7 +13,7 @@ from dynascope.compiler.report.fixes import Fix, FixSet
 from dynascope.compiler.report.guards import FailedGuard, GuardSite, StackEntry, Symbol
 from dynascope.compiler.report.measurements import Check, CompileTime, GraphRun, InputRun, Profile
 
-#: version of the data; `upgrade` converts older ones.  A new field with a default needs no new version.
+#: version of the data; `upgrade` converts older data.  A new field with a default needs no new version.
 SCHEMA = 2
 #: the value of one setting; `options` is a dict
 Setting = bool | int | float | str | list[str] | dict[str, bool | int | float | str | None] | None
@@ -27,13 +27,13 @@ FlagOriginKind = Literal["default", "run", "with", "decorator", "option", "unkno
 
 @dataclass(kw_only=True)
 class FlagOrigin:
-    """Who set the `error_on_graph_break` that is in force somewhere."""
+    """What set the `error_on_graph_break` that is in force at a place."""
 
-    #: torch's default, the settings of the run, a `with` block, a decorator, a `--region` option; or unknown
+    #: "default": torch; "run": the settings of the run; "with": a `with` block; "decorator"; "option": a `--region` option
     kind: FlagOriginKind = "unknown"
-    #: the decorated function of a decorator, or the target of an option, as written ("9-12", "Net.forward")
+    #: name of the decorated function, or target of the option as written ("9-12", "Net.forward")
     name: str | None = None
-    #: the place of a `with` block
+    #: file of the `with` block
     file: str | None = None
     line: int | None = None
     cell: int | None = None
@@ -50,8 +50,9 @@ class Resume:
 
     line: int
     column: int | None = None
-    #: names of the locals that it receives; `stack` counts the values on Python's value stack, which have no names
+    #: names of the locals that Dynamo passes to it
     locals: list[str] = field(default_factory=list)
+    #: number of values on Python's value stack that Dynamo passes to it; they have no names
     stack: int | None = None
 
 
@@ -59,7 +60,7 @@ class Resume:
 class InlinedFunction:
     """A function that was traced into the graph of another frame."""
 
-    #: with its class, if the source shows it ("Block.forward"); None: unknown
+    #: name with the class of a method ("Block.forward"); None: the source does not show it
     name: str | None = None
     file: str
     line: int
@@ -69,52 +70,56 @@ class InlinedFunction:
 
 @dataclass(kw_only=True)
 class Frame:
-    """A Python code object that Dynamo was asked to compile, once per compile id."""
+    """One compile of a Python code object by Dynamo; each compile id has a frame."""
 
     id: str
     compile_id: str | None
-    #: the user's name for it; a resume function has the name of the function that it continues
+    #: the user's name of the function; for a resume function, the name of the function that it continues
     name: str
-    #: the name in the compiler (`torch_dynamo_resume_in_f_at_4`)
+    #: the compiler's name of the function (`torch_dynamo_resume_in_f_at_4`)
     code_name: str
-    #: its function with the class of a method, as the source has it ("Block.forward"); None: unknown
+    #: the function's name in the source, with the class of a method ("Block.forward"); None: unknown
     qualname: str | None = None
     file: str
-    #: first line of the function (of a resume function: the line it continues from)
+    #: first line of the function; for a resume function, the line at which it continues
     line: int
     end_line: int | None = None
     cell: int | None = None
     kind: FrameKind = "function"
     status: FrameStatus = "compiled"
+    #: why the frame was skipped, ignored or failed
     reason: str | None = None
-    #: the break that a resume function continues after, or that made another frame be skipped or fail
+    #: id of the break after which a resume function continues; for any other frame, of the break that made it be skipped or
+    #: fail
     break_: str | None = None
-    #: the frame that this one continues after a break
+    #: id of the frame that this one continues after a break
     continues: str | None = None
-    #: the frame that called this one, and the line of the call
+    #: id of the frame that called this one
     parent: str | None = None
+    #: line of that call
     called_from: int | None = None
+    #: id of the frame's graph; None: it has none
     graph: str | None = None
-    #: a recompile: the frame (same code object) that was compiled before
+    #: for a recompile, id of the frame of the previous compile of the same code object
     recompile_of: str | None = None
     resume: Resume | None = None
     compile_seconds: float | None = None
-    #: seconds by phase, as the compiler names them ("dynamo", "backend", "inductor", "codegen", "guards")
+    #: phase of the compile ("dynamo", "backend", "inductor", "codegen", "guards") -> its seconds
     phases: dict[str, float] = field(default_factory=dict)
     guards: list[str] = field(default_factory=list)
     guard_count: int | None = None
-    #: its guards by the line that made them; those of unknown origin first
+    #: the frame's guards by the line that made them; those of unknown origin first
     guard_sites: list[GuardSite] = field(default_factory=list)
-    #: the symbols in its shapes
+    #: the symbols in the frame's shapes
     symbols: list[Symbol] = field(default_factory=list)
-    #: inputs that were traced with symbolic sizes at once because runs before the recording had seen other sizes
+    #: inputs that were traced with symbolic sizes from the start, because runs before the recording had seen other sizes
     dynamic_before: list[str] = field(default_factory=list)
     #: functions that were traced into this frame's graph; only those with an operation on their own lines are known
     inlined: list[InlinedFunction] = field(default_factory=list)
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
     thread: int | None = None
-    #: compiled by a thread other than the one that recorded
+    #: whether another thread than the recording's compiled the frame
     foreign: bool = False
     rank: int | None = None
     bytecode: str | None = None
@@ -126,12 +131,12 @@ class Node:
     """One node of an FX graph."""
 
     name: str
-    #: FX's own opcode: placeholder, get_attr, call_function, call_method, call_module, output
+    #: FX's opcode: placeholder, get_attr, call_function, call_method, call_module, output
     op: str
     target: str
-    #: names of the nodes that it reads
+    #: names of the nodes that are arguments of this one
     inputs: list[str] = field(default_factory=list)
-    #: the place that the compiler names: in the user's code, or in torch's if an operation is composed of others
+    #: the place according to the compiler: in the user's code, or in torch's if an operation is composed of others
     file: str | None = None
     line: int | None = None
     dtype: str | None = None
@@ -140,33 +145,35 @@ class Node:
     device: str | None = None
     #: class of a tensor subclass, with the placements of a DTensor ("DTensor(Shard(0), Replicate())"); None: a plain tensor
     subclass: str | None = None
-    #: what the compiler printed for it
+    #: the node as the compiler printed it
     code: str = ""
-    #: path of the nn.Module that it ran in, where known ("encoder.layers.0")
+    #: path of the nn.Module that the node ran in ("encoder.layers.0"); None: in none, or unknown
     module: str | None = None
 
 
 @dataclass(kw_only=True)
 class GraphSplit:
-    """One of the graphs into which DDP's optimizer split a graph: one for each bucket of gradients."""
+    """One of the graphs into which DDPOptimizer split a graph; there is one for each bucket of gradients."""
 
     name: str
     code: str = ""
-    #: the module parameters among its inputs, and their bytes; where `Graph.bucket_limits` are known, those that DDP counts:
-    #: neither frozen nor ignored
+    #: names of the module's parameters among the inputs; if `Graph.bucket_limits` are known, only those that DDP counts, which
+    #: are neither frozen nor ignored
     parameters: list[str] = field(default_factory=list)
+    #: bytes of these parameters
     parameter_bytes: int | None = None
 
 
 @dataclass(kw_only=True)
 class Kernel:
-    """A kernel, or a library's function, that Inductor's code for a graph calls."""
+    """A kernel, or a function of a library, that Inductor's code for a graph calls."""
 
     name: str
-    #: how often the code calls it for these nodes
+    #: how often the code calls the kernel for these nodes
     count: int = 1
-    #: ATen ops that it computes, and nodes of the graph that they come from, where the code's comments name them
+    #: the ATen ops that the kernel computes, as far as comments in the code name them
     ops: list[str] = field(default_factory=list)
+    #: the nodes of the graph that these ops come from
     nodes: list[str] = field(default_factory=list)
 
 
@@ -182,28 +189,28 @@ class Graph:
     code: str = ""
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    #: how the graph ended: "return", "break", or the compiler's own word
+    #: how the graph ended: "return", "break", or the compiler's word for another end
     end: str | None = None
-    #: the break that ended it
+    #: id of the break that ended the graph
     break_: str | None = None
-    #: the graphs into which DDP's optimizer split it
+    #: the graphs into which DDPOptimizer split the graph
     splits: list[GraphSplit] = field(default_factory=list)
-    #: bytes at which its first bucket, which is that of the last split, and the others are full; []: unknown
+    #: bytes at which DDP's first bucket (that of the last split) is full, and at which the other buckets are; []: unknown
     bucket_limits: list[int] = field(default_factory=list)
     aot_forward: str | None = None
     aot_backward: str | None = None
     backend_code: str | None = None
-    #: what that code calls, in order; [] if it is not Inductor's
+    #: the kernels that `backend_code` calls, in order; [] if the backend is not Inductor
     kernels: list[Kernel] = field(default_factory=list)
     backward: Backward = "none"
     from_cache: bool | None = None
-    #: {"aot": "hit" | "miss" | "bypass", "fx": ...}
+    #: answers of the compiler's caches: {"aot": "hit", "fx": "miss"}; also "bypass"
     caches: dict[str, str] = field(default_factory=dict)
     #: sentences on later stages (CUDA graphs that were skipped) and on loops that were unrolled
     notes: list[str] = field(default_factory=list)
-    #: values of the symbols in its shapes when it was captured, as far as known: {"s77": 8}
+    #: known values of the symbols in the graph's shapes when it was captured: {"s77": 8}
     sizes: dict[str, int | float] = field(default_factory=dict)
-    #: the graph run again on its own; only after `report.run_graph`
+    #: the result of `report.run_graph`; None: it was not called for this graph
     run: GraphRun | None = None
 
 
@@ -212,20 +219,20 @@ class Hit:
     """One frame that ran into a break."""
 
     frame: str
-    #: the line in that frame; if the break is deeper, the line of the call that leads to it
+    #: line of the break in that frame; if the break is in an inlined function, line of the call that leads to it
     line: int | None
     outcome: Outcome
-    #: the resume functions made for it (two after a data-dependent `if`)
+    #: ids of the frames of the resume functions made for the break (two after a data-dependent `if`)
     resumes: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class Undecided:
-    """A condition or a number that depends on data, which tracing needed and could not know."""
+    """A condition or a number that depends on data, so that tracing could not evaluate it."""
 
-    #: in the compiler's symbols ("u0 > 3"); the frame's symbols say what u0 is
+    #: the condition or number in the compiler's symbols ("u0 > 3"); the frame's `symbols` say what u0 is
     expression: str
-    #: "condition": whether it holds; "integer": its value
+    #: what tracing needed: "condition": whether the expression is true; "integer": its value
     needed: Literal["condition", "integer"] = "condition"
     #: the calls of `torch._check` that the compiler suggests, in the program's names; [] if it suggests none
     checks: list[str] = field(default_factory=list)
@@ -249,24 +256,24 @@ class Break:
     reason: str = ""
     explanation: str = ""
     hints: list[str] = field(default_factory=list)
-    #: page of each GB id, as the compiler names it
+    #: address of torch's page on each GB id
     urls: list[str] = field(default_factory=list)
-    #: the worst of its hits
+    #: the worst outcome among its hits
     outcome: Outcome = "resumed"
-    #: the flag in force at the break; None: unknown
+    #: value of `error_on_graph_break` at the break; None: unknown
     error_on_graph_break: bool | None = None
     fullgraph: bool | None = None
-    #: who set that flag
+    #: what set `error_on_graph_break`
     region: FlagOrigin = field(default_factory=FlagOrigin)
-    #: True: inside an explicit allow; False: not; None: unknown
+    #: whether a region explicitly allows graph breaks there; None: unknown
     allowed: bool | None = None
-    #: whether the same calls, traced again from the state that they had left, did not run into it; None: not tried
+    #: whether the break did not occur when the same calls were traced again, from the state that they had left; None: not tried
     first_call_only: bool | None = None
     stack: list[StackEntry] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
-    #: the compiler's own text, whole
+    #: the compiler's whole message
     text: str = ""
-    #: what depends on data, if the break is because of that; None: another reason, or unknown
+    #: what depends on data, if that is the reason of the break; None: another reason, or unknown
     undecided: Undecided | None = None
 
 
@@ -274,26 +281,30 @@ class Break:
 class Recompile:
     """A frame compiled again because a guard failed, or refused because it had been compiled too often."""
 
+    #: id of the frame
     frame: str
+    #: id of the frame of the previous compile
     of: str | None
     #: the compiler's reasons, one for each compiled version that was tried
     reasons: list[str] = field(default_factory=list)
     #: the reasons as structured facts
     failed_guards: list[FailedGuard] = field(default_factory=list)
-    #: the call that needed it, innermost last
+    #: stack of the call that needed the recompile, outermost first
     stack: list[StackEntry] = field(default_factory=list)
-    #: which call of the compiled function that was in this recording, from 1
+    #: number of that call among the calls of the compiled function in this recording, from 1
     call: int | None = None
-    #: compiled versions of the code object after it, and the limit for them
+    #: number of compiled versions of the code object after the recompile
     entries: int | None = None
+    #: most compiled versions that the code object may have
     limit: int | None = None
-    #: the setting of `torch._dynamo.config` whose limit refused it: the frame runs eagerly from now on; None: it was compiled
+    #: the setting of `torch._dynamo.config` whose limit refused the recompile, so that the frame runs eagerly from then on;
+    #: None: it was compiled
     refused_by: str | None = None
 
 
 @dataclass(kw_only=True)
 class Failure:
-    """What stopped the run."""
+    """The error that ended the run, or that the user's code caught."""
 
     type: str
     message: str
@@ -304,15 +315,15 @@ class Failure:
     cell: int | None = None
     #: "compiler": the compiler refused the code; "user": an error in the user's code
     origin: Literal["compiler", "user"] = "compiler"
-    #: the user's code caught it and continued
+    #: whether the user's code caught the error and continued
     caught: bool = False
-    #: the calls that it passed in the user's code, outermost first; [] if unknown
+    #: the calls in the user's code that the error passed through, outermost first; [] if unknown
     calls: list[StackEntry] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class Excerpt:
-    """Lines of a source, from `line` on."""
+    """Successive lines of a source; `line` is the number of the first."""
 
     line: int
     text: str
@@ -320,7 +331,7 @@ class Excerpt:
 
 @dataclass(kw_only=True)
 class RegionLines:
-    """Lines for which the run set another `error_on_graph_break`."""
+    """Lines for which a region set `error_on_graph_break`."""
 
     first: int
     last: int
@@ -333,10 +344,10 @@ class Source:
     """The text of one file or cell that the report refers to, as excerpts."""
 
     file: str
-    #: short name to show ("In[3]", "model.py")
+    #: short name for display ("In[3]", "model.py")
     label: str
     cell: int | None = None
-    #: in order, not overlapping
+    #: excerpts in order of their lines; they do not overlap
     excerpts: list[Excerpt] = field(default_factory=list)
     regions: list[RegionLines] = field(default_factory=list)
 
@@ -368,28 +379,28 @@ class Summary:
     failed: int = 0
     #: frames whose compile has no recorded end: the log was cut off, the run was interrupted, or it is still running
     unfinished: int = 0
-    #: breaks that no explicit allow covers (unknown counts as unexpected)
+    #: breaks that no region explicitly allows, including those for which that is unknown
     unexpected: int = 0
-    #: graph breaks that are known only by what came after them: there is no record of their place and reason
+    #: graph breaks that are known only from their effects, because no record has their place and reason
     unknown_breaks: int = 0
 
 
 @dataclass(kw_only=True)
 class ReportData:
-    """Everything one recording learned: what is saved, loaded and compared."""
+    """All facts of one recording: the data that is saved, loaded and compared."""
 
     schema: int = SCHEMA
     versions: dict[str, str | None] = field(default_factory=dict)
-    #: what was compiled: names of functions and modules, or ["the cell's statements"]
+    #: names of the functions and modules that were compiled, or ["the cell's statements"]
     compiled: list[str] = field(default_factory=list)
     settings: dict[str, Setting] = field(default_factory=dict)
-    #: each hook into torch: True, or why it does not fit this torch
+    #: name of each hook into torch -> True, or why the hook does not fit this torch
     hooks: dict[str, bool | str] = field(default_factory=dict)
     summary: Summary = field(default_factory=Summary)
     frames: list[Frame] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
-    #: graph breaks in the code of DDP and FSDP around a module, which cut no graph; not among `breaks`
+    #: graph breaks in the code of DDP and FSDP that wraps a module; they split no graph and are not among `breaks`
     wrapper_breaks: list[Break] = field(default_factory=list)
     recompiles: list[Recompile] = field(default_factory=list)
     error: Failure | None = None
@@ -400,16 +411,16 @@ class ReportData:
     profile: Profile | None = None
     #: one entry for each input of a list; only with `--inputs`
     inputs: list[InputRun] | None = None
-    #: compiled against eager; only with `--check`
+    #: comparison of compiled with eager; only with `--check`
     check: Check | None = None
-    #: what was tried for each graph break; only with `--fix`
+    #: the changes that were tried for each graph break; only with `--fix`
     fixes: list[Fix] | None = None
-    #: the proved fixes that were chosen, together; only with `--fix`
+    #: the proved fixes that were chosen together; only with `--fix`
     fix_set: FixSet | None = None
     #: remarks for the user, one sentence each
     notes: list[str] = field(default_factory=list)
     late_backwards: list[LateBackward] = field(default_factory=list)
-    #: records that could not be used, counted by kind
+    #: number of log records that could not be used, by kind
     unread: dict[str, int] = field(default_factory=dict)
-    #: "live", "trace" (TORCH_TRACE files) or "partial" (interrupted)
+    #: source of the events: "live": a recording; "trace": TORCH_TRACE logs; "partial": a recording that was interrupted
     origin: Literal["live", "trace", "partial"] = "live"

@@ -1,7 +1,7 @@
-"""A Report as JSON-ready data and back, validated; and the JSON Schema of that data.
+"""Converts a Report to JSON-ready data and back, with validation, and makes the JSON Schema of the data.
 
-Promises: data that is no report gives one ValueError of one line that names the place; unknown keys are passed over, so
-additions of later versions load, too; reports of schema 1 are upgraded.
+Data that is not a report raises a ValueError of one line that names the place.  Unknown keys are ignored, so that reports of
+later versions with additional keys can be loaded.  Reports of schema 1 are upgraded.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dynascope.compiler.report.measurements import AutotuneChoice, CacheLookup, 
 from dynascope.compiler.report.schema import SCHEMA, ReportData
 from dynascope.compiler.report.upgrade import from_schema_1
 
-#: a keyword in Python, the plain word in the data
+#: name of a field, and its key in the data: `break` is a keyword in Python
 _FIELD, _KEY = "break_", "break"
-#: parts that most reports do not have: left out of the data where they are None
+#: parts that most reports do not have; they are left out of the data if they are None
 _OPTIONAL = ("compile_time", "profile", "inputs", "check", "fixes", "fix_set")
-#: parts that a report may have thousands of: fields with their default are left out of the data
+#: parts of which a report may have thousands; their fields that have the default value are left out of the data
 _SPARSE = (GuardSite, Symbol, CompilePhase, PhaseTotal, CacheLookup, AutotuneChoice, RepeatedBlock)
 
 
@@ -69,7 +69,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _plain(value: Any, sparse: bool = False) -> Any:
-    """JSON-ready; `sparse`: without the fields that have their default."""
+    """The value as JSON-ready data; `sparse`: without the fields that have the default value."""
     if dataclasses.is_dataclass(value):
         sparse = sparse or isinstance(value, _SPARSE)
         fields = dataclasses.fields(ReportData if isinstance(value, ReportData) else value)

@@ -1,7 +1,7 @@
-"""Reports of schema 1, as schema 2 has them.
+"""Upgrades the data of reports from schema 1 to schema 2.
 
-Schema 1 held sentences where schema 2 has numbers and enums, and one string for who set `error_on_graph_break`.  What a
-sentence alone knew is read from it; a recompile's sentences are kept as they are.
+Schema 1 had sentences where schema 2 has numbers and enums, and one string for what set `error_on_graph_break`.  Facts that
+only a sentence has are read from the sentence; the sentences of recompiles are kept as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CALLS = re.compile(r"Median of (\d+) calls")
 
 
 def from_schema_1(data: Data) -> Data:
-    """Convert a report of schema 1 to schema 2, changing `data`; data of the wrong form is left for the validation."""
+    """Convert a report of schema 1 to schema 2, changing `data`; data of the wrong form is left to the validation."""
     data["schema"] = 2
     sources = list(_dicts(data.get("sources")))
     names = [str(s.get("label")) for s in sources]
@@ -42,7 +42,10 @@ def _dicts(value: Any) -> Iterator[Data]:
 
 
 def _origin(region: Any, labels: dict[str, Data]) -> Data:
-    """`default`, `this run`, `In[3]:4`, `model.py`, `--region g=allow`, or else the name of a decorated function."""
+    """The FlagOrigin for a region of schema 1.
+
+    A region is `default`, `this run`, `In[3]:4`, `model.py`, `--region g=allow`, or the name of a decorated function.
+    """
     if not isinstance(region, str):
         return {}
     if region in ("default", "this run"):

@@ -27,7 +27,7 @@ def is_resume(code_name: str) -> bool:
 
 
 def nested_code(code: CodeType) -> Iterator[CodeType]:
-    """The code object and all that are defined in it, outer ones first."""
+    """The code object and all code objects inside it, outer ones first."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -35,14 +35,14 @@ def nested_code(code: CodeType) -> Iterator[CodeType]:
 
 
 def code_key(code: CodeType) -> tuple[str, int]:
-    """Name and first line: what identifies a definition within a file, however often the file is compiled."""
+    """Name and first line, which identify a definition within its file, however often the file is compiled."""
     return code.co_name, code.co_firstlineno
 
 
 def map_constants(code: CodeType, change: Callable[[Any], Any]) -> CodeType:
-    """The code with `change` applied to every constant at any depth, to a code object after its own constants.
+    """The code with `change` applied to every constant at any depth; inner code objects are changed after their constants.
 
-    The very same object is returned where nothing changes.
+    Returns the same object if nothing changes.
     """
     constants = tuple(change(map_constants(c, change) if isinstance(c, CodeType) else c) for c in code.co_consts)
     if all(new is old for new, old in zip(constants, code.co_consts, strict=True)):

@@ -1,4 +1,4 @@
-"""The Python functions that live in this process, by the file of their code."""
+"""Finds the functions in this process whose code is from a given file."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from types import CodeType, FunctionType, ModuleType
 
-#: makes a function's code from another text of its file
+#: makes the code of a function from a changed text of its file
 FromText = Callable[[str], CodeType]
-#: for functions that their file does not define as such, such as a cell's statements
+#: functions that are not defined in their file's text (they run a cell's statements) -> how to make their code
 _from_text: weakref.WeakKeyDictionary[FunctionType, FromText] = weakref.WeakKeyDictionary()
 
 _References = dict[str, list["weakref.ref[FunctionType]"]]
 
 
 def functions_of(files: Collection[str]) -> list[FunctionType]:
-    """Every living function whose code is from one of these files; looks at every object, unless `found_once` is in force."""
+    """All existing functions whose code is from one of these files; searches all objects, unless in a `found_once` block."""
     index = _index.get()
     living: Iterable[object] = gc.get_objects() if index is None else index.living(files)
     more = _in_modules(files) if gc.get_freeze_count() else ()
-    # the type is asked first: attributes of other objects may run code
+    # check the type first: reading attributes of other objects may run code
     found = [f for f in itertools.chain(living, more) if type(f) is FunctionType and f.__code__.co_filename in files]
     return list({id(function): function for function in found}.values())
 
 
 def set_from_text(function: FunctionType, make: FromText) -> None:
-    """Register how the code of a function that its file does not define is made from another text of the file."""
+    """Register how to make the code of a function that is not defined in its file's text from a changed text of the file."""
     _from_text[function] = make
 
 
 def from_text(function: FunctionType) -> FromText | None:
-    """What `set_from_text` has registered; None for a function that its file defines."""
+    """What `set_from_text` registered for a function; None for one that is defined in its file's text."""
     return _from_text.get(function)
 
 
 def _in_modules(files: Collection[str]) -> Iterator[object]:
-    """What the modules of these files and their classes hold: gc.get_objects() lacks what was there at a gc.freeze()."""
+    """The values in the modules of these files and in their classes: gc.get_objects() omits objects frozen by gc.freeze()."""
     for module in list(sys.modules.values()):
         if type(module) is ModuleType and vars(module).get("__file__") in files:
             for value in list(vars(module).values()):
@@ -51,7 +51,7 @@ def _in_modules(files: Collection[str]) -> Iterator[object]:
 
 @contextlib.contextmanager
 def found_once() -> Iterator[None]:
-    """Look for functions once for the duration, and again only after an import; what calls create meanwhile is not found."""
+    """Search for functions only once in the block, and again after each import; functions that calls create are not found."""
     token = _index.set(_Index())
     try:
         yield
@@ -60,14 +60,14 @@ def found_once() -> Iterator[None]:
 
 
 class _Index:
-    """Weak references to all functions, made when they are first asked for."""
+    """Weak references to all functions by file, collected at first use."""
 
     def __init__(self) -> None:
         self._references: _References = {}
         self._modules = 0
 
     def living(self, files: Collection[str]) -> Iterator[FunctionType | None]:
-        """The functions of these files; None for those that are gone."""
+        """The functions of these files; None for each that no longer exists."""
         return (reference() for file in files for reference in self._known().get(file, ()))
 
     def _known(self) -> _References:

@@ -1,6 +1,6 @@
-"""Lines of source files: their text, columns, the functions and expressions that they hold, and short names of files.
+"""Facts about the lines of source files: text, columns, and the functions and expressions at a line.
 
-A cell is known by its execution count; the notebook's side, which knows it, passes a `CellResolver`.
+A notebook cell is named by its execution count, which the notebook's side of dynascope supplies through a `CellResolver`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def source_line(file: str, line: int | None) -> str:
 
 
 def character_column(file: str, line: int, byte_column: int | None) -> int | None:
-    """Python counts columns in UTF-8 bytes; the Report counts characters."""
+    """Convert a column in UTF-8 bytes, as Python counts, to one in characters, as in the Report; None stays None."""
     if byte_column is None:
         return None
     text = source_line(file, line)
@@ -35,11 +35,11 @@ def character_column(file: str, line: int, byte_column: int | None) -> int | Non
 
 
 def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
-    """Start and end column, in bytes, of what a traceback marks with carets below a line.
+    """Start and end column, in bytes, of the part of a line that a traceback marks with carets.
 
-    Python prints the line without its indent, and two carets below a wide character.  Where the carets reach the end of the
-    line, the end is unknown: they look the same for an expression that ends on a later line.  `(0, None)`: nothing is marked,
-    which stands for the whole line.
+    Python prints the line without its indentation, and two carets below a wide character.  If the carets reach the end of the
+    line, the end is unknown (None), because an expression that ends on a later line looks the same.  `carets` is `(0, None)` if
+    nothing is marked, which means the whole line.
     """
     if carets[0] is None or (carets == (0, None) and _is_unmarked_call(source)):
         return None, None
@@ -54,9 +54,9 @@ def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[i
 
 
 def _is_unmarked_call(source: str) -> bool:
-    """Whether Python 3.13 and newer mark nothing for the call in this statement, as others do for a whole line.
+    """Whether the statement is a call below which Python 3.13 and newer print no carets, as older ones do for a whole line.
 
-    The call may go on in lines that are not given.
+    The call may continue on lines that are not given.
     """
     for rest in ("", ")", "])", "})", "))"):
         with contextlib.suppress(SyntaxError):
@@ -71,9 +71,9 @@ class _Parsed:
     """The syntax of a file: its functions and classes, and its expressions of several lines."""
 
     lines: list[str]
-    #: (name, with its class where it is a method; first line, last line)
+    #: functions and classes as (name, first line, last line); a method's name includes its class
     functions: list[tuple[str, int, int]]
-    #: (line, column, end column) -> end line; columns are bytes
+    #: expressions and statements of several lines: (line, column, end column) -> end line; columns are bytes
     ends: dict[tuple[int, int, int], int]
 
 
@@ -134,7 +134,7 @@ def expression_end(file: str, line: int, column: int | None, end_column: int | N
 
 
 def merge(extents: Iterable[tuple[int, int]], last: int, gap: int = 3) -> list[tuple[int, int]]:
-    """Ranges of lines in order, overlapping and near ones joined, clipped to the file."""
+    """Sort ranges of lines, clip them to lines 1 to `last`, and join those that overlap or are at most `gap` lines apart."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted((max(1, s), min(last, e)) for s, e in extents if s <= last):
         if merged and start <= merged[-1][1] + gap:

@@ -1,4 +1,4 @@
-"""Whether a file belongs to torch, dynascope, Python, a library or the user."""
+"""Decides whether a file belongs to torch, dynascope, Python, a library or the user."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Literal
 
 Origin = Literal["torch", "dynascope", "python", "library", "user"]
 
-#: packages and modules whose frames are of no interest in a user's stack: they run notebooks, tests, threads and wrappers
+#: packages and modules whose entries are left out of a user's stack: they run notebooks, tests, threads and wrappers
 PLUMBING = frozenset({
     "ipykernel", "IPython", "traitlets", "tornado", "asyncio", "jupyter_client", "nbclient", "pluggy", "_pytest", "xdist",
     "execnet", "concurrent", "hypothesis", "ipykernel_launcher", "runpy", "threading", "contextlib", "weakref", "functools",
 })  # fmt: skip
 #: libraries with which the compiler computes symbolic sizes
-_COMPUTING = frozenset({"sympy", "mpmath", "networkx"})
+_SYMBOLIC = frozenset({"sympy", "mpmath", "networkx"})
 #: the compiler's files, by the beginning of their path in torch's folder
 _COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", "utils/_contextlib")
-#: torch on the machine that a log is from
+#: matches torch's folder on any machine: a log may be from another one
 _TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
@@ -41,7 +41,7 @@ def torch_folder() -> str:
 
 @functools.cache
 def _own_folders() -> tuple[str, ...]:
-    """The packages' folders, not the root of a checkout: the user's files may be next to them."""
+    """dynascope's package folders; not the root of a checkout, where the user's files may be."""
     return _folders("dynascope", "dynascope.compiler", "dynascope.widgets")
 
 
@@ -52,17 +52,17 @@ def _python_folders() -> tuple[str, ...]:
 
 
 def _below_torch(file: str) -> str | None:
-    """A file's path below torch's folder, here or on another machine, with `/`; None: it is not torch's."""
+    """A file's path below torch's folder, on this or another machine, with `/`; None if the file is not torch's."""
     here = torch_folder()
     if here and file.startswith(here):
         return file[len(here) :].replace("\\", "/")
-    there = _TORCH.search(file)
-    return None if there is None else file[there.end() :].replace("\\", "/")
+    elsewhere = _TORCH.search(file)
+    return None if elsewhere is None else file[elsewhere.end() :].replace("\\", "/")
 
 
 @functools.lru_cache(4096)
 def origin(file: str) -> Origin:
-    """Whose the file is; cells, and whatever is in no known folder, are the user's."""
+    """Who the file belongs to; cells, and files in no known folder, belong to the user."""
     if _below_torch(file) is not None:
         return "torch"
     if file.startswith(_own_folders()):
@@ -79,19 +79,19 @@ def in_torch(file: str) -> bool:
 
 @functools.lru_cache(4096)
 def is_plumbing(file: str) -> bool:
-    """Whether the file is of no interest in a user's stack: Dynamo's, dynascope's, or the notebook's machinery."""
+    """Whether the file's entries are left out of a user's stack: it belongs to the compiler, dynascope or `PLUMBING`."""
     if in_torch(file):
         return (_below_torch(file) or "").startswith(_COMPILER)
     return origin(file) == "dynascope" or file.startswith("<frozen ") or not PLUMBING.isdisjoint(_PACKAGE.findall(file))
 
 
-def is_used_by_compiler(file: str) -> bool:
-    """Whether the file is one with which the compiler computes: sympy for symbolic sizes, say, or Python's library."""
-    return origin(file) == "python" or not _COMPUTING.isdisjoint(_PACKAGE.findall(file))
+def is_compilers_own(file: str) -> bool:
+    """Whether the compiler uses the file for its own computations: it is sympy's, for example, or Python's standard library."""
+    return origin(file) == "python" or not _SYMBOLIC.isdisjoint(_PACKAGE.findall(file))
 
 
 def is_weakref_callback(name: str, file: str) -> bool:
-    """Whether the function is the callback of Python's weak containers: it runs whenever garbage is collected."""
+    """Whether the function is a callback of Python's weak containers, which can run at any garbage collection."""
     return name in ("remove", "_remove") and not {"weakref", "_weakrefset"}.isdisjoint(_PACKAGE.findall(file))
 
 

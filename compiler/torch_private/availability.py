@@ -1,10 +1,10 @@
-"""Which private names of torch are missing: a feature that the installed torch lacks is left out and named in the report."""
+"""Notes which private parts of torch are missing: features that need them are left out, and the report names them."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
-#: name of what the installed torch lacks -> why; shown in `report.hooks`
+#: what the installed torch lacks -> why; part of `report.hooks`
 missing: dict[str, str] = {}
 
 

@@ -1,4 +1,6 @@
-"""What torch keeps between compiles: known code objects, compiled code, resume functions, sizes, strings, process groups."""
+"""Reads and cleans up what torch keeps in the process: known code objects, compiled code, resume functions, sizes, and tables
+of strings and process groups.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def known_codes() -> list[CodeType]:
     if convert_frame is None:
         return []
     with guarded("codes Dynamo knows"):
-        # functions that were only ever inlined are known through their resume functions (nested graph breaks)
+        # with nested graph breaks, functions that were only inlined are known through their resume functions
         resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
         return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _is_decorators(c))]
@@ -63,14 +65,14 @@ def generation() -> object:
 
 
 def interned_strings() -> dict[int, str]:
-    """The structured trace's table of strings (they are sent once per process, perhaps before the recording)."""
+    """The structured trace's table of strings; each is sent only once per process, perhaps before the recording."""
     table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", None) or {}
     return {number: text for text, number in table.items()}
 
 
 @contextlib.contextmanager
 def only_known_codes() -> Iterator[None]:
-    """Forget, afterwards, the compiled code of functions that Dynamo did not know before."""
+    """After the block, make Dynamo forget the compiled code of functions that it did not know before the block."""
     before = {id(code): code for code in known_codes()}
     try:
         yield
@@ -104,7 +106,7 @@ def forgotten_shapes() -> Iterator[None]:
     try:
         yield
     finally:
-        if saved is not None and _take_sizes() is not None:  # the user's code may have reset torch, which replaces the table
+        if saved is not None and _take_sizes() is not None:  # not if the user's code has reset torch, which removes the table
             sys.modules["torch._dynamo.pgo"].get_code_state().update(saved)
 
 
@@ -142,11 +144,11 @@ _FORGETTING = threading.Lock()
 
 
 def forget_resumes(codes: Iterable[CodeType]) -> None:
-    """Remove the resume functions made for these code objects, which nobody calls any more, from torch's tables.
+    """Remove the resume functions of these code objects, which will not be called again, from torch's tables.
 
-    The tables keep a code object and its resume functions alive through one another, for good, and with them the
-    compiled graphs and the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Without
-    the entries these code objects die, and Dynamo's own clean-up removes the names.
+    In the tables, a code object and its resume functions keep each other alive forever, and with them the compiled graphs and
+    the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Without the entries the code
+    objects are freed, and Dynamo's cleanup removes the names.
     """
     resume_execution = sys.modules.get("torch._dynamo.resume_execution")
     if resume_execution is not None:
@@ -166,18 +168,18 @@ def _forget(cache: Any, codes: Iterable[CodeType]) -> None:
                 todo.append(resume)
                 cache.generated_code_metadata._remove_id(id(resume))
     done = set(map(id, everything))
-    originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> what it was made from
+    originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> original code
     names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to remove
     for compiled in [key for key, original in originals.values.items() if id(original) in done]:
         originals._remove_id(compiled)
         with contextlib.suppress(KeyError):  # the user has removed the names
             names._remove_id(compiled)
     for code in everything:
-        sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # its compiled code, and what that keeps alive
+        sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # frees its compiled code
 
 
 def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
-    """torch's name of each group -> (its description, its ranks in the job); empty if torch does not list them."""
+    """torch's name of each process group -> (its description, its ranks in the job); empty if torch does not list them."""
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     world: Any = getattr(c10d, "_world", None)
     try:
@@ -189,6 +191,6 @@ def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
 
 
 def _description(group: Any) -> str | None:
-    """What the program calls a group: "default_pg", "mesh_tp"; None: nothing ("undefined")."""
+    """The program's name for a process group ("default_pg", "mesh_tp"); None if it has none."""
     text = getattr(group, "group_desc", None)
     return None if text in (None, "", "undefined") else str(text)

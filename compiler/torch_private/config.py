@@ -1,4 +1,4 @@
-"""The choices for a compile (backends, modes, options, the compiler's configuration), and its errors."""
+"""Reads and sets how torch compiles (backends, modes, options, configuration), and handles the compiler's errors and logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynascope.compiler.torch_private.availability import guarded, note_missing
 
 
 def backends() -> list[str]:
-    """Names of every backend that torch.compile takes."""
+    """Names of all backends that torch.compile accepts."""
     import torch._dynamo
 
     return sorted(torch._dynamo.list_backends(exclude_tags=()))
@@ -64,7 +64,7 @@ def refused_option(options: dict[str, Any]) -> str | None:
 
 
 def nested_graph_breaks() -> bool | None:
-    """Whether Dynamo resumes all callers of a break at once, as things are; None if this torch cannot."""
+    """Whether Dynamo is set to resume all callers of a break at once; None if this torch cannot."""
     import torch._dynamo
 
     return getattr(torch._dynamo.config, "nested_graph_breaks", None)
@@ -86,7 +86,7 @@ def dynamo_config(**values: Any) -> Iterator[None]:
 def no_caches() -> Iterator[None]:
     """Turn off Inductor's and AOTAutograd's caches for the duration; restored exactly.
 
-    Not torch's `force_disable_caches`: that one warns in the user's notebook.
+    torch's `force_disable_caches` is not used because it shows a warning in the user's notebook.
     """
     caches = {
         "torch._inductor.config": ("fx_graph_cache", "fx_graph_remote_cache"),
@@ -101,7 +101,7 @@ def no_caches() -> Iterator[None]:
 
 @contextlib.contextmanager
 def from_scratch() -> Iterator[None]:
-    """Compile without anything that earlier compiles left, in memory or on disk; what is compiled meanwhile is thrown away."""
+    """Compile without the caches of earlier compiles, in memory and on disk; the caches of the block are deleted after it."""
     utils = importlib.import_module("torch._inductor.utils")
     fresh = getattr(utils, "fresh_cache", None) or utils.fresh_inductor_cache
     with no_caches(), fresh():
@@ -119,16 +119,17 @@ def refusals() -> tuple[type[BaseException], ...]:
     return tuple(getattr(exc, name) for name in names if name not in absent)
 
 
-#: beginnings of what torch logs about a failed attempt: the eager run after it raises the same error, and the report has it
+#: beginnings of the messages that torch logs for a failed attempt; they are not needed: the eager run raises the same error,
+#: and the report has it
 _FAILED_ATTEMPT = ("WON'T CONVERT", "failed while attempting to run meta", "Graph break from `Tensor.item()`")
 _QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor", "torch._dynamo.variables.tensor")
 
 
 @contextlib.contextmanager
 def suppressed_errors() -> Iterator[None]:
-    """Run a frame eagerly if compiling it fails; exceptions, side effects and names are those of the eager run.
+    """Run a frame eagerly if compiling it fails, so that exceptions and side effects are those of the eager run.
 
-    Dynamo logs a warning for each; the report has it instead.
+    Dynamo's warnings about failed frames are not shown: the report has their errors.
     """
 
     def quiet(record: logging.LogRecord) -> bool:
@@ -146,7 +147,7 @@ def suppressed_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet_compiler() -> Iterator[None]:
-    """Drop what torch logs to a stream, for the duration; its structured trace goes on."""
+    """Drop the messages that torch logs to a stream, for the duration; the structured trace continues."""
 
     def drop(record: logging.LogRecord) -> bool:
         return False
@@ -165,7 +166,7 @@ def quiet_compiler() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unmeasured_guards() -> Iterator[None]:
-    """Do not time the guards of what is compiled, for the duration: torch empties the processor's caches for it."""
+    """Keep torch from timing the guards of new compiles, for the duration: it evicts the CPU's caches for that."""
     guards = importlib.import_module("torch._dynamo.guards")
     if not hasattr(guards, "profile_guard_manager"):
         yield

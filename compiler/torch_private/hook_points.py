@@ -1,8 +1,8 @@
-"""Every private torch API that dynascope uses to *observe*: one function for each hook.
+"""All hooks with which dynascope observes torch: one function for each hook.
 
 Each function installs one hook and returns a function that removes it.  If it raises because it does not fit the installed
-torch, the hook is left out and named in `report.hooks`.  torch's functions are observed from inside (`watched_functions`): no
-frame of dynascope's is on the stack while torch, a backend or the user's code runs.
+torch, the hook is left out and named in `report.hooks`.  torch's functions are observed from `inside`, so that no frame of
+dynascope's is on the stack while torch, a backend or the user's code runs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dynascope.compiler.torch_private.watched_functions import watch
 
 
 def _observer(hooks: Hooks, **handlers: Callable[..., None]) -> SimpleNamespace:
-    """The object that watched code calls, with each handler as an attribute.
+    """The object that watched code calls; its attributes are the handlers.
 
-    A handler's errors never reach torch; each call returns its first argument, such as the result that is observed.
+    Errors of a handler never reach torch; each call returns its first argument, such as the observed result.
     """
     return SimpleNamespace(**{name: functools.partial(hooks.safely, handler) for name, handler in handlers.items()})
 
@@ -73,9 +73,9 @@ def emit_timed(hooks: Hooks, event: Any) -> None:
 
 
 def _quiet_trace(hooks: Hooks) -> Undo:
-    """Keep torch from making trace records that nobody reads; making them would be most of the cost of a recording.
+    """Keep torch from making trace records that are not read; making them would be most of the cost of a recording.
 
-    torch's modules import the function by name, so its code is changed.  If the user writes a TORCH_TRACE log, nothing changes.
+    torch's modules import `trace_structured` by name, so its code is changed.  If the user writes a TORCH_TRACE log, it is not.
     """
     from torch._logging import _internal
 
@@ -86,8 +86,8 @@ def _quiet_trace(hooks: Hooks) -> Undo:
     Make = Callable[[], Any]
 
     def sift(name: str, metadata_fn: Make, payload_fn: Make) -> tuple[Make | None, Make]:
-        """The functions that make the record's metadata and payload; None in place of the first if nobody reads the record."""
-        if name == "chromium_event":  # there are hundreds, of which a recording needs two words and a time
+        """The functions that make the record's metadata and payload; None in place of the first if the record is not read."""
+        if name == "chromium_event":  # there are hundreds, and only a few of their fields are needed
             hooks.safely(emit_timed, hooks, payload_fn())
         if _internal.trace_log.handlers != [hooks.trace_handler]:
             return metadata_fn, payload_fn
@@ -118,8 +118,8 @@ def _frames(hooks: Hooks) -> Undo:
     """Observe the outcome of every frame that Dynamo is called for."""
     from torch._dynamo import bytecode_transformation, convert_frame
 
-    # before Python 3.11, code that differs in its lines alone is equal: Dynamo's cache gives it the instructions, and with them
-    # the lines, of a function that was compiled before it, such as an earlier version of the same cell
+    # before Python 3.11, code objects that differ only in their lines are equal: for such code, Dynamo's cache returns the
+    # instructions, with the lines, of a function that was compiled earlier, such as an earlier version of the same cell
     instructions = getattr(bytecode_transformation, "_cached_cleaned_instructions", None)
     forget = getattr(instructions, "cache_clear", None) if not hasattr(CodeType, "co_positions") else None
 
@@ -134,9 +134,9 @@ def _frames(hooks: Hooks) -> Undo:
     def end(result: Any, frame: Any, failed: bool) -> None:
         error, attempts = sys.exc_info()[1] if failed else None, hooks.attempts()
         if not any(attempt.frame is frame for attempt in attempts):
-            return  # its start was not observed, or an interrupt came after its end
+            return  # the frame's start was not observed, or an interrupt came after its end
         while (attempt := attempts.pop()).frame is not frame:
-            pass  # an interrupt prevented the end of this one from being observed
+            pass  # the end of this attempt was not observed, because of an interrupt
         compiled = getattr(result, "guarded_code", None) is not None
         if attempt.compile_id is None and not compiled and error is None and in_torch(attempt.code.file):
             return  # an internal frame of torch's, which is never traced
@@ -181,7 +181,7 @@ def _swallowed_errors(hooks: Hooks) -> Undo:
 
 
 def _stops(hooks: Hooks) -> Undo:
-    """Observe where an exception stops tracing: the innermost line and column, then the calls around it."""
+    """Observe the functions that an exception of tracing passes through, with their lines and columns, innermost first."""
     from torch._dynamo import symbolic_convert
 
     def stopped(translator: Any) -> None:
@@ -212,7 +212,7 @@ def _graph_ends(hooks: Hooks) -> Undo:
     def ended(translator: Any, reason: Any) -> None:
         attempt = hooks.attempt()
         if attempt is not None:
-            # not those of the code objects: Dynamo rewrites some, and offsets are into its own lists
+            # not the instructions of the code objects: Dynamo rewrites some, and its offsets refer to its own lists
             attempt.instructions = {id(t.f_code): getattr(t, "instructions", ()) for t in translators.chain(translator)}
         hooks.emit(schema.GraphEnd(
             str(reason.reason),
@@ -232,7 +232,7 @@ def _graph_ends(hooks: Hooks) -> Undo:
 
 
 def _resumes(hooks: Hooks) -> Undo:
-    """Observe which resume function continues which code object, from where, and what it receives."""
+    """Observe which resume function continues which code object, at which instruction, and what Dynamo passes to it."""
     import inspect
 
     from torch._dynamo import resume_execution
@@ -261,7 +261,7 @@ def _resumes(hooks: Hooks) -> Undo:
 
 
 def _node_modules(hooks: Hooks) -> Undo:
-    """Observe what the trace lacks of a captured graph: the nn.Module that each node ran in, and the values of its symbols."""
+    """Observe facts of a captured graph that the trace lacks: each node's nn.Module, the values of symbols, DDP's buckets."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
@@ -278,7 +278,7 @@ def _node_modules(hooks: Hooks) -> Undo:
 
 
 def _guards(hooks: Hooks) -> Undo:
-    """Observe the guards of a compile: the trace has only the innermost line of each."""
+    """Observe the guards of a compile with their stacks: the trace has only the innermost line of each."""
     from torch._dynamo import guards
 
     def built(made: Any) -> None:
@@ -290,7 +290,7 @@ def _guards(hooks: Hooks) -> Undo:
 
 
 def _undecided(hooks: Hooks) -> Undo:
-    """Observe which condition or number depends on data: where that is a branch, Dynamo drops the error that says it."""
+    """Observe which condition or number depends on data: for a branch, Dynamo drops the error that has it."""
     from torch.fx.experimental import symbolic_shapes
 
     def made(expression: Any) -> None:
@@ -302,7 +302,7 @@ def _undecided(hooks: Hooks) -> Undo:
 
 
 def _entries(hooks: Hooks) -> Undo:
-    """Observe which compiled functions are called; nothing else shows a cache hit."""
+    """Observe calls of compiled functions; nothing else shows that compiled code was used again."""
     from torch._dynamo import eval_frame
 
     def called(callback: Any) -> None:
@@ -322,6 +322,7 @@ def _entries(hooks: Hooks) -> Undo:
     return watch(eval_frame._callback_from_stance, _observer(hooks, called=called), before="observer.called(callback)")
 
 
+#: name in `report.hooks` -> installs the hook
 POINTS: dict[str, Callable[[Hooks], Undo]] = {
     "structured trace": _structured_trace,
     "quiet trace": _quiet_trace,

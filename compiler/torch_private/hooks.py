@@ -1,10 +1,10 @@
-"""The hooks' machinery: installed once for all recordings, undone exactly.
+"""Installs the hooks into torch, once for all recordings, and removes them again.
 
 Each hook observes one call site in torch (`hook_points` has them all) and changes nothing that torch does.  A hook that does
-not fit the installed torch is left out; `report.hooks` has the reason, and the hooks' own errors, which never reach the user.
+not fit the installed torch is left out.  `report.hooks` has the reason, and the errors of hooks, which never reach the user.
 
-The first recording installs the hooks and the last one removes them, in whichever order and threads they begin and end.  Code
-objects are kept alive while a recording runs, so that the uids by which events name them stay unique.
+The first recording to begin installs the hooks, and the last one to end removes them, in any order and threads.  Code objects
+are kept alive while a recording runs, so that the uids by which events name them stay unique.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynascope.compiler.source.code import last_line
 
 Sink = Callable[[Event], None]
 Undo = Callable[[], None]
-#: name -> what installs a hook and returns what removes it
+#: name of a hook -> installs it, and returns the function that removes it
 Points = Mapping[str, Callable[["Hooks"], Undo]]
 
 
@@ -32,7 +32,7 @@ class Attempt:
 
     code: Code
     frame: FrameType
-    #: Python's frame around torch's own
+    #: the Python frame that called torch's
     caller: FrameType
     compile_id: str | None = None
     fullgraph: bool | None = None
@@ -40,42 +40,42 @@ class Attempt:
     runs_for: str | None = None
     #: the exception that Dynamo swallows if it skips the frame
     error: BaseException | None = None
-    #: where the latest exception stopped tracing, innermost first
+    #: the functions that the latest exception of tracing passed through, innermost first
     stopped: list[Stop] = field(default_factory=list)
     #: id of a code object -> Dynamo's instructions for it, at the latest end of a graph
     instructions: dict[int, Any] = field(default_factory=dict)
 
 
 class Hooks:
-    """The one installation of all hooks; `attach` and `detach` a sink."""
+    """The one installation of all hooks; events go to the sinks that are attached."""
 
     def __init__(self) -> None:
         self.sinks: list[Sink] = []
         self._points: Points = {}
         self.status: dict[str, bool | str] = {}
-        #: how many recordings keep bytecode; printing it is slow, so it is done only if there are any
+        #: number of recordings that keep bytecode; torch prints it only if there are any, because that is slow
         self.bytecode = 0
-        #: our handler of the structured trace
+        #: the handler of the structured trace that a hook installed
         self.trace_handler: logging.Handler | None = None
-        #: whether chromium events are taken before torch makes records of them
+        #: whether a hook takes chromium events before torch makes records of them
         self.sifts = False
         self._undo: list[Undo] = []
-        #: how many threads are measuring, or running a graph alone
+        #: number of `paused` blocks, in all threads
         self._pausing = 0
         self._lock = threading.RLock()
         self._local = threading.local()
         self._codes: dict[int, tuple[CodeType, Code]] = {}
-        #: code objects that were called compiled while hooks were on, with their globals
+        #: uid -> (code, globals) of the compiled functions that were called while hooks were installed
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
-        #: and the names that they were called by: torch's wrappers share their code
+        #: (uid, name) of these calls: torch's wrappers share one code object, so it can have several names
         self.called_as: set[tuple[int, str]] = set()
-        #: called before a compiled function runs: with the function that torch enters, the user's object, and the arguments
+        #: called before a compiled function runs, with the function that torch enters, the user's object, and the arguments
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
-        #: how often each was called, by uid
+        #: uid -> number of calls of the compiled function
         self._calls: dict[int, int] = {}
 
     def attach(self, sink: Sink, points: Points) -> dict[str, bool | str]:
-        """Send events to `sink` from now on; returns which of the hooks could be installed."""
+        """Send events to `sink` from now on; returns the status of each hook: True, or why it is not installed."""
         with self._lock:
             try:
                 self._points = points
@@ -84,7 +84,7 @@ class Hooks:
                 elif self._pausing:
                     sink(Paused())
                 self.sinks = [*self.sinks, sink]
-            except BaseException:  # an interrupt, between any two lines
+            except BaseException:  # an interrupt can come between any two lines
                 self.detach(sink)
                 raise
             return self.status
@@ -92,7 +92,7 @@ class Hooks:
     def detach(self, sink: Sink) -> None:
         """Stop sending to `sink`; when the last one is detached, all hooks are removed."""
         with self._lock:
-            self.sinks = [s for s in self.sinks if s != sink]  # a bound method is a new object each time
+            self.sinks = [s for s in self.sinks if s != sink]  # compared by value: a bound method is a new object each time
             if not self.sinks:
                 self._uninstall()
                 self._codes.clear()
@@ -108,14 +108,14 @@ class Hooks:
             try:
                 self._undo.append(install(self))
                 self.status[name] = True
-            except Exception as error:  # a private API that is not there, or not as it was
+            except Exception as error:  # a private API that is missing or has changed
                 self.status[name] = f"{type(error).__name__}: {error}"
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Remove the hooks in all threads for the duration; what has been recorded is kept.
+        """Remove the hooks in all threads for the duration; the events so far are kept.
 
-        Recordings get an event of it, because they miss what other threads compile meanwhile.
+        Recordings get a `Paused` event, because they miss the compiles of other threads meanwhile.
         """
         with self._lock:
             self._pausing += 1
@@ -143,7 +143,7 @@ class Hooks:
             sink(event)
 
     def safely(self, handler: Callable[..., None], *args: Any) -> Any:
-        """Run one of our handlers, and return its first argument; an error in it never reaches the user's code."""
+        """Run a handler, and return its first argument; an error in the handler is noted and never reaches the user's code."""
         try:
             handler(*args)
         except Exception as error:
@@ -153,11 +153,12 @@ class Hooks:
     # -- what this thread is compiling ------------------------------------------------------------------
 
     def attempts(self) -> list[Attempt]:
-        """Stack of frames that Dynamo is working on in this thread."""
+        """The frames that Dynamo is working on in this thread, outermost first."""
         attempts: list[Attempt] = vars(self._local).setdefault("attempts", [])
         return attempts
 
     def attempt(self) -> Attempt | None:
+        """The innermost frame that Dynamo is working on in this thread."""
         stack = self.attempts()
         return stack[-1] if stack else None
 
@@ -166,11 +167,11 @@ class Hooks:
         self._calls[uid] = self._local.call = self._calls.get(uid, 0) + 1
 
     def call(self) -> int | None:
-        """Which call of the compiled function this thread is in, from 1."""
+        """The number of this thread's current call among the calls of its compiled function, from 1; None if there is none."""
         return getattr(self._local, "call", None)
 
     def code(self, code: CodeType) -> Code:
-        """What is known of a code object, the same `Code` for the same object."""
+        """The `Code` for a code object, the same one each time."""
         known = self._codes.get(id(code))
         if known is None:
             known = self._codes[id(code)] = (code, code_info(code))

@@ -1,7 +1,7 @@
-"""A graph that is run alone: torch without what the caller has set, and a backend called directly.
+"""For a graph that is run on its own: removes the caller's settings from torch, and calls a backend directly.
 
-Modes, inference mode, gradient mode, autocast, transforms, default device and dtype are the caller's, and so is a trace that
-is being written.  All is restored exactly.
+The caller's settings are modes, inference mode, gradient mode, autocast, transforms, default device and dtype, and the
+TORCH_TRACE log that is being written.  All are restored exactly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def neutral() -> Iterator[None]:
 
 
 def _function_modes() -> Undo:
-    """A default device is one of them."""
+    """Remove the modes of torch functions; a default device is such a mode."""
     from torch._C import _len_torch_function_stack, _pop_torch_function_stack, _push_on_torch_function_stack
 
     modes = [_pop_torch_function_stack() for _ in range(_len_torch_function_stack())]
@@ -61,7 +61,7 @@ def _dispatch_modes() -> Undo:
 
 
 def _transforms() -> Undo:
-    """vmap and grad; a graph that fails between entering and leaving one must not leave it entered."""
+    """Leave vmap and grad; the undo also leaves those that a failing graph has entered and not left."""
     from torch._C import _functorch
 
     outer = []
@@ -97,27 +97,28 @@ def _forward_gradients() -> Undo:
     def undo() -> None:
         _set_fwd_grad_enabled(enabled)
         if level < 0:
-            with contextlib.suppress(RuntimeError):  # none was left entered
+            with contextlib.suppress(RuntimeError):  # the graph left the level itself
                 _exit_dual_level(level=0)
 
     return undo
 
 
 def _trace() -> Undo:
-    """A trace that the user writes (TORCH_TRACE) is about the program, not about what this thread compiles now."""
+    """Keep the compiles of this thread out of the user's TORCH_TRACE log, which is about the program."""
     from torch._logging import _internal
 
-    mine = threading.get_ident()
+    this_thread = threading.get_ident()
 
-    def is_kept(record: logging.LogRecord) -> bool:
+    def keep(record: logging.LogRecord) -> bool:
         metadata: Any = getattr(record, "metadata", None)
-        # each text is written once in a process, and later records refer to it
-        return threading.get_ident() != mine or next(iter(metadata or ()), "") == "str"
+        # a `str` record is written once in a process, and later records refer to it
+        return threading.get_ident() != this_thread or next(iter(metadata or ()), "") == "str"
 
-    _internal.trace_log.addFilter(is_kept)
-    return lambda: _internal.trace_log.removeFilter(is_kept)
+    _internal.trace_log.addFilter(keep)
+    return lambda: _internal.trace_log.removeFilter(keep)
 
 
+#: name of a setting of the caller's -> removes it, and returns what restores it
 _REMOVED: dict[str, Callable[[], Undo]] = {
     "functions' modes": _function_modes,
     "dispatch modes": _dispatch_modes,
@@ -129,14 +130,14 @@ _REMOVED: dict[str, Callable[[], Undo]] = {
 
 
 def compiled_graph(backend: str, module: Any, inputs: list[Any]) -> Callable[..., Any]:
-    """What a backend makes of an FX graph, called as Dynamo calls it, but with static sizes; raises what it raises."""
+    """Compile an FX graph with a backend, as Dynamo does, but with static sizes; raises what the backend raises."""
     import torch
     from torch._dynamo import lookup_backend
     from torch._guards import TracingContext, tracing
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    # with a ShapeEnv, numbers that come out of tensors (`.item()`) stay symbols instead of ending the compile
+    # with a ShapeEnv, numbers that are read from tensors (`.item()`) become symbols instead of failing the compile
     mode = FakeTensorMode(shape_env=ShapeEnv())
     fakes = [mode.from_tensor(x, static_shapes=True) if isinstance(x, torch.Tensor) else x for x in inputs]
     with tracing(TracingContext(mode)):

@@ -1,4 +1,4 @@
-"""What torch.compile leaves on functions and modules, and the point at which torch enters compiled code."""
+"""Reads and restores the attributes that torch.compile sets on functions and modules, and watches torch enter compiled code."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from dynascope.compiler.patching import own, patched, put
 from dynascope.compiler.torch_private.availability import note_missing
 
-#: where a compiled function keeps what it was made from
+#: attribute of a compiled function that has the original
 ORIGINAL = "_torchdynamo_orig_callable"
 _COMPILED_CALL = "_compiled_call_impl"
 
 
 def original_in(attributes: Mapping[str, Any]) -> Any:
-    """The original of a compiled object with these attributes; None if it is not compiled."""
+    """The original of a compiled object with these attributes; None if the object is not compiled."""
     return attributes.get(ORIGINAL)
 
 
@@ -28,7 +28,7 @@ def inner_function(compiled: Any) -> Any:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether this is what `torch.compile` made of a function (`torch.compiler.disable` leaves the same mark)."""
+    """Whether `torch.compile` made this function; `torch.compiler.disable`, which sets the same attribute, did not."""
     return hasattr(function, ORIGINAL) and not is_disabled(function)
 
 
@@ -43,7 +43,7 @@ def is_disabled(function: Any) -> bool:
 
 
 def undecorated(function: Any) -> Any:
-    """The function under the `error_on_graph_break` decorator; nobody else's wrapper is looked through."""
+    """The function under the `error_on_graph_break` decorator; other wrappers are not removed."""
     while type(function) is FunctionType and function.__globals__.get("__name__") == "torch._dynamo.external_utils":
         names = function.__code__.co_freevars
         if "func" not in names or function.__closure__ is None:
@@ -53,7 +53,7 @@ def undecorated(function: Any) -> Any:
 
 
 def compiled_call(module: Any) -> Callable[[Any], None]:
-    """What sets a module's compiled call, as `nn.Module.compile` does; given None, the one it has now is restored."""
+    """A function that sets the module's compiled call, as `nn.Module.compile` does; for None, it restores the present one."""
     attributes = module.__dict__
     before = own(attributes, _COMPILED_CALL)
     if not hasattr(type(module), _COMPILED_CALL):
@@ -62,16 +62,16 @@ def compiled_call(module: Any) -> Callable[[Any], None]:
 
 
 def mark_of(module: Any) -> Callable[[], None]:
-    """What removes the mark that torch.compile leaves on a module, if it was not there before."""
+    """A function that restores the present state of the attribute with which torch.compile marks a module."""
     attributes, name = getattr(module, "__dict__", {}), "_is_torch_compile"
     return functools.partial(put, attributes, name, own(attributes, name))
 
 
 @contextlib.contextmanager
 def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[None]:
-    """For the duration, call `enter` whenever torch enters compiled code from eager code, `leave` when it is back.
+    """For the duration, call `enter` whenever torch enters compiled code from eager code, and `leave` when it returns.
 
-    Where torch has no such point, nothing is called.
+    If this torch has no function that can be observed for that, nothing is called.
     """
     import torch._dynamo.eval_frame as eval_frame
 
@@ -81,7 +81,7 @@ def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -
         yield
         return
 
-    outermost: list[FrameType] = []  # torch's own frame that entered compiled code: the same one leaves it
+    outermost: list[FrameType] = []  # the frame of torch's that entered compiled code; the same frame leaves it
 
     def switch(callback: Any) -> Any:
         caller = sys._getframe(1)

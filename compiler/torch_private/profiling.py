@@ -1,4 +1,4 @@
-"""Names for calls and captured graphs in the profiler; the evaluation of guards, and the switches that leave out some."""
+"""Marks calls and captured graphs in the profiler, evaluates parts of guards, and finds switches that leave out guards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynascope.compiler.torch_private.availability import guarded
 
 
 def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
-    """Names a block in the profiler, if possible without the microseconds of overhead that `record_function` has."""
+    """A context manager that names a block in the profiler, if possible without the overhead of `record_function`."""
     import torch
 
     fast = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
@@ -25,9 +25,10 @@ def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[bool]:
-    """For the duration, each captured graph appears in the profiler as `mark` and its name, whatever the backend.
+    """Make each captured graph appear in the profiler as `mark` and its name, for any backend, for the duration.
 
-    Yields whether there is any.  Compiled code finds its graphs as globals, `__compiled_fn_...`; they are wrapped only there.
+    Compiled code looks up its graphs as globals `__compiled_fn_...`, so they are wrapped in these namespaces.  Yields whether
+    there are any.
     """
     import torch
     import torch._dynamo.eval_frame as eval_frame
@@ -40,7 +41,7 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
         skip = getattr(eval_frame, "skip_code", None)
         if skip is None:
             return torch.compiler.disable(run)
-        skip(run.__code__)  # else Dynamo would compile it: it is called from compiled code
+        skip(run.__code__)  # otherwise Dynamo would compile `run`, because compiled code calls it
         return run
 
     with contextlib.ExitStack() as patches:
@@ -53,7 +54,7 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
 
 
 def profiler_is_on() -> bool:
-    """Whether a profiler runs already, in any thread: there can be only one, and starting a second ends the first."""
+    """Whether a profiler is already running, in any thread; starting a second one would stop it."""
     with guarded("whether a profiler is on"):
         from torch.autograd import _profiler_enabled, profiler  # type: ignore[attr-defined]
 
@@ -66,21 +67,23 @@ def profiler_is_on() -> bool:
 
 @dataclass
 class Evaluation:
-    """The guards of a compiled frame, at the moment when the frame is entered: torch can evaluate parts of them."""
+    """The guards of a compiled frame that is being entered, which is when torch can evaluate them."""
 
     compile_id: str
-    #: (what it is about, what that is part of, how many), outermost first
+    #: the guarded objects as (torch's name of the object, that of the object that leads to it, number of guards), outermost
+    #: first
     guards: list[tuple[str, str | None, int]]
-    #: seconds of one evaluation of the guards about these things, each with all that it is part of; None: of all guards
+    #: returns the seconds of one evaluation of the guards on these objects and on all that lead to them; for None, of all
+    #: guards
     seconds: Callable[[set[str] | None], float | None]
 
 
 @contextlib.contextmanager
 def evaluations(use: Callable[[Evaluation], None]) -> Iterator[None]:
-    """During the block, call `use` when a compiled frame is entered, for each once.
+    """During the block, call `use` when a compiled frame is entered for the first time.
 
-    Guards hold only there, with the frame's locals and torch's state (grad mode, autocast) as they are then.  A program that
-    has a profile function of its own is left alone.
+    Only then do the guards hold: they check the frame's locals and torch's state (grad mode, autocast).  Python's profile
+    function is used for that; if the program has set one, nothing is called.
     """
     import torch._dynamo.eval_frame as eval_frame
 
@@ -94,7 +97,7 @@ def evaluations(use: Callable[[Evaluation], None]) -> Iterator[None]:
     def entered(frame: FrameType, event: str, arg: Any) -> None:
         entry = entries.pop(id(frame.f_code), None) if event == "call" else None
         if entry is not None:
-            callback = set_callback(None)  # else Dynamo would compile what is called here: the program is in compiled code
+            callback = set_callback(None)  # otherwise Dynamo would compile the functions called here
             try:
                 with guarded("timing guards"):
                     _evaluate(entry, dict(frame.f_locals), use)
@@ -119,18 +122,19 @@ def _evaluate(entry: Any, values: dict[str, Any], use: Callable[[Evaluation], No
         return
 
     def seconds(sources: set[str] | None) -> float | None:
-        # a copy without its root has none: evaluating that would crash
+        # without the root's source, the copy would have no root, and evaluating it would crash
         part = root if sources is None else wrapper.clone_with_chosen_sources({*sources, root.get_source()})
         return _least(part.check, values) if part is not None and part.check(values) else None
 
     try:
         use(Evaluation(str(entry.compile_id), list(_managers(root, None)), seconds))
     finally:
-        root.check(values)  # guards on aliasing keep what they have seen until the next evaluation of all guards ends
+        # guards on aliasing keep the objects that they have seen until all guards were evaluated
+        root.check(values)
 
 
 def _least(check: Callable[[Any], bool], values: dict[str, Any]) -> float:
-    """Seconds of one evaluation, the least of a few rounds."""
+    """Seconds of one evaluation, from the fastest of a few rounds."""
     rounds = []
     for _ in range(5):
         start = time.perf_counter()
@@ -151,15 +155,16 @@ def _managers(manager: Any, parent: str | None) -> Iterator[tuple[str, str | Non
         yield from _managers(child, source)
 
 
-#: switches that are functions for `guard_filter_fn`, and settings of torch._dynamo.config
+#: switches that are functions in torch.compiler, for the option `guard_filter_fn`
 _FILTERS: tuple[str, ...] = (
     "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
 )  # fmt: skip
+#: switches that are settings of torch._dynamo.config
 _SETTINGS: tuple[str, ...] = ("use_recursive_dict_tags_for_guards", "install_free_tensors")
 
 
 def guard_switches() -> list[str]:
-    """The documented switches that leave out guards, as far as this torch has them and they are off."""
+    """The documented switches that leave out guards, without those that this torch lacks or that are on."""
     import inspect
 
     import torch
@@ -173,7 +178,7 @@ def guard_switches() -> list[str]:
 
 
 def guard_switch(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What sets a switch: options of torch.compile, and values of torch._dynamo.config."""
+    """What turns a switch on: (options of torch.compile, values of torch._dynamo.config)."""
     import torch
 
     options = {"guard_filter_fn": getattr(torch.compiler, name)} if name in _FILTERS else {}

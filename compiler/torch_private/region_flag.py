@@ -1,4 +1,4 @@
-"""`error_on_graph_break`: torch's own region, and the flag that it sets."""
+"""`error_on_graph_break`: torch's region object, and the flag that it sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynascope.compiler.torch_private.availability import note_missing
 
 
 def error_on_graph_break() -> Any:
-    """torch's own region object, which Dynamo recognizes; raises RuntimeError if this torch has none."""
+    """torch's class of regions, which Dynamo recognizes in traced code; raises RuntimeError if this torch has none."""
     import torch._dynamo
 
     region = getattr(torch._dynamo, "error_on_graph_break", None)

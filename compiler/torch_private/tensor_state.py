@@ -1,4 +1,4 @@
-"""The state of a tensor that torch keeps under private names: its version, its hooks, the sizes marked as dynamic."""
+"""Reads and sets the private state of a tensor: its version, its hooks, the sizes that are marked as dynamic."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dynascope.compiler.torch_private.availability import guarded, note_missing
 
 
 def version_of(tensor: Any) -> int | None:
-    """How often a tensor was changed in place, which autograd compares; None for inference tensors, which do not count."""
+    """Autograd's counter of in-place changes of a tensor; None for an inference tensor, which has no counter."""
     return None if tensor.is_inference() else getattr(tensor, "_version", None)
 
 
 def set_version(tensor: Any, version: int | None) -> None:
-    """Set the version that `version_of` has read before."""
+    """Set the version to one that `version_of` returned; does nothing for None."""
     if version is None:
         return
     try:
@@ -31,7 +31,7 @@ def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
 
 
 def mark_dynamic(tensor: Any, dimension: int) -> None:
-    """Mark a size of a copied tensor as dynamic; the tensor that it was copied from keeps its own marks."""
+    """Mark a size of a copied tensor as dynamic, without changing the marks of the original, which the copy shares."""
     import torch
 
     marks = {name: value for name, value in vars(tensor).items() if name.startswith(("_dynamo_", "_specialize_on"))}

@@ -1,7 +1,7 @@
 """Reads Dynamo's own objects (instructions, translators, exceptions) into plain data.
 
-Private parts of torch are read by name and with a default, so that what another version lacks is unknown
-and never an error.
+Private parts of torch are read by name and with a default, so that parts that another version lacks are unknown, and never an
+error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def positions(instruction: Any) -> Position:
 
 
 def location(translator: Any) -> Location:
-    """The place that a translator has reached."""
+    """The place of the instruction that a translator is tracing."""
     code, at = translator.f_code, positions(translator.current_instruction)
     return Location(code.co_filename, at.line or 0, code.co_name, *at[1:])
 
@@ -49,12 +49,12 @@ def regions_of(translator: Any) -> list[Region]:
     lines = {block.stack_index: positions(block.inst).line for block in getattr(translator, "block_stack", ())}
     stack = getattr(translator, "stack", [])
     for index, value in enumerate(stack):
-        # an entered `with` leaves a WithExitFunctionVariable there; getattr on it would realize a lazy variable
+        # an entered `with` leaves a WithExitFunctionVariable there, with its `ctx`; getattr would realize a lazy variable
         context: Any = getattr(value, "__dict__", {}).get("ctx")
         if hasattr(context, "is_realized"):
             context = context.unwrap() if context.is_realized() else None
         if type(context).__name__ == "ErrorOnGraphBreakVariable":
-            # the block begins above it: in Python 3.14, which puts a NULL there, one place higher
+            # the block begins one place above the context, or two in Python 3.14, which puts a NULL in between
             has_null = [type(above).__name__ for above in stack[index + 1 : index + 2]] == ["NullVariable"]
             line = lines.get(index + 1, lines.get(index + 2) if has_null else None)
             regions.append(Region(context.target_values[0], translator.f_code.co_filename, line))
@@ -75,9 +75,9 @@ def summaries(stack: Any) -> list[Location]:
 
 
 def callers(frame: FrameType | None) -> list[Location]:
-    """A Python frame and its callers, outermost first, up to the place where another compile continues.
+    """A Python frame and its callers, outermost first, back to the compiler's frame of an enclosing compile.
 
-    torch's own record of this leaves out more frames than it has of its own: the innermost callers, too.
+    The stack that torch records also lacks the innermost callers: torch cuts off more frames than its own.
     """
     entries: list[Location] = []
     while frame is not None:
@@ -91,25 +91,25 @@ def callers(frame: FrameType | None) -> list[Location]:
 
 
 def without_traceback(make: Any) -> Any:
-    """A break's text without Dynamo's own traceback after it: no report has that, and formatting it is a third of recording.
+    """The text of a graph break without Dynamo's traceback: no report has it, and formatting it takes a third of a recording.
 
-    `make` is torch's function that makes the text; where it is not the one that is known here, it makes all of it.
+    `make`: torch's function that makes the text.  If it is not the known one, the text is what it returns.
     """
     cells: Any = getattr(make, "__closure__", None) or ()
     if len(cells) == 1 and make.__code__.co_freevars == ("user_stack_trace",):
         text = cells[0].cell_contents
-        if "Graph Break Reason: " in text:  # elsewhere the reason is in the traceback
+        if "Graph Break Reason: " in text:  # otherwise the reason is in the traceback
             return text
     return make()
 
 
 def _source_name(source: Any) -> str:
-    """How guards write a source: a method of it in torch 2.9, a property later."""
-    name = source.name
+    """The name of a source, as guards write it."""
+    name = source.name  # a method in torch 2.9, later a property
     return str(name() if callable(name) else name)
 
 
-#: the fields of each record of symbolic shapes, from the variables of the torch function that makes it
+#: name of a record of symbolic shapes -> makes its fields from the variables in the closure of torch's function that makes it
 _SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "create_symbol": lambda v: {
         "symbol": str(v["sympy_expr"]), "val": repr(v["val"]), "vr": v["range_str"], "source": _source_name(v["source"])
@@ -121,9 +121,9 @@ _SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def shape_record(name: str, make: Any) -> Any:
-    """A record of symbolic shapes as `make`, torch's function, makes it, but for the stack of the compiler itself.
+    """The metadata of a record of symbolic shapes, with only the innermost frames of the compiler's stack, which is faster.
 
-    Of that, only the innermost frames are kept.  A `make` with other variables than those known here makes all of it.
+    `make`: torch's function that makes the metadata.  If its variables are not the known ones, the result is what it returns.
     """
     try:
         cells = [cell.cell_contents for cell in make.__closure__ or ()]
@@ -132,7 +132,7 @@ def shape_record(name: str, make: Any) -> Any:
         fields["user_stack"] = user_stack()
     except (AttributeError, KeyError, TypeError, ValueError):
         return make()
-    frame: FrameType | None = sys._getframe(2)  # this function and torch's own, which makes the record, are nearer
+    frame: FrameType | None = sys._getframe(2)  # skips this function and torch's, which makes the record
     while frame is not None and frame.f_code.co_filename in uninteresting:
         frame = frame.f_back
     stack = fields["stack"] = []
@@ -144,7 +144,7 @@ def shape_record(name: str, make: Any) -> Any:
 
 
 def user_stack() -> list[dict[str, Any]]:
-    """The program's stack at what is being traced, as the structured trace has it."""
+    """The program's stack at the line that is being traced, in the form of the structured trace."""
     return [
         {"line": s.lineno, "name": s.name, "filename": s.filename,
          "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None)}
@@ -173,17 +173,18 @@ def describe(error: BaseException) -> Error:
 
 
 def entered_function(function: Any) -> tuple[Any, str, Any]:
-    """What was compiled: the Python function that Dynamo traces, the user's name for it, and the user's object.
+    """The origin of a compiled function: the Python function that Dynamo traces, the user's name for it, the user's object.
 
-    A module's call is its `forward`; what has no frame of its own (a module of torch's, a builtin) torch wraps.
+    For a module, Dynamo traces its `forward`.  A callable without a Python frame (a module of torch's, a builtin) is in a
+    wrapper of torch's.
     """
     owner = getattr(function, "__self__", None)
     if owner is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
-        forward = getattr(owner, "forward", function)  # the call itself, if it is no nn.Module
+        forward = getattr(owner, "forward", function)  # an object that is not an nn.Module is traced by its call
         return getattr(forward, "__func__", forward), type(owner).__name__, owner
     code = getattr(function, "__code__", None)
     if code is not None and code.co_filename.endswith("external_utils.py"):
-        for variable in {"fn", "func"} & set(code.co_freevars):  # torch's wrapper; that of error_on_graph_break has no name
+        for variable in {"fn", "func"} & set(code.co_freevars):  # torch's wrappers call the function `fn` or `func`
             wrapped = undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents)
             return function, _callables_name(wrapped), getattr(wrapped, "__func__", wrapped)
     inner = getattr(function, "__func__", function)
@@ -191,7 +192,7 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
 
 
 def runs_for(frame: Any) -> str | None:
-    """The class or function that a frame of shared code runs for; None for other code."""
+    """The class or function that a frame runs for if its code object is shared by several; None for other code."""
     code = frame.f_code
     if code.co_name == "forward":
         owner = frame.f_locals.get("self")
@@ -203,7 +204,7 @@ def runs_for(frame: Any) -> str | None:
 
 
 def _callables_name(function: Any) -> str:
-    """`f`, `Net.generate` of a bound method, the class of any other object."""
+    """The name of a callable: `f`, `Net.generate` for a bound method, the class for any other object."""
     name = str(getattr(function, "__name__", type(function).__name__))
     if not isinstance(function, MethodType):
         return name
@@ -212,14 +213,14 @@ def _callables_name(function: Any) -> str:
 
 
 def current_compile_id() -> str | None:
-    """The id of the compile that is running in this thread, as torch prints it; None if there is none, or if it is unknown."""
+    """The id of the compile that is running in this thread, as torch prints it; None if there is none, or it is unknown."""
     context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
     current = getattr(context, "current_compile_id", lambda: None)()
     return None if current is None else str(current)
 
 
 def bucket_limits() -> list[int]:
-    """Bytes at which the first and the other buckets of the DDP module whose forward runs are full; [] outside of one."""
+    """Bytes at which the first bucket and the other buckets of the DDP module that runs are full; [] if none runs."""
     parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
     limit = getattr(getattr(parallel, "_active_ddp_module", None), "bucket_bytes_cap", None)
     if not isinstance(limit, int):
@@ -229,7 +230,7 @@ def bucket_limits() -> list[int]:
 
 
 def bucketed(graph: Any) -> dict[str, int]:
-    """The inputs of a graph that DDP's optimizer puts into buckets, with their bytes."""
+    """The inputs of a graph that DDPOptimizer puts into buckets, with their bytes."""
     from torch.nn import Parameter
 
     values = {node.name: node.meta.get("example_value") for node in graph.nodes if node.op == "placeholder"}

@@ -1,9 +1,9 @@
 """Observes a function of torch from inside: `watch` replaces its code by code that also calls an observer.
 
-torch reads its own stack (`disable(recursive=False)`, the start of a compile, logs), and a backend may do so, too; both would
-see the frame of a wrapper.  So the function object is kept, and only its code is replaced temporarily: by its own source with
-calls of the observer added, compiled with the names, lines and columns of the original.  First the unchanged source is
-compiled: if the result differs from the function's code, the function is not observed.
+torch reads Python's stack (`disable(recursive=False)`, the start of a compile, logs), and a backend may do so, too; both would
+see the frame of a wrapper.  So the function object is kept, and only its code is replaced temporarily.  The new code is
+compiled from the function's source with calls of the observer added, at the lines and columns of the original.  As a check, the
+unchanged source is compiled first: if the result differs from the function's code, the function is not observed.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from dynascope.compiler.source.code import nested_code
 #: placeholder for the observer in code that is not installed yet
 _OBSERVER = "the observer of dynascope"
 
-#: code with the observer's calls in it, by the original, its file, and what is added
+#: (original code, its file, the added texts) -> code with calls of the observer
 _rewritten: dict[tuple[CodeType, str, tuple[str, str, str]], CodeType] = {}
 
 
 def watch(function: Any, observer: Any, *, before: str = "", returned: str = "", failed: str = "") -> Callable[[], None]:
-    """Call `observer` from inside `function`, until what this returns is called.
+    """Call `observer` from inside `function`; returns a function that ends this.
 
     `before` runs first, `returned` is evaluated in place of each `result`, and `failed` runs when an exception leaves the
-    function.  They are Python text in terms of `observer` and the function's parameters.
-    Raises OSError or ValueError where the function cannot be observed in this way.
+    function.  They are Python text that may use `observer` and the function's parameters.
+    Raises OSError or ValueError if the function cannot be observed in this way.
     """
     original = function.__code__
     key = (original, original.co_filename, (before, returned, failed))
@@ -73,7 +73,7 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
 
 
 def _parse(function: Any) -> tuple[ast.Module, Any]:
-    """The function's definition, at its own lines and columns and inside its classes (names are mangled by them)."""
+    """The function's definition, at its lines and columns in the file, inside its classes, which affect name mangling."""
     code = function.__code__
     lines, _ = inspect.getsourcelines(code)
     *around, name = function.__qualname__.split(".")
@@ -88,27 +88,27 @@ def _parse(function: Any) -> tuple[ast.Module, Any]:
     if not isinstance(definition, ast.FunctionDef) or definition.name != name:
         raise ValueError(f"the source of {function.__qualname__} is not its definition")
     called = _called(definition) & _imported(code.co_filename)
-    if called:  # the call of an imported module's function has a bytecode of its own
+    if called:  # Python compiles a call of an imported module's function differently
         module.body[:0] = ast.parse(f"import {', '.join(sorted(called))}").body
     return module, definition
 
 
 def _called(definition: ast.FunctionDef) -> set[str]:
-    """Names that the definition calls something of, as in `name.something()`."""
+    """The names of which the definition calls an attribute, as in `name.something()`."""
     functions = [node.func for node in ast.walk(definition) if isinstance(node, ast.Call)]
     return {f.value.id for f in functions if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name)}
 
 
 @functools.cache
 def _imported(file: str) -> set[str]:
-    """Names that a module imports at its top level: read from these statements alone, for torch's modules are long."""
+    """Names that a module imports at its top level; only the import statements are parsed, because torch's modules are long."""
     statements = re.findall(r"^(?:import|from) [^(\n]*(?:\([^)]*\))?", "".join(linecache.getlines(file)), re.M)
     aliases = [alias for statement in statements for alias in ast.parse(statement).body[0].names]
     return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
 
 
 def _compile(module: ast.Module, original: CodeType) -> CodeType:
-    """The code of the definition in `module`, for the place of `original`."""
+    """Compile `module`, and return the code of the definition that is at the place of `original`."""
     flags = original.co_flags & __future__.annotations.compiler_flag
     compiled = compile(module, original.co_filename, "exec", flags, dont_inherit=True)
     name, line = original.co_name, original.co_firstlineno
@@ -116,13 +116,13 @@ def _compile(module: ast.Module, original: CodeType) -> CodeType:
 
 
 def _plain(code: CodeType) -> CodeType:
-    """The code without its table of lines and columns: an option of Python leaves columns out."""
+    """The code without its table of lines and columns, because an option of Python leaves out columns."""
     constants = (_plain(c) if isinstance(c, CodeType) else c for c in code.co_consts)
     return code.replace(co_linetable=b"", co_consts=tuple(constants))
 
 
 def _added(text: str, at: ast.AST) -> list[Any]:
-    """The statements of `text`, at the place of another node; the name `observer` becomes the placeholder constant."""
+    """The statements of `text`, at the place of another node, with the placeholder for the name `observer`."""
     module = _Replaced("observer", ast.Constant(_OBSERVER)).visit(ast.parse(text))
     for node in ast.walk(module):
         ast.copy_location(node, at)
@@ -140,7 +140,7 @@ class _Replaced(ast.NodeTransformer):
 
 
 class _Returns(ast.NodeTransformer):
-    """Replaces each value that the function itself returns by an expression."""
+    """Replaces each value that the function returns by an expression; leaves functions defined in it unchanged."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -14,7 +14,7 @@ import torch
 
 from dynascope.compiler.driver.explain import explain
 
-INDUCTORS_OWN = "a backend may draw others than eager code does"
+INDUCTORS_OWN = "a backend may draw other numbers than eager code"
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +76,7 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
         (lambda x: Holder([x + other()]), (), "the value.x[0] (values)"),
         (lambda x: (x + 1, float(other())), (), "the value[1] (values)"),
         (lambda x: (x + 1, str(other())), (), "the value[1] (values)"),
-        (lambda x: (x + 1, [0] * other()), (), "the value[1][1] is there only eager"),
+        (lambda x: (x + 1, [0] * other()), (), "the value[1][1] exists only in the eager call"),
         (leaves, (Holder(None),), "argument 1.x (effects)"),
     ],
 )
@@ -112,7 +112,7 @@ def test_attributes_of_modules_count_where_the_call_changes_them() -> None:
 def test_where_nothing_is_compared_nothing_agrees() -> None:
     found = checked(lambda n: {n}, 3)
     assert found["agrees"] is None
-    assert found["words"] == "check: nothing was compared: the call gives and leaves nothing that can be compared (set)."
+    assert found["words"] == "check: nothing was compared: the call returns and changes nothing that can be compared (set)."
     found = checked(lambda x: (x + 1, {3}), torch.ones(2))
     assert found["words"] == "check: compiled and eager agree (1 value, 1 effect; not compared: set)."
 

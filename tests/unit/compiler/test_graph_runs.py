@@ -214,9 +214,9 @@ def test_memory_events_of_other_devices_do_not_count() -> None:
         return {"name": "[memory]", "ts": at, "args": {"Device Type": device, "Bytes": taken}}
 
     events = [event(3, 1, 500), event(1, 1, 100), event(2, 1, -100), event(1, 0, 7), {"name": "aten::add", "ts": 0}]
-    assert timing.highest(events, on_processor=False) == 500
-    assert timing.highest(events, on_processor=True) == 7
-    assert timing.highest([], on_processor=True) is None
+    assert timing.highest(events, on_cpu=False) == 500
+    assert timing.highest(events, on_cpu=True) == 7
+    assert timing.highest([], on_cpu=True) is None
 
 
 def test_reports_of_before_load_and_a_report_without_runs_has_no_word_of_them() -> None:
@@ -260,7 +260,7 @@ def test_sizes_are_computed_or_refused_by_name() -> None:
     [
         ({}, "input x is no tensor"),
         ({"dtype": "Sym(u3)"}, "has a size, u3, whose value was not recorded"),
-        ({"dtype": "DTensor", "shape": [2]}, "is a DTensor, which cannot be made up"),
+        ({"dtype": "DTensor", "shape": [2]}, "is a DTensor, which cannot be synthesized"),
     ],
 )
 def test_inputs_that_cannot_be_made_up_are_named(facts: dict[str, Any], words: str) -> None:
@@ -319,7 +319,9 @@ def shifted(i: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
 
 def test_where_no_made_up_integer_fits_it_is_said_before_a_device_sees_it() -> None:
     report = explain(shifted, backend="eager")(torch.tensor([9, 10]), torch.ones(2, 3))
-    with pytest.raises(NotRunnable, match=r"^g0 cannot be run again: on made-up data it raised IndexError: index out of range"):
+    with pytest.raises(
+        NotRunnable, match=r"^g0 cannot be run again: on synthetic data it raised IndexError: index out of range"
+    ):
         report.run_graph("g0", calls=1)
     with pytest.raises(NotRunnable, match="IndexError"):
         benchmark._dry_run(report.graphs[0])
@@ -368,7 +370,7 @@ def test_what_the_graph_changes_in_place_is_put_back_before_each_call() -> None:
         case.prepared(lambda x: seen.append(float(x.sum())) or case.module(x))()
     assert len(set(seen)) == 1
     assert report.run_graph("g0", backend="eager", calls=1).notes == [
-        "the graph changes 1 tensor in place: restored before each call"
+        "the graph changes 1 tensor in place, restored before each call"
     ]
 
 
@@ -488,7 +490,7 @@ def test_a_profiler_of_the_programs_own_goes_on() -> None:
         torch.ones(3).tan()
     assert {"aten::sin", "aten::tan"} <= {e.name for e in profiler.events() or ()}
     assert run.eager_peak_bytes is run.compiled_peak_bytes is None
-    assert run.notes == ["the memory peak is unknown: a profiler of the program's own is on"]
+    assert run.notes == ["the memory peak is unknown: the program runs a profiler, and a second one would stop it"]
     assert report.run_graph("g0", backend="aot_eager", calls=1).eager_peak_bytes == X.nbytes
 
 
@@ -509,7 +511,7 @@ def test_a_graph_that_fails_leaves_no_mode_behind(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(benchmark.Case, "__init__", _failing_case)
     with torch.no_grad():
         with pytest.raises(
-            ValueError, match=r"^g0 cannot be run again: on made-up data it raised IndexError: index 9 is out of"
+            ValueError, match=r"^g0 cannot be run again: on synthetic data it raised IndexError: index 9 is out of"
         ):
             report.run_graph("g0", calls=1)
         assert not torch.is_grad_enabled()
@@ -562,7 +564,7 @@ def theirs(x: torch.Tensor) -> torch.Tensor:
 )
 def test_text_that_is_no_graph_after_all(line: str) -> None:
     with pytest.raises(
-        NotRunnable, match=r"no graph can be built from its text|only the program itself could make|does not describe"
+        NotRunnable, match=r"no graph can be built from its text|only the program could create|does not describe"
     ):
         rebuild(written(line).code, attribute=lambda name: torch.ones(3))
 
@@ -585,7 +587,7 @@ def test_a_number_of_calls_that_is_none_is_refused_before_anything_runs(calls: A
 
 @pytest.mark.parametrize("facts", [{"shape": [10**15], "stride": [1]}, {"shape": [2], "stride": [-1]}, {"shape": [10**30]}])
 def test_sizes_that_no_tensor_has(facts: dict[str, Any]) -> None:
-    with pytest.raises(NotRunnable, match="its input x cannot be made up: "):
+    with pytest.raises(NotRunnable, match="its input x cannot be synthesized: "):
         made(dtype="float32", **facts)
 
 
@@ -620,7 +622,7 @@ def test_functions_are_found_by_the_names_that_fx_prints(name: str, found: objec
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("y = torch.add(x, open('/etc/passwd'))", "argument that only the program itself could make"),
+        ("y = torch.add(x, open('/etc/passwd'))", "argument that only the program could create"),
         ("y = torch.add(x, object at 0x7f)", "no graph can be built"),
         ("y = self.inner(x)", "calls the module inner, whose parameters"),
         ("y = self.weight", "keeps weight, which the report does not describe"),
@@ -643,7 +645,7 @@ def test_refusals_are_one_sentence_before_anything_runs() -> None:
     report = explain(mapped, backend="eager")(X)
     for asked, words in [
         ({"device": "cuda:99"}, "not available"), ({"device": "nonsense"}, "unknown device"), ({"calls": 0}, "at least 1"),
-        ({"backend": "no_such"}, "unknown backend 'no_such'"), ({"device": "meta"}, "nothing to time"),
+        ({"backend": "no_such"}, "unknown backend 'no_such'"), ({"device": "meta"}, "nothing runs on the device meta"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=words) as caught:
             report.run_graph("g0", **asked)  # type: ignore[arg-type]
@@ -671,7 +673,7 @@ def test_a_device_that_is_not_here_is_named_and_another_can_be_asked_for() -> No
     nodes, outputs = graph_text.read(text)
     graph = Graph(id="g0", frame="f0", ops=6, nodes=nodes, outputs=outputs, code=text)
     if not torch.cuda.is_available():
-        with pytest.raises(NotRunnable, match="recorded on cuda:0, which is not here: name another device"):
+        with pytest.raises(NotRunnable, match="recorded on cuda:0, which is not available here: name another device"):
             benchmark.run_graph(graph, None, "eager", 1)
     run = benchmark.run_graph(graph, "cpu", "eager", 1)
     assert run.notes == ["recorded on cuda:0, run on cpu"]
@@ -717,7 +719,9 @@ def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
 )
 def test_probabilities_and_covariances_are_made_up_where_other_numbers_fail(function: Any, inputs: tuple[Any, ...]) -> None:
     run = explain(function, backend="eager")(*inputs).run_graph("g0", calls=1)
-    assert run.notes == ["it fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"]
+    assert run.notes == [
+        "the graph fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"
+    ]
 
 
 def test_what_is_no_probability_is_seen_before_a_device_sees_it() -> None:
@@ -744,7 +748,7 @@ def test_running_statistics_are_put_back() -> None:
 
 def test_a_graph_that_fails_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     report = explain(lambda x: torch.linalg.cholesky(-x), backend="eager")(-torch.eye(3))
-    with pytest.raises(NotRunnable, match="on made-up data it raised _LinAlgError"):
+    with pytest.raises(NotRunnable, match="on synthetic data it raised _LinAlgError"):
         report.run_graph("g0", calls=1)
     assert capfd.readouterr() == ("", "")
 
@@ -761,7 +765,7 @@ def test_derivatives_of_derivatives() -> None:
 def test_numpy_is_refused_by_its_name() -> None:
     report = explain(lambda x: numpy.sin(x), backend="eager")(numpy.ones(3))
     with pytest.raises(
-        NotRunnable, match=r"^g0 cannot be run again: it calls NumPy \(wrapped_sin\), and its text does not say"
+        NotRunnable, match=r"^g0 cannot be run again: it calls NumPy \(wrapped_sin\), and the graph's text does not say"
     ):
         report.run_graph("g0", calls=1)
 

@@ -124,7 +124,7 @@ def test_unlike_inputs_look_unlike() -> None:
 
 
 def test_wrong_inputs_are_refused_before_anything_runs() -> None:
-    for wrong, words in (([], "empty"), ("xs", "a list of inputs is wanted, not str"), (iter([1]), "not list_iterator")):
+    for wrong, words in (([], "empty"), ("xs", "expected a list of inputs, not str"), (iter([1]), "not list_iterator")):
         with pytest.raises(ValueError, match=words):
             explain(scaled, profile=1, inputs=wrong)
     with pytest.raises(ValueError, match="--inputs requires --profile"):

@@ -279,7 +279,7 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 def test_a_rank_that_stands_still_writes_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "8")
-    monkeypatch.setattr(recorder, "_LOOK", 0.01)
+    monkeypatch.setattr(recorder, "_INTERVAL", 0.01)
     monkeypatch.setattr(recorder, "_STILL", 0.05)
     recording = SimpleNamespace(events=[], snapshot=Report)
     writer = recorder.RankRecorder(tmp_path, recording)

@@ -265,7 +265,7 @@ def test_of_two_runs_in_one_folder_the_last_is_shown(tmp_path: Path) -> None:
     Log(200, at=60).compile(0).write(tmp_path / "dedicated_log_torch_trace_a.log")
     report = load(tmp_path)
     assert (report.summary.graphs, {f.rank for f in report.frames}) == (1, {None})
-    assert "the logs are of 2 runs, and this report is of the last one" in " ".join(str(report).split())
+    assert "the logs are from 2 runs, and this report shows the last one" in " ".join(str(report).split())
 
 
 def test_runs_of_several_ranks(tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ def test_what_cannot_be_looked_at_does_not_fail_the_call() -> None:
 
     worse = Worse()
     recorded = RecordedCall(lambda x: (x, worse), (torch.ones(1),), {})
-    assert recorded.refusal == "looking at what it reaches raised KeyError: 'class'"
+    assert recorded.refusal == "inspecting the objects that it can reach raised KeyError: 'class'"
 
 
 def test_ordered_dicts_keep_their_order() -> None:

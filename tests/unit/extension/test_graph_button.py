@@ -93,7 +93,11 @@ def test_a_click_only_queues_and_can_be_taken_back(shell: Any, clicked: Any) -> 
 
 @pytest.mark.parametrize(
     ("graph", "device", "words"),
-    [("g0", "nonsense", "unknown device 'nonsense'"), ("g9", None, "there is no graph g9"), ("g0", "meta", "nothing to time")],
+    [
+        ("g0", "nonsense", "unknown device 'nonsense'"),
+        ("g9", None, "there is no graph g9"),
+        ("g0", "meta", "nothing runs on the device meta"),
+    ],
 )
 def test_what_cannot_be_is_said(clicked: Any, graph: str, device: str | None, words: str) -> None:
     clicked(graph, device)

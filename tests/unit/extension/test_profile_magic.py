@@ -101,7 +101,7 @@ def test_inputs_that_cannot_work_are_one_line_before_anything_runs(shell):
     shell.ns["sizes"] = 3
     function = ("def f(a):", "    print('ran')", "    return a + 1", "f(x)")
     for options, cell, words in (
-        ("--profile 1 --inputs sizes", function, "--inputs sizes: a list of inputs is wanted, not int"),
+        ("--profile 1 --inputs sizes", function, "--inputs sizes: expected a list of inputs, not int"),
         ("--profile 1 --inputs nothing", function, "--inputs nothing: no 'nothing' in the notebook"),
         ("--profile 1 --inputs a.b", function, "--inputs a.b: not a name"),
         ("--inputs sizes", function, "--inputs requires --profile"),

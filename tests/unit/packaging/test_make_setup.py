@@ -86,7 +86,7 @@ def test_without_a_compiler_the_demo_goes_on_and_the_tests_do_not(monkeypatch: p
     monkeypatch.delenv("CXX", raising=False)
     (demo,) = preflight.check("demo", installed=True)
     assert not demo.fatal
-    assert "a C++ compiler for Inductor (going on with the backend aot_eager" in one_cure(demo)
+    assert "a C++ compiler for Inductor (continuing with the backend aot_eager" in one_cure(demo)
     missing = [f for f in preflight.check("test", installed=True) if f.fatal]
     assert "a C++ compiler for Inductor" in one_cure(missing[0])
     assert not preflight.can_compile()
@@ -221,7 +221,7 @@ def test_a_checkout_that_bears_the_packages_name_is_pointed_out(
 def test_a_failed_step_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         environment.run([sys.executable, "-c", "raise SystemExit(3)"], tmp_path, dict(os.environ))
-    assert "the same make command goes on from here" in capsys.readouterr().out
+    assert "run the same make command again to continue" in capsys.readouterr().out
 
 
 def test_every_dependency_is_pinned_and_nothing_of_one_machine_is_in_the_pins(root: Path) -> None:
