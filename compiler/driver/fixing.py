@@ -61,7 +61,7 @@ def find_fixes(
         search = Search(
             trials,
             report,
-            CURES,
+            CANDIDATE_SOURCES,
             seconds=settings.fix_seconds,
             not_for_entries=NOT_FOR_ENTRIES,
             on_progress=report_stage,

@@ -170,15 +170,15 @@ class Reachable:
 
 
 def _attributes(value: Any) -> list[Any]:
-    if state.is_array(value):  # the only one is a memmap's file, to which restoring the array's values writes
+    if object_state.is_array(value):  # the only one is a memmap's file, to which restoring the array's values writes
         return []
     return list((object_state.attributes_of(value) or {}).values())
 
 
 def _plain_referents(value: Any) -> list[Any]:
     """The objects that an object refers to, according to Python's garbage collector."""
-    if state.is_array(value):
-        base = [value.base] if state.is_array(value.base) else []
+    if object_state.is_array(value):
+        base = [value.base] if object_state.is_array(value.base) else []
         return [*base, *(sys.modules["numpy"].asarray(value).ravel().tolist() if value.dtype.hasobject else ())]
     if isinstance(value, weakref.ReferenceType):
         return [value()]
@@ -193,7 +193,7 @@ def _plain_referents(value: Any) -> list[Any]:
 
 def _compiled_from(value: Any) -> Any:
     """The module from which a compiled module was made; None for any other object."""
-    attributes = state.attributes_of(value) or {}
+    attributes = object_state.attributes_of(value) or {}
     modules = attributes.get("_modules")
     inner = modules.get("_orig_mod") if type(modules) is dict else None
     return inner if inner is not None else marks.original_in(attributes)

@@ -51,7 +51,7 @@ _CODE_OF_LIBRARIES = ("builtins", "operator", "functools", "numpy", "torch", "it
 _SINGLE_USE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 #: types without attributes that have no other state than what is restored
 _NOTHING_HIDDEN = (
-    *state.CONTAINERS, *state.DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
+    *CONTAINERS, *DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
     type, types.FunctionType, types.CellType, types.MethodType, types.BuiltinFunctionType,
     types.MappingProxyType, types.MethodWrapperType, functools.partial, type(...), type(NotImplemented),
 )  # fmt: skip
@@ -103,7 +103,7 @@ def _is_hidden(value: Any) -> bool:
     kind = type(value)
     if kind is object or isinstance(value, _NOTHING_HIDDEN) or kind.__module__ == "torch":
         return False
-    if state.attributes_of(value) is not None:
+    if attributes_of(value) is not None:
         return False
     if any("__slots__" in vars(c) for c in kind.__mro__) or next(library_states(value), None) or is_array(value):
         return False

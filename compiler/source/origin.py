@@ -85,7 +85,7 @@ def is_plumbing(file: str) -> bool:
     return origin(file) == "dynascope" or file.startswith("<frozen ") or not PLUMBING.isdisjoint(_PACKAGE.findall(file))
 
 
-def is_compilers_own(file: str) -> bool:
+def is_used_by_compiler(file: str) -> bool:
     """Whether the compiler uses the file for its own computations: it is sympy's, for example, or Python's standard library."""
     return origin(file) == "python" or not _SYMBOLIC.isdisjoint(_PACKAGE.findall(file))
 
