@@ -3,7 +3,7 @@
 The report keeps neither tensors nor modules, so the graph is built from its text (`rebuild`) and its inputs from their
 descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
 result, without Dynamo's guards.  Both run alternately on the same data, without gradients and without the caller's torch
-settings (`surroundings`).  A run leaves behind only entries in the backend's caches, torch's counters of compiles, and the side
+settings (`isolated_run`).  A run leaves behind only entries in the backend's caches, torch's counters of compiles, and the side
 effects of operators from outside torch, which the notes list.  The code for GPUs has not yet run on a GPU.
 """
 

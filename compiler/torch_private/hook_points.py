@@ -1,8 +1,8 @@
 """All hooks with which dynascope observes torch: one function for each hook.
 
 Each function installs one hook and returns a function that removes it.  If it raises because it does not fit the installed
-torch, the hook is left out and named in `report.hooks`.  torch's functions are observed from `inside`, so that no frame of
-dynascope's is on the stack while torch, a backend or the user's code runs.
+torch, the hook is left out and named in `report.hooks`.  torch's functions are observed from inside (`watched_functions`), so
+that no frame of dynascope's is on the stack while torch, a backend or the user's code runs.
 """
 
 from __future__ import annotations
