@@ -625,7 +625,7 @@ def test_functions_are_found_by_the_names_that_fx_prints(name: str, found: objec
         ("y = torch.add(x, open('/etc/passwd'))", "argument that only the program could create"),
         ("y = torch.add(x, object at 0x7f)", "no graph can be built"),
         ("y = self.inner(x)", "calls the module inner, whose parameters"),
-        ("y = self.weight", "keeps weight, which the report does not describe"),
+        ("y = self.weight", "uses the attribute weight, which the report does not describe"),
         ("y = [v for v in x]", "calls ListComp, which cannot be found by this name"),
         ("y = x if x else 1", "calls IfExp, which cannot be found by this name"),
     ],
