@@ -58,7 +58,7 @@ def test_looking_for_fixes_traces_the_calls_again() -> None:
         torch._dynamo.graph_break()
         return y + 1
 
-    report = dynascope.explain(f, backend="eager", fix=True, fix_seconds=2)(torch.ones(3))
+    report = dynascope.explain(f, backend="eager", fix=True, fix_seconds=60)(torch.ones(3))
     assert first_only(report) == [True, False]
 
 
