@@ -12,11 +12,14 @@ import re
 
 from dynascope.compiler.report import FailedGuard, FailedGuardKind
 
-_GUARD = re.compile(r"^[| ]*\+- (?P<kind>[A-Z_]+): (?P<text>.*)$", re.M)
+_GUARD = re.compile(r"^(?P<bars>[| ]*)\+- (?P<kind>[A-Z_]+): (?P<text>.*)$", re.M)
 _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
     r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
 )
+#: kinds of guards that, outside the tree, are conditions on symbols (sizes, numbers); Dynamo checks them last
+ON_SYMBOLS = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
+#: kinds of guards on types, identities, global state and marks of dynamic sizes
 NOISE = frozenset({
     "ID_MATCH", "TYPE_MATCH", "DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR", "DICT_CONTAINS", "NO_TENSOR_ALIASING",
     "LAMBDA_GUARD", "GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE", "DUAL_LEVEL_MATCH",
@@ -29,12 +32,12 @@ _LIMIT = 200
 def guards(text: str) -> list[str]:
     """The guards on the user's data, readable, in order, each once, at most `_LIMIT` of them.
 
-    Guards on Dynamo's own conditions (global state, identities of functions and modules) are left out: they fail when code is
-    redefined, and the recompile's reason then says so.
+    Guards of the kinds in `NOISE` are left out: where one of them fails, the recompile's reason says so.
     """
     readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
-        if match["kind"] not in NOISE and (words := as_written(split_comment(match["text"])[0])):
+        on_symbols = match["kind"] in ON_SYMBOLS and not match["bars"]
+        if (on_symbols or match["kind"] not in NOISE) and (words := as_written(split_comment(match["text"])[0])):
             readable[words] = None
             if len(readable) == _LIMIT:
                 break

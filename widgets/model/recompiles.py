@@ -22,7 +22,7 @@ from dynascope.widgets.wire import LensGuards, RecompileRow
 
 #: rows of the list
 MOST = 200
-#: kinds of guards on values that a program changes; others (identities of functions and types) fail when code is redefined
+#: kinds of guards on values that a program changes, as opposed to identities and types
 VALUES = frozenset({
     "SHAPE", "TENSOR_MATCH", "EQUALS_MATCH", "DICT_LENGTH", "SEQUENCE_LENGTH", "LENGTH_CHECK", "CONSTANT_MATCH", "NOT_NONE",
     "BOOL_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH", "SET_CONTAINS", "RANGE_ITERATOR_MATCH", "TUPLE_ITERATOR_LEN",

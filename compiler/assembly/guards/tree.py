@@ -28,8 +28,6 @@ _MARKED = re.compile(
 #: kinds of guards on marks: the one of torch 2.9, and the one of later releases
 _MARKS = ("DYNAMIC_INDICES", "DIMENSION_DYNAMIC_MARKING_GUARD")
 _SAME = re.compile(r"^___check_obj_id\((?P<about>.+), \d+\)")
-#: kinds of conditions on symbols, which Dynamo checks after all others
-_SHAPE = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
 
 
 @dataclass
@@ -72,7 +70,7 @@ class _Reader:
 
     def add(self, kind: str, text: str, outside: bool) -> None:
         code, comment = guard_text.split_comment(text)
-        if outside and kind in _SHAPE:
+        if outside and kind in guard_text.ON_SYMBOLS:
             self.shape(guard_text.user_expression(code), comment)
             return
         places = self.places.printed(comment, self.stacks.get(self.source, ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.compiler.assembly.guard_text import failed_guard
+from dynascope.compiler.assembly.guard_text import failed_guard, guards
 from dynascope.widgets.labels.sentences import guard_words
 
 
@@ -38,3 +38,15 @@ def test_reasons_in_words(reason: str, words: str) -> None:
 def test_a_dtype_ends_before_the_sentence_does() -> None:
     guard = failed_guard("0/0: tensor 'x' dtype mismatch. expected Float, actual Double. It was cast")
     assert (guard.kind, guard.before, guard.now) == ("dtype", "Float", "Double")
+
+
+def test_conditions_on_sizes_are_guards_on_the_users_data_and_lambdas_in_the_tree_are_not() -> None:
+    text = """TREE_GUARD_MANAGER:
++- RootGuardManager
+| +- LAMBDA_GUARD: torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == None  # _dynamo/output_graph.py:688
+| +- GuardManager: source=L['x'], accessed_by=FrameLocalsGuardAccessor(key='x', framelocals_idx=0), type=<class 'Tensor'>
+| | +- TYPE_MATCH: ___check_type_id(L['x'], 1)
++- LAMBDA_GUARD: 2 <= L['x'].size()[0]  # return x * x.shape[0]  # a.py:5 in f
+"""
+    assert guards(text) == ["2 <= x.size()[0]"]
+    assert guards(text.replace("LAMBDA_GUARD: 2", "SYMBOLIC_SHAPE_GUARD: 2")) == ["2 <= x.size()[0]"]
