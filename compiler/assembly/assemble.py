@@ -1,4 +1,4 @@
-"""Makes a Report of events: the outcome of each frame, which break ended or stopped which graph, and how frames are linked.
+"""Makes a Report of events: the outcome of each frame, the break that ended its graph or stopped it, and how frames are linked.
 
 Nothing is guessed: a link, a column or a flag that is not in the events stays None.
 """
@@ -159,7 +159,10 @@ class _Assembly:
             )
 
     def add_cache_hit(self, event: CacheHit, by_code: dict[int | None, Frame]) -> None:
-        """Add a frame that ran from code compiled before the recording; only its number of graphs is known."""
+        """Add a frame that needed no compile.
+
+        It ran from code compiled before the recording, of which only the number of graphs is known, or eagerly.
+        """
         code, before = event.code, by_code.get(event.continues) if event.continues else None
         frame = Frame(
             id=f"f{len(self.result.frames)}",
@@ -215,7 +218,7 @@ class _Assembly:
         )
         entry = self.records.entries.get(code.uid)
         if entry is not None and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
-            # "forward" of which module, the wrapper of which function; the entry's name is that of its first frame
+            # such a name says too little, so the entry's name is used; if code is shared, only for what its first frame ran for
             runs_for = end.runs_for if end else None
             frame.name = entry if self.ran_for.setdefault(code.uid, runs_for) == runs_for else runs_for or entry
         if record.compile_id is not None and record.compile_id.startswith("!"):
@@ -369,7 +372,7 @@ class _Assembly:
         self.recompiles.add(record, version)
 
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
-        """Add the source of these lines to the report."""
+        """Add the source of these lines to the report; without `end_line`, of the whole function around the line."""
         if is_plumbing(file) or in_torch(file) or line < 1:
             return
         if end_line is None:

@@ -122,7 +122,7 @@ def _part(text: str) -> Part:
 
 
 def stack_of(text: str) -> list[Location]:
-    """The user's stack printed after "User code traceback:" or "from user code:", outermost first."""
+    """The user's stack printed after one of the headings of `_STACK_HEADING`, outermost first."""
     heading = _STACK_HEADING.search(text)
     if not heading:
         return []

@@ -36,7 +36,7 @@ class CompileRecord:
     #: how often `torch._dynamo.reset()` had started compile ids anew in its process
     generation: int = 0
     code: Code | None = None
-    #: the Python stack at the start, outermost first
+    #: the Python stack at the start, outermost first, the frame itself last
     stack: list[Location] = field(default_factory=list)
     break_texts: list[str] = field(default_factory=list)
     error_text: str | None = None
@@ -58,7 +58,7 @@ class CompileRecord:
     undecided: list[dict[str, Any]] = field(default_factory=list)
     #: what a guard is about -> the stacks at which such guards were made, as lists of `traceback.FrameSummary`
     guard_stacks: dict[str, list[list[Any]]] = field(default_factory=dict)
-    #: the Python stack around the compile, outermost first, and which call of the compiled function it is
+    #: the same stack without the frame itself, and which call of the compiled function it is
     callers: list[Location] = field(default_factory=list)
     call: int | None = None
     resumes: list[schema.ResumeMade] = field(default_factory=list)
@@ -69,7 +69,7 @@ class CompileRecord:
     #: bytes at which its first bucket and the others are full, and the inputs that fill them; a log has neither
     bucket_limits: list[int] = field(default_factory=list)
     bucketed: dict[str, int] = field(default_factory=dict)
-    #: what compiled it, if that was not torch.compile: "exported program", "AOTInductor package" or "AOTAutograd graph"
+    #: what it is, if torch.compile did not make it: "exported program", "AOTInductor package" or "AOTAutograd graph"
     outside: str | None = None
     #: the guards that a compile outside torch.compile added
     added_guards: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class CompileRecord:
 
     @property
     def world(self) -> tuple[int | None, int]:
-        """Where its compile id is its own: its process, between two resets of Dynamo. Compiled code calls no code beyond it."""
+        """Where compile ids are unique: a process, between two resets. Compiled code calls only code of its own world."""
         return self.process, self.generation
 
     @property
@@ -218,7 +218,7 @@ class CompileRecords:
             self.unread[name] += 1
 
     def _outside(self, event: Trace, name: str) -> None:
-        """Add a record that belongs to no compile of torch.compile to the one that is being made; graphs come after guards."""
+        """Add a record without a compile id to its process's export or AOT compile, or begin one; guards come before graphs."""
         record = self._open_outside.get(event.process)
         again = name in ("exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph")
         if record is None or (again and (name in record.aot_graphs or (name == "exported_program" and record.graph_text))):
@@ -290,7 +290,7 @@ class CompileRecords:
             record.output_codes.append(_without_counters(text))
         elif name == "optimize_ddp_split_child":
             record.splits.append(GraphSplit(name=str(fields.get("name")), code=text))
-        elif text and name != "optimize_ddp_split_graph":
+        elif text and name.startswith("aot_"):
             record.aot_graphs.setdefault(name, []).append(text)
 
     def _string(self, value: Any) -> str:

@@ -1,8 +1,8 @@
 """Parses the Python text that torch prints for an FX graph.
 
 A live run and a TORCH_TRACE file have this text in common, so both give the same nodes.  `parse` returns the statements of a
-graph with their arguments, from which `graph_benchmark.rebuild` builds an FX graph; `read` returns the report's nodes alone.
-Pure functions; torch is not needed.
+graph with their arguments, from which `graph_benchmark.rebuild` builds an FX graph; `read` returns the report's nodes
+and the names of the outputs.  Pure functions; torch is not needed.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Reader:
                     continue
                 case ast.AnnAssign(ast.Name(name), annotation, ast.expr() as value):
                     self.assignment(name, value, annotation, pending)
-                case ast.Assign([ast.Name(name)], value):  # `a = b = None` frees names; it is not a node
+                case ast.Assign([ast.Name(name)], value):  # one target only: `a = b = None` frees names and is no node
                     self.assignment(name, value, None, pending)
             pending = None
         return ParsedGraph(self.statements, outputs, inner)

@@ -87,7 +87,8 @@ def without_stack(reason: str) -> str:
     return reason.split("\nUser stack trace:", 1)[0].strip()
 
 
-#: torch's messages for failed guards; `n` is what was guarded, `i` a dimension, `a` the expected value, `b` the actual one
+#: torch's messages for failed guards; `n` is what was guarded, `i` a dimension, `a` the expected value, `b` the actual one;
+#: of a range, `a` and `b` are its ends; of a new attribute, `b` is its name
 _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"), "size"),
     (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "dtype"),

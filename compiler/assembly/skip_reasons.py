@@ -12,7 +12,8 @@ from dynascope.compiler.assembly import break_text
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.events.schema import Error, Location
 
-#: exceptions that are graph breaks; all others are errors of a backend, of Dynamo or of the user's code
+#: exceptions that are graph breaks; others are breaks only if their text has a break's id, else errors of a backend, of Dynamo
+#: or of the user's code
 _BREAKS = ("", "Unsupported", "SkipFrame", "UserError", "UncapturedHigherOrderOpError", "ObservedException")
 #: beginnings of the names of exceptions that Dynamo swallows
 _SWALLOWED = ("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed")
@@ -20,7 +21,10 @@ _NOTHING = ("no content in function call", "No ops traced for the FX graph")
 
 
 def error_of(record: CompileRecord) -> Error:
-    """The exception that stopped the frame; from a trace file, as its metrics name it."""
+    """The exception that stopped the frame.
+
+    From a trace file: the type in its metrics, and the message of the printed traceback or else of the metrics.
+    """
     end = record.frame_end
     if end is not None and end.error is not None:
         return end.error

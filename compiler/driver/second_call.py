@@ -1,4 +1,4 @@
-"""`--second-call`: which graph breaks only a first call has.
+"""`--second-call`, and part of `--fix`: which graph breaks only a first call has.
 
 The recorded calls are traced again with their own arguments, from the state that the program has left: modules are imported,
 caches are filled, warnings have been given.  Like every trial, this happens on copies and leaves nothing behind.
@@ -49,7 +49,7 @@ def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> Non
 
 
 def _refusal(report: Report, kept: KeptCalls) -> str | None:
-    """Why repeating the calls would say nothing about the run; None if it does."""
+    """Why repeating the calls would say nothing about the run; None if they can be compared."""
     if report.error is not None:
         return "the run ended with an error"
     if any(call.namespace is not None for call in kept.calls):

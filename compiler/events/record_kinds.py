@@ -1,11 +1,11 @@
 """The records of torch's structured trace: those that are read, those that are ignored, and the compile they belong to.
 
-To read another record, add its name to `USED` (and remove it from `IGNORED` if it is there).  An artifact's name goes into
+To read another record, add its name to `USED` (and remove it from `IGNORED` or `NOT_MADE_LIVE`).  An artifact's name goes into
 `_ARTIFACTS`; if it is the text of one of a graph's later stages, into `STAGES`, and its title into `_NAMES` of
 `widgets/model/stages.py`.  Declare its fields in `events.field_types`, keep its content in `assembly.compile_records`, and add
 it to the Report in `assembly.assemble` or `assembly.stages`.
 
-`jobs.quick_trace_reader` takes ranks whose records have the same hash for alike.  It hashes every kind of record that is not
+`jobs.quick_trace_reader` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not
 ignored, so add one that should not tell ranks apart to `_LATER` there; an artifact is hashed only if it is in `_SHAPING`.
 """
 
@@ -24,7 +24,7 @@ USED = frozenset({
 #: about symbols in shapes; a live recording makes them itself, without the compiler's own stack, because collecting that stack
 #: is most of their cost
 SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
-#: not needed in a live recording, and so many or so large that it keeps torch from making them
+#: so many or so large that a live recording, which does not need them, keeps torch from making them
 NOT_MADE_LIVE = frozenset({
     "str", "describe_tensor", "describe_storage", "describe_source", "guard_added",
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",

@@ -1,4 +1,4 @@
-"""Keeps the calls of a run that made the compiler work, so that fixes can be tried on them."""
+"""Keeps calls of a run, so that fixes can be tried on them: the first of each target, and those that compiled something."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dynascope.compiler.replay.replay import Arguments, Prepare, RecordedCall
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import caches, hooks, marks
 
-#: calls that are kept: their arguments are copied
+#: most calls that are kept
 MOST_CALLS = 8
-#: calls whose arguments are copied because something may be compiled in them
+#: most calls whose arguments are copied, in case something is compiled in them
 MOST_COPIED = 50
 _PLAIN = (bool, int, float, str)
 #: makes other arguments from a call's arguments, possibly in place
@@ -48,7 +48,7 @@ class KeptCall:
 
 
 class _CallWithNumbers(RecordedCall):
-    """A call, with the numbers that it read from modules and globals: later calls may have changed them."""
+    """A call, with the numbers, flags and texts of modules and globals that it can reach: later calls may change them."""
 
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any] | None = None

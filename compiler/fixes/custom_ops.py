@@ -1,4 +1,4 @@
-"""Functions of NumPy and the like as custom operators: the compiler calls them as they are, in the graph.
+"""Makes a user's function that calls NumPy and the like a custom operator: the compiler calls it as it is, in the graph.
 
 What such a function returns is guessed, simplest first; the proof compares each guess with what the function gives for several
 sizes, and refuses the wrong ones.
@@ -11,16 +11,16 @@ import ast
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.wraps import name_of_torch
 
-#: packages whose functions Dynamo does not trace
+#: packages with functions that Dynamo does not trace
 _OUTSIDE = frozenset(("numpy", "scipy", "sklearn", "pandas", "cv2", "PIL", "skimage", "numba", "math"))
 _LEAVES_TORCH = frozenset(("numpy", "tolist", "__array__"))
-#: what is returned: a shape in terms of the first argument, and words
+#: what is returned: (expression for the fake result, its words); `{x}` is the first argument
 _GUESSES = (
     ("torch.empty_like({x})", "a tensor like {x}"),
     ("{x}.new_empty(())", "one number"),
     ("{x}.new_empty({x}.shape[:1])", "one number for each row of {x}"),
-    ("{x}.new_empty({x}.shape[:-1])", "one number for each last row of {x}"),
-    ("{x}.new_empty({x}.shape[-1:])", "one number for each last column of {x}"),
+    ("{x}.new_empty({x}.shape[:-1])", "one number for each row along the last dimension of {x}"),
+    ("{x}.new_empty({x}.shape[-1:])", "one number for each position in the last dimension of {x}"),
     ("torch.empty_like({x}, dtype=torch.float64)", "a float64 tensor of the shape of {x}"),
     ("torch.empty_like({x}, dtype=torch.int64)", "an int64 tensor of the shape of {x}"),
     ("torch.empty_like({x}, dtype=torch.bool)", "a bool tensor of the shape of {x}"),
@@ -29,7 +29,7 @@ _TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """The function of the module that holds the break as a custom operator, for each guess of what it returns."""
+    """The function that holds the break as a custom operator, if it is at the module's top level: one for each guess."""
     try:
         tree = ast.parse(problem.source)
     except (SyntaxError, ValueError):
@@ -68,7 +68,7 @@ def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str,
 
 
 def _leaves_torch(node: ast.FunctionDef, tree: ast.Module) -> bool:
-    """Whether the function uses a package that Dynamo does not trace, and is no operator yet."""
+    """Whether the function uses one of `_OUTSIDE` or `_LEAVES_TORCH`; one with a decorator may be an operator already."""
     imports = [n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
     outside = {
         (a.asname or a.name).partition(".")[0]
@@ -83,7 +83,7 @@ def _leaves_torch(node: ast.FunctionDef, tree: ast.Module) -> bool:
 
 
 def _schema(node: ast.FunctionDef) -> str | None:
-    """The operator's schema: tensors, and numbers that have a default; None if the signature has none."""
+    """The operator's schema: tensors; bools, numbers and strings with a default; None if the signature has anything else."""
     args = node.args
     if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or not args.args:
         return None

@@ -19,7 +19,7 @@ from dynascope.compiler.torch_private import marks
 
 
 def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellResolver | None) -> None:
-    """Set `report.fixes` and `report.fix_set`."""
+    """Set `report.fixes`, `report.fix_set` and `report.live_fixes`."""
     plan, before, after = found.plan, found.before, found.after
     chosen = [fix.id for fix in found.fixes if fix.chosen]
     target = kept.calls[0].target if kept.calls else None
@@ -68,6 +68,6 @@ def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
 
 
 def _packages(function: FunctionType | None) -> dict[str, str]:
-    """Packages that the names around a function stand for, with their names there."""
+    """Modules among a function's globals: module name -> its name there."""
     names = {} if function is None else function.__globals__
     return {value.__name__: name for name, value in names.items() if isinstance(value, ModuleType) and not name.startswith("_")}

@@ -17,7 +17,7 @@ from dynascope.compiler.report.formatting import dynamic_words
 from dynascope.compiler.report.schema import Break, ReportData, Setting, Source
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
-#: counts of the summary that are compared
+#: counts of `Summary` that are compared; their words are in `labels.comparisons._COUNTS`
 COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 
 

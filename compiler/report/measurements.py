@@ -12,8 +12,9 @@ from typing import Literal
 from dynascope.compiler.report.guards import FailedGuard
 
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
-#: how the cost of a break was computed.  "gap": the time between two graphs on the CPU; "device idle": the time in which a
-#: device was idle; "eager frame": not at all, as its frame runs eagerly and how fast its compiled code would run is unknown
+#: how the cost of a break was computed.  "gap": guards, prologues, Python and synchronisation between two graphs, without
+#: the eager ops; "device idle": the same, but at most the time in which the devices were idle; "eager frame": not at all, as
+#: its frame runs eagerly and how fast its compiled code would run is unknown
 CostMethod = Literal["gap", "device idle", "eager frame"]
 #: whether compiling pays off.  "calls": after `payback_calls`; "compile time unknown": after an unknown number of calls;
 #: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower

@@ -1,7 +1,7 @@
 """The overview of a large report: what to do first, the causes, and the calls with what happened in each.
 
 Promises: a report of few frames has none; every break and every recompile is in one cause, every frame that is not ignored in
-one row; rows without events are below a row that sums them up.
+the row of its call; rows without events are below a row that sums them up, or are folded and repeat what is below them.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class _Rows:
         return found + self.captured(calls, [] if found else frames)
 
     def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:
-        """How much was captured and, as far as measured, ran eagerly; of `frames`, that there was nothing to compile."""
+        """The words for graphs and measured eager ops; without either, that `frames` had nothing to compile."""
         graphs = [g for call in calls for g in call.graphs if g in self.graphs]
         ops = [self.graphs.get(g) for g in graphs]
         eager = sum(self.eager_ops[f.id] for call in calls for f in call.frames)

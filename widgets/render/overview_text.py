@@ -1,6 +1,6 @@
 """The overview of a large report in a terminal: what to do first, the causes with their places, the calls.
 
-Promises: at most `SCREEN` lines with what is above and below it; what is left out is counted.
+Promises: at most `SCREEN` lines with what is above and below it; causes and rows that do not fit are counted.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class OverviewText(Terminal):
         return out
 
     def listed(self, places: list[CausePlace], room: int, owner: str) -> list[str]:
-        """`poolers.py:104 _infer_scale (5×), :122 :125 _setup_scales`: the places by function, in at most two lines."""
+        """The places by function, in at most two lines: `poolers.py:104 _infer_scale (5×), poolers.py:122 :125 _setup`."""
         parts = []
         for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
             here = list(group)
@@ -109,7 +109,7 @@ class OverviewText(Terminal):
     def calls(self, room: int) -> list[str]:
         """The tree of calls in at most `room` lines."""
         rows = [row for row in visible(self.shown["calls"]) if not self.is_noise(row)]
-        # the deepest rows are left out first, and before them those in which nothing happened, but not the first cause's
+        # left out first: folded rows; then the deepest; the first cause's rows last
         first = {id for cause in self.shown["causes"][:1] for place in cause["places"] for id in place["ids"]}
         ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], first.isdisjoint(rows[n]["ids"]), rows[n]["depth"]))
         kept = [rows[n] for n in sorted(ranked[: room - 1])]

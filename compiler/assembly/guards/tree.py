@@ -38,6 +38,7 @@ class GuardTree:
     #: what is guarded, as the user writes it -> its class in the traced call
     types: dict[str, str] = field(default_factory=dict)
     #: what is guarded, as the user writes it -> (kind, condition, place) of each guard of it; "" has conditions on symbols
+    #: and on global state
     made: dict[str, list[tuple[str, str, Place]]] = field(default_factory=dict)
     #: (tensor, dimension) that the program marked as dynamic
     marked: set[tuple[str, int]] = field(default_factory=set)
@@ -91,7 +92,7 @@ class _Reader:
             self.put(place, Guard(kind=kind, text=words, source=about), f"{_INDEX.sub('*', first)} {rest}")
 
     def noise(self, kind: str, code: str, about: str | None) -> str:
-        """A condition on Dynamo's own account, without addresses."""
+        """A condition that Dynamo adds for itself, without addresses."""
         if kind == "TYPE_MATCH":
             return f"type({about}) is {self.tree.types.get(about or '', '?')}"
         same = _SAME.match(guard_text.user_expression(code))

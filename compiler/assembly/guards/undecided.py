@@ -29,7 +29,7 @@ def printed(text: str) -> Undecided | None:
 def recorded(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:
     """The condition that was recorded at the line of a break, for a branch whose break text does not name it.
 
-    None in a trace file: its records have no line.
+    None in a trace file: torch's own records have no `user_stack`.
     """
     if "SymNodeVariable" not in broken.text:  # it branches on something else: a tensor
         return None

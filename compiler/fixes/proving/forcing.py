@@ -90,7 +90,7 @@ def is_while_condition(text: str, condition: str) -> bool:
 
 
 def _wrapped(text: str, nodes: list[ast.expr], helper: str) -> str:
-    """The text with each of these expressions as the argument of a call; lines stay what they are."""
+    """The text with each of these expressions as the argument of a call; line numbers stay the same."""
     lines = [line.encode() for line in text.splitlines(keepends=True)]
     places = [(n.lineno, n.col_offset, b"%s(" % helper.encode()) for n in nodes]
     places += [(n.end_lineno or n.lineno, n.end_col_offset or 0, b")") for n in nodes]
