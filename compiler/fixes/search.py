@@ -108,8 +108,8 @@ class Search:
         self._refused: list[tuple[Candidate, Plan]] = []
         #: id of a break, and the title of a change for it that does not hold
         self._dropped: set[tuple[str | None, str]] = set()
-        #: what fails only where gradients are asked for, and how
-        self._lost_to_gradients: list[tuple[Candidate, str]] = []
+        #: what fails only where gradients are asked for
+        self._lost_to_gradients: list[Candidate] = []
         self._gradients = True
         self._ids = itertools.count()
         self._why_stopped = ""
@@ -207,9 +207,8 @@ class Search:
         self._work()
         if self._lost_to_gradients and not self._prover.asks_for_gradients():
             self._gradients = False
-            lost = [candidate for candidate, _ in self._lost_to_gradients]
-            self._banned = [c for c in self._banned if c not in lost]
-            self._dropped -= {pair for pair in self._dropped if pair[1] in {c.title for c in lost}}
+            self._banned = [c for c in self._banned if c not in self._lost_to_gradients]
+            self._dropped -= {pair for pair in self._dropped if pair[1] in {c.title for c in self._lost_to_gradients}}
             self._given_up.clear()
             self._work()
 
@@ -250,7 +249,7 @@ class Search:
                 break
         dropped = self._steps[at].candidate
         if isinstance(failed, NoGradients) and dropped is not None:
-            self._lost_to_gradients.append((dropped, str(failed)))
+            self._lost_to_gradients.append(dropped)
         self._drop_from(at, str(failed))
         return False
 
@@ -278,9 +277,21 @@ class Search:
             return
 
     def _prove(self, step: _Step) -> Proof:
-        return self._prover.prove(step.plan, recompiles=True, gradients=self._gradients)
+        proof = self._prover.prove(step.plan, recompiles=True, gradients=self._gradients)
+        if not self._gradients:
+            self._how_gradients_fail(step)
+        return proof
+
+    def _how_gradients_fail(self, step: _Step) -> str:
+        """How the program fails where gradients are asked for, "" if it does not; raises Refused if they are wrong."""
+        try:
+            self._prover.prove(step.plan, recompiles=True)
+        except NoGradients as reason:
+            return str(reason)
+        return ""
 
     def _proved(self, proof: Proof) -> None:
+        failing = ""
         for step in self._steps[1:]:
             assert step.fix is not None
             step.fix.verdict, step.fix.chosen = "proved", True
@@ -288,8 +299,10 @@ class Search:
             known = step.fix.assumption
             remarks = [r for r in proof.remarks if (step.fix.kind == "rewrite" if r == ZERO_GRADIENT else not known)]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
-            without = [f"{_NO_GRADIENTS} ({how})" for candidate, how in self._lost_to_gradients if candidate == step.candidate]
-            step.fix.assumption = ". ".join(filter(None, [step.fix.assumption.rstrip("."), *without[:1]]))
+            if not self._gradients and not failing:  # else an earlier step has said so for all
+                failing = self._how_gradients_fail(step).rstrip(":")
+                without = f"{_NO_GRADIENTS} ({failing})" if failing else ""
+                step.fix.assumption = ". ".join(filter(None, [step.fix.assumption.rstrip("."), without]))
 
     def _drop_from(self, number: int, reason: str) -> None:
         """Refuse a step; those after it, which build on it, may be tried again."""

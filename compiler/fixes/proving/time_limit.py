@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import math
+import sys
 import threading
 from collections.abc import Iterator
+
+#: seconds after which TookTooLong is raised again where Python has discarded it
+_RETRY_SECONDS = 0.02
 
 
 class TookTooLong(BaseException):
@@ -15,18 +19,30 @@ class TookTooLong(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TookTooLong in this thread, between two steps of Python, after so many seconds."""
+    """Raise TookTooLong in this thread, between two steps of Python, after so many seconds.
+
+    Python discards what is raised in a weak reference's callback or in `__del__`: then it is raised again.
+    """
     if seconds == math.inf:
         yield
         return
     limit = _Limit(threading.get_ident())
-    timer = threading.Timer(seconds, limit.reached)
-    timer.daemon = True
-    timer.start()
+    hook = sys.unraisablehook
+
+    def on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is TookTooLong:
+            limit.reach_in(_RETRY_SECONDS)
+        else:
+            hook(unraisable)
+
+    sys.unraisablehook = on_unraisable
+    timer = limit.reach_in(seconds)
     try:
         yield
     finally:
         timer.cancel()
+        if sys.unraisablehook is on_unraisable:
+            sys.unraisablehook = hook
         limit.end()
 
 
@@ -34,7 +50,13 @@ class _Limit:
     def __init__(self, thread: int) -> None:
         self._thread, self._lock, self._ended = thread, threading.Lock(), False
 
-    def reached(self) -> None:
+    def reach_in(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._reached)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _reached(self) -> None:
         with self._lock:
             if not self._ended:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong))

@@ -694,6 +694,33 @@ def test_a_fix_with_which_gradients_are_an_error_says_so(module: MakeModule) -> 
     assert "raises" in chosen.assumption
 
 
+def test_a_second_try_without_gradients_says_which_change_they_fail_with(module: MakeModule) -> None:
+    """Its own backward raises, which AOTAutograd sees only where the whole program is one graph."""
+    f = module("""
+        import torch
+
+        def f(x):
+            y = x + 1
+            z = x * 2
+            for i in range(2):
+                z = z * float(x.max())
+                m = y > 0.5
+                if m.any():
+                    y = y.clone()
+                    y[m] = y[m] * 2
+            for i in range(2):
+                if torch.equal(x, y.abs()):
+                    y *= x
+                z = x
+                y *= y
+            return y, z * 1
+        """).f
+    report = fix(f, torch.linspace(-1, 2, 4))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
+    assert any("No gradients are asked for" in x.assumption for x in report.fixes or () if x.chosen)
+
+
 def test_a_change_that_is_right_only_where_it_is_compiled_is_refused(
     module: MakeModule, monkeypatch: pytest.MonkeyPatch
 ) -> None:

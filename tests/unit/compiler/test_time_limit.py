@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import time
+import weakref
 
 import pytest
 
@@ -26,6 +27,36 @@ def test_an_endless_loop_is_ended() -> None:
 
     with pytest.raises(TookTooLong), time_limit(0.05):
         endless()
+
+
+class Node:
+    """Something that weak references can refer to."""
+
+
+def test_a_call_that_is_in_a_callback_of_python_is_ended_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Python discards what is raised there."""
+    ended: list[str] = []
+
+    def callback(reference: object) -> None:
+        try:
+            while True:
+                pass
+        finally:
+            ended.append("callback")
+
+    def endless() -> None:
+        node = Node()
+        reference = weakref.ref(node, callback)
+        del node
+        while reference() is None:
+            pass
+
+    hook = sys.unraisablehook
+    with pytest.raises(TookTooLong), time_limit(0.05):
+        endless()
+    assert ended == ["callback"]
+    assert sys.unraisablehook is hook
+    assert capsys.readouterr().err == ""
 
 
 def test_a_limit_that_is_reached_at_the_very_end_is_not_raised_later() -> None:
