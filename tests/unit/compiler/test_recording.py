@@ -350,7 +350,7 @@ def test_compile_takes_the_missing_argument() -> None:
         ({"device": "cuda:99"}, "not available"),
         ({"device": "nonsense"}, "unknown device"),
         ({"mode": "max-autotune", "options": {"a": 1}}, "not both"),
-        ({"mode": "max-autotune", "backend": "eager"}, "Inductor's"),
+        ({"mode": "max-autotune", "backend": "eager"}, "only Inductor"),
         ({"mode": "nonsense"}, "unknown mode 'nonsense': use one of default, "),
         ({"options": {"nonsense": 1}}, "Inductor has no option 'nonsense'"),
         ({"options": "max_autotune"}, "options takes a dict, not 'max_autotune'"),
