@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from dynascope.compiler.patching import patched
+
 #: seconds after which TookTooLong is raised again where Python has discarded it
 _RETRY_SECONDS = 0.02
 
@@ -35,15 +37,13 @@ def time_limit(seconds: float) -> Iterator[None]:
         else:
             hook(unraisable)
 
-    sys.unraisablehook = on_unraisable
-    timer = limit.reach_in(seconds)
-    try:
-        yield
-    finally:
-        timer.cancel()
-        if sys.unraisablehook is on_unraisable:
-            sys.unraisablehook = hook
-        limit.end()
+    with patched(sys, {"unraisablehook": on_unraisable}):
+        timer = limit.reach_in(seconds)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            limit.end()
 
 
 class _Limit:
