@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,38 @@ else:
     settings.load_profile("dynascope")
 
 
-def pytest_collection(session: pytest.Session) -> None:
-    """Leave torch's own 300,000 objects out of what looks at every object: full garbage collections, and each run of a cell.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Leave the 500,000 objects of torch and the tests out of what looks at every object: garbage collections, runs of a cell.
 
     The tests run thousands of cells in one process, and take half the time so; those in kernels and commands see all objects.
     """
-    if session.config.getoption("dist", "no") == "no":  # where tests run: it starts worker processes otherwise
+    runs_tests = session.config.getoption("dist", "no") == "no"  # pytest-xdist starts worker processes otherwise
+    if runs_tests:
         import torch._dynamo.convert_frame
         import torch._functorch.aot_autograd  # noqa: F401
 
         gc.freeze()
+    result = yield
+    if runs_tests:
+        gc.freeze()
+    return result
+
+
+@pytest.fixture(scope="module", autouse=True)
+def earlier_objects() -> None:
+    """Freeze what earlier modules of tests have imported, as `pytest_collection` freezes torch."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unmeasured_guards() -> Iterator[None]:
+    """Keep torch from timing each compile's guards: it evicts the CPU's caches for that, a fifth of the time of all tests."""
+    from dynascope.compiler.torch_private import config
+
+    with config.unmeasured_guards():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -24,9 +24,9 @@ def functions_of(files: Collection[str]) -> list[FunctionType]:
     """All existing functions whose code is from one of these files; searches all objects, unless in a `found_once` block."""
     index = _index.get()
     living: Iterable[object] = gc.get_objects() if index is None else index.living(files)
-    more = _in_modules(files) if gc.get_freeze_count() else ()
+    objects = itertools.chain(living, _in_modules(files))
     # check the type first: reading attributes of other objects may run code
-    found = [f for f in itertools.chain(living, more) if type(f) is FunctionType and f.__code__.co_filename in files]
+    found = [f for f in objects if type(f) is FunctionType and f.__code__.co_filename in files]
     return list({id(function): function for function in found}.values())
 
 
