@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-#: name (or file suffix) -> "package.module:function", imported on first use; its first argument is the report or comparison
+#: name (or file suffix) -> "package.module:function", imported on first use; its first argument is a report or a comparison
 LOWERINGS: dict[str, str] = {}
 
 

@@ -19,7 +19,7 @@ from dynascope.compiler.jobs import quick_trace_reader, rank_file
 from dynascope.compiler.ranks import RankRecord, RanksReport, merge
 from dynascope.compiler.recording.trace_files import load_traces
 
-#: bytes of logs from which on other processes help to read them
+#: other processes help to read logs that have at least this many bytes in all
 _MANY = 16_000_000
 _MOST_PROCESSES = 8
 
@@ -60,7 +60,7 @@ def rank_files(folder: Path) -> list[Path]:
 
 
 def logs(folder: Path) -> list[Path]:
-    """The TORCH_TRACE logs with the number of their rank in their names."""
+    """The TORCH_TRACE logs whose file names contain the number of their rank."""
     return sorted(f for f in folder.rglob("*rank_*") if f.is_file() and f.suffix in (".log", ".txt", "", ".gz"))
 
 

@@ -51,7 +51,7 @@ def world_size() -> int | None:
 
 
 def job() -> str | None:
-    """The same text on all ranks of this job: torchrun's run id, and the master's address and port; None without these."""
+    """An identifier that all ranks of this job share: torchrun's run id, and the master's address and port; None if unknown."""
     parts = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
     return ":".join(parts) if any(parts) else None
 

@@ -163,9 +163,9 @@ def _metrics(metrics: dict[str, Any], key: str, found: Scan) -> bytes:
 
 
 def read(path: Path, known: dict[str, Known]) -> RankRecord:
-    """The record of the rank that wrote this log; raises ValueError, with one line, if nothing in the log can be read.
+    """The record of the rank that wrote this log; raises ValueError, in one line, if nothing in the log can be read.
 
-    `known`: what logs with the same hash have in common, by hash; the hash of this log is added if it is new.
+    `known`: hash -> what all logs with this hash have in common; the hash of this log is added if it is new.
     """
     found = scan(path)
     seen = known.get(found.digest) if found is not None else None

@@ -100,7 +100,7 @@ def encoded(data: dict[str, Any]) -> bytes:
 
 
 def file_name(rank: Rank) -> str:
-    """The name of a rank's file, such as `3-host-4711.rank`: another one for each process, also if jobs share a folder."""
+    """The name of a rank's file, such as `3-host-4711.rank`: unique for each process, even if jobs share a folder."""
     host = "".join(c if c.isalnum() or c in ".-" else "_" for c in rank.host or "host")
     return f"{rank.rank}-{host}-{rank.pid}{SUFFIX}"
 
@@ -121,7 +121,7 @@ def head(record: RankRecord) -> dict[str, Any]:
 
 
 def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
-    """The record that the data of a first line describes; raises ValueError if the data are damaged or of another version."""
+    """The record that the data of a first line describes; raises ValueError if it is damaged or of another version."""
     import msgspec  # on first use: `import dynascope` stays light
 
     try:

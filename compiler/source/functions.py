@@ -31,7 +31,7 @@ def functions_of(files: Collection[str]) -> list[FunctionType]:
 
 
 def set_from_text(function: FunctionType, make: FromText) -> None:
-    """Register `make` for a function that no `def` in its file's text defines: it makes the code from a changed text."""
+    """Register `make`, which makes the code from a changed text, for a function that no `def` in its file's text defines."""
     _from_text[function] = make
 
 

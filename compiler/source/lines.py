@@ -54,7 +54,7 @@ def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[i
 
 
 def _is_unmarked_call(source: str) -> bool:
-    """Whether the statement is a call, which Python 3.13 and newer leave unmarked; older ones leave only whole lines unmarked.
+    """Whether the statement returns or assigns a call: Python 3.13 and newer leave it unmarked, older ones only whole lines.
 
     The call may continue on later lines, which are not in `source`.
     """

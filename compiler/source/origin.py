@@ -96,5 +96,5 @@ def is_weakref_callback(name: str, file: str) -> bool:
 
 
 def is_users(file: str) -> bool:
-    """Whether the file is the user's own, rather than part of a library, of Python or of `PLUMBING`."""
+    """Whether the file belongs to the user and is not plumbing."""
     return origin(file) == "user" and not is_plumbing(file)

@@ -27,7 +27,7 @@ _BOOLEAN_METHODS = frozenset({
 
 
 def is_python(test: cst.BaseExpression) -> bool:
-    """Whether a condition does not depend on a tensor's values, as far as its text shows; `in` and `is` are taken as such."""
+    """Whether a condition does not depend on a tensor's values, as far as its text shows; `in` and `is` are assumed not to."""
     if isinstance(test, cst.UnaryOperation):
         return is_python(test.expression)
     if isinstance(test, cst.BooleanOperation | cst.BinaryOperation):
@@ -53,7 +53,7 @@ def is_python(test: cst.BaseExpression) -> bool:
 
 
 def number_of(expression: cst.BaseExpression) -> tuple[cst.BaseExpression, str] | None:
-    """The tensor `x` and the conversion ("item", "float") of `x.item()`, `float(x)`, `int(x)`, `bool(x)`; None for all else."""
+    """`x`, and "item" or the name of the function, of `x.item()`, `float(x)`, `int(x)` or `bool(x)`; None for anything else."""
     if not isinstance(expression, cst.Call):
         return None
     function = expression.func
@@ -156,7 +156,7 @@ def without_numbers(source: Source, expression: cst.BaseExpression) -> str:
 
 
 def number_changes(source: Source, expression: cst.CSTNode, ending: str = "") -> list[tuple[int, int, str]]:
-    """The changes of `without_numbers`; `ending` is appended to each tensor."""
+    """The changes that `without_numbers` makes; `ending` is appended to each tensor."""
     found: list[tuple[int, int, str]] = []
     pending: list[cst.CSTNode] = [expression]
     while pending:

@@ -8,7 +8,7 @@ from dynascope.compiler.fixes.syntax.source_text import Source
 
 
 class Uses(cst.CSTVisitor):
-    """Names and effects of some code; nested functions count where they are defined, without what they bind and their jumps."""
+    """Names and effects of some code, nested functions included, but not the names that these bind, nor their jumps."""
 
     def __init__(self) -> None:
         self.reads: set[str] = set()

@@ -134,7 +134,7 @@ class Source:
             above = self._parents.get(above)
 
     def statement_of(self, node: cst.CSTNode) -> Statement | None:
-        """The innermost line of statements, or compound statement, that contains a node or is the node."""
+        """The innermost simple statement line or compound statement that contains a node or is the node."""
         for one in (node, *self.ancestors(node)):
             if isinstance(one, STATEMENTS):
                 return one
@@ -192,7 +192,7 @@ class Source:
     # what a problem is about
 
     def holds(self, node: cst.CSTNode, problem: Problem) -> bool:
-        """Whether the problem's expression begins in the node; without a column, whether the node contains its line."""
+        """Whether the node contains the start of the problem's expression, or, without a column, the problem's line."""
         first, last = self.lines(node)
         if problem.column is None:
             return first <= problem.line <= last
