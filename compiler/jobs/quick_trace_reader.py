@@ -56,7 +56,7 @@ class Scan:
     seconds: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
     #: compile id -> answers of the caches
     caches: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    #: compile id -> its collectives in the order of Inductor's code
+    #: compile id -> kinds of its collectives in the order of Inductor's code
     schedules: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     #: compile id -> run times of its graphs, as Inductor estimates them
     run_times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
