@@ -195,7 +195,8 @@ def _loop_of(source: Source, scope: cst.FunctionDef, statement: cst.CSTNode) -> 
 def _something_follows(source: Source, rest: list[cst.CSTNode], tops: list[cst.CSTNode]) -> bool:
     """Whether it is of use and safe to move these messages.
 
-    Not safe: a `return` or `yield` after the first of them, or a store that may change what a moved `if` tests.
+    Not safe: a `return` or `yield` after the first of them, unless it ends the function, or a store that may change what a
+    moved `if` tests.
     """
     last = small(rest)[-1:]
     middle = [s for s in rest if s not in tops]
