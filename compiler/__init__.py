@@ -1,4 +1,4 @@
-"""Drives torch.compile, records what it does, and makes the Report: no IPython, no widgets."""
+"""Drives torch.compile, records what it does, and makes the Report; imports neither IPython nor the widgets."""
 
-#: of dynascope; every report carries it
+#: the version of dynascope, which every report carries
 __version__ = "0.1.0"

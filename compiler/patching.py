@@ -1,4 +1,4 @@
-"""Replaces attributes and dict entries temporarily; afterwards the old value is restored, or a name that was absent removed."""
+"""Replaces attributes and dict entries temporarily, then restores the old values and removes names that did not exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ABSENT: Any = object()
 
 
 def own(owner: Any, name: str) -> Any:
-    """The value of a dict's key, or of an object's own attribute (not of its class); ABSENT if there is none."""
+    """The value of a dict's key or of an object's own attribute, class attributes excluded; ABSENT if there is none."""
     return (owner if isinstance(owner, dict) else vars(owner)).get(name, ABSENT)
 
 

@@ -1,9 +1,9 @@
 # ruff: noqa: RUF009
 """Every option of dynascope, declared once.
 
-The magics' flags, `%config DynascopeMagics`, the Python API, the help text and the documentation are all generated from the
-fields of `Settings`: an option added here appears everywhere.  (`ExplainSettings` repeats the options of `explain()` for type
-checkers, which cannot read generated fields; a test compares the two.)
+The magics' flags, `%config DynascopeMagics`, the Python API, the help text and the documentation are all derived from the
+fields of `Settings`.  `ExplainSettings` repeats the options of `explain()` for type checkers, which cannot derive keyword
+arguments from a dataclass; a test compares the two.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _option(
     config: bool = True,
     bare: Any = None,
 ) -> Any:
-    """A field of Settings.
+    """Declare an option: a field of Settings.
 
     `group`: "compile" (passed to the compiler), "run" (how the cell runs) or "view" (what is shown).
     `config`: whether `%config` can set it for all later cells.  `bare`: the value if the flag is given without an argument.
@@ -167,7 +167,7 @@ class Settings:
         return data
 
     def conflicts(self) -> str | None:
-        """One line that names an invalid value or settings that exclude each other; None if there are none."""
+        """One line that names an invalid value or settings that cannot be combined; None if there are none."""
         for f in dataclasses.fields(self):
             value, kind, choices = getattr(self, f.name), f.metadata["kind"], f.metadata["choices"]
             if value is None and f.default is None:
@@ -186,11 +186,11 @@ class Settings:
 
 
 def option_flag(f: dataclasses.Field[Any]) -> str:
-    """`--error-on-graph-break` for the field `error_on_graph_break`."""
+    """The flag of an option: `--error-on-graph-break` for the field `error_on_graph_break`."""
     return "--" + f.name.replace("_", "-")
 
 
 def closest_name(name: str, candidates: Iterable[Any]) -> str | None:
-    """The candidate that is closest to `name`, without private names; None if none is close."""
+    """The candidate that is spelled most like `name`, private names excluded; None if none is close."""
     names = [c for c in candidates if isinstance(c, str) and not c.startswith("_")]
     return next(iter(difflib.get_close_matches(name, names, n=1)), None)

@@ -1,4 +1,4 @@
-"""Checks settings before anything is shown, compiled or run; each error message is one line that says what to do."""
+"""Checks settings before anything is shown, compiled or run; each error message is one line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _check_device(torch: Any, name: str) -> None:
 
 
 def settings_from_keywords(keywords: dict[str, Any]) -> Settings:
-    """The settings from keyword arguments; raises TypeError for one that is unknown or applies to cells only."""
+    """The settings from keyword arguments; raises TypeError for a keyword that is unknown or applies to cells only."""
     known = {f.name for f in dataclasses.fields(Settings)} - set(CELL_SETTINGS)
     for name in keywords:
         if name in CELL_SETTINGS:
@@ -75,6 +75,6 @@ def settings_notes(settings: Settings) -> list[str]:
 
 
 def did_you_mean(name: str, candidates: Iterable[Any]) -> str:
-    """The text ` (did you mean block?)`; "" if no candidate is close."""
+    """A suggestion for the end of a message, such as ` (did you mean block?)`; "" if no candidate is close."""
     close = closest_name(name, candidates)
     return f" (did you mean {close}?)" if close else ""

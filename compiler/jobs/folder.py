@@ -1,7 +1,7 @@
 """Reads the folder of a job into one RanksReport: files of ranks, or TORCH_TRACE logs, one for each rank.
 
-The ranks are read one after the other, and only their hashes are kept; large folders of logs are read in several processes.  A
-damaged file is left out, and named in the notes.
+The ranks are read one after the other, and their Reports are not kept; large folders of logs are read in several processes.  A
+file that cannot be read is left out, and the notes name it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynascope.compiler.jobs import quick_trace_reader, rank_file
 from dynascope.compiler.ranks import RankRecord, RanksReport, merge
 from dynascope.compiler.recording.trace_files import load_traces
 
-#: bytes of logs above which other processes help to read them
+#: other processes help to read logs that have at least this many bytes in all
 _MANY = 16_000_000
 _MOST_PROCESSES = 8
 
@@ -27,8 +27,8 @@ _MOST_PROCESSES = 8
 def load(path: Path, *, strict: bool = False) -> RanksReport | None:
     """The RanksReport of a job's folder, or of a saved file; None if the path is neither.
 
-    Raises what `read_job` raises, and ValueError if the saved file is damaged.  With `strict`, it also raises ValueError if
-    anything in the folder could not be read.
+    Raises what `read_job` raises, and ValueError if the saved file is damaged.  With `strict`, it also raises ValueError if a
+    rank has unread records, or if the report has notes (about files that were left out, for example).
     """
     if is_job(path):
         report = read_job(path)
@@ -55,12 +55,12 @@ def is_job(folder: Path) -> bool:
 
 
 def rank_files(folder: Path) -> list[Path]:
-    """The files that ranks wrote with `dynascope run`."""
+    """The files that recorded ranks wrote."""
     return sorted(f for f in folder.rglob(f"*{rank_file.SUFFIX}") if f.is_file() and not f.name.startswith("."))
 
 
 def logs(folder: Path) -> list[Path]:
-    """The TORCH_TRACE logs that name their rank."""
+    """The TORCH_TRACE logs whose file names contain the number of their rank."""
     return sorted(f for f in folder.rglob("*rank_*") if f.is_file() and f.suffix in (".log", ".txt", "", ".gz"))
 
 
@@ -92,7 +92,7 @@ def _read(files: Iterable[Path], read: Callable[[Path], RankRecord], notes: list
 
 
 def _one_job(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
-    """The records of the job that began last."""
+    """The records of the job in which a rank started last."""
     jobs: dict[str | None, list[RankRecord]] = defaultdict(list)
     for record in records:
         jobs[record.job].append(record)
@@ -142,7 +142,7 @@ def _read_logs(paths: list[Path], notes: list[str]) -> Iterator[RankRecord]:
 
 
 def _read_in_processes(paths: list[Path], count: int, notes: list[str]) -> Iterator[RankRecord]:
-    """Each process reads every `count`th log; a log that a process did not answer for is read here."""
+    """Read the logs in `count` processes, of which each takes every `count`th log; a log without an answer is read here."""
     import msgspec
 
     shares = [paths[i::count] for i in range(count)]

@@ -10,9 +10,9 @@ from typing import Any
 from dynascope.compiler.ranks.schema import Rank
 from dynascope.compiler.ranks.structure import GroupNames
 
-#: beginnings of the names of environment variables that influence what torch compiles or how it communicates
+#: prefixes of environment variables that influence what torch compiles or how it communicates
 _SHAPING = ("TORCH", "PYTORCH", "NCCL", "GLOO", "UCC", "CUDA_", "TRITON", "OMP_NUM_THREADS", "DYNAMO", "INDUCTOR", "AOT_")
-#: parts of the names of environment variables that differ between ranks or machines
+#: substrings of environment variables that may differ between ranks or machines
 _DIFFERING = (
     "TORCHELASTIC",
     "TORCH_TRACE",
@@ -26,7 +26,7 @@ _DIFFERING = (
 
 
 def process_rank() -> Rank | None:
-    """This process as a rank; None if nothing says which one it is."""
+    """This process as a rank; None if neither the process group nor the environment says which one it is."""
     number, local = _number("RANK"), _number("LOCAL_RANK")
     group = process_group()
     if group is not None:
@@ -45,13 +45,13 @@ def process_rank() -> Rank | None:
 
 
 def world_size() -> int | None:
-    """How many ranks the job has."""
+    """How many ranks the job has; None if unknown."""
     group = process_group()
     return group[1] if group is not None else _number("WORLD_SIZE")
 
 
 def job() -> str | None:
-    """An identifier that is equal for all ranks of this job: torchrun's id of the run, and the address of the master."""
+    """An identifier that all ranks of this job share: torchrun's run id, and the master's address and port; None if unknown."""
     parts = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
     return ":".join(parts) if any(parts) else None
 

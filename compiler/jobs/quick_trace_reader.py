@@ -1,7 +1,8 @@
-"""Reads the record of one rank from its TORCH_TRACE log.  A log that equals one parsed before is hashed, and not parsed again.
+"""Reads the record of one rank from its TORCH_TRACE log.  A log with the same hash as an earlier one is not parsed.
 
-`scan` hashes what shapes a Report (graphs, breaks, recompiles, outcomes) and reads the times; it skips everything else.  Ranks
-with equal hashes have equal structures.  A damaged log has another hash than an intact one, and is parsed in full.
+`scan` hashes what determines a rank's structure (graphs, breaks, recompiles, outcomes) and reads times, answers of caches and
+settings; it skips everything else.  Ranks with equal hashes have equal structures.  Damage in a hashed record changes the hash,
+so such a log is parsed in full.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _RECORD = re.compile(rb"^[VDIWEC]\d{4} [^\n]*?\] ?(?P<head>\{[^\n]*)\n?(?P<paylo
 _NAME = re.compile(rb'\{"(\w+)"')
 _COMPILE = re.compile(rb'"frame_id": ?(\d+), ?"frame_compile_id": ?(\d+)')
 _ARTIFACT = re.compile(rb'"artifact": ?\{"name": ?"(\w+)"')
-#: artifacts that shape a Report
+#: artifacts that are hashed
 _SHAPING = frozenset({b"recompile_reasons", b"dynamo_graph_break_reason", b"dynamo_error"})
-#: records that are part of a Report but not of the hash: how a graph was compiled, its times, and the guards of the rank
+#: records that are part of a Report but not of the hash: a graph's later stages, times, and guards
 _LATER = frozenset({
     b"inductor_output_code", b"dynamo_cpp_guards_str", b"aot_joint_graph", b"bwd_compilation_metrics", b"chromium_event",
 })  # fmt: skip
 _SKIPPED = frozenset(name.encode() for name in IGNORED) - {b"str"} | _LATER
-#: what differs between the logs of equal ranks: folders, addresses, ids, times, numbers of ranks and processes
+#: what may differ between the logs of equal ranks: folders, addresses, ids, times, numbers of ranks and processes
 _VOLATILE = re.compile(
     rb"(?:/[\w.+@~<>-]+)+/|0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{9,}\b"
     rb'|"(?:rank|has_payload|timestamp|process|thread)": ?(?:"[^"]*"|\d+)|\b(?:rank|pid|process|thread|port)[ =:]+\d+'
@@ -48,14 +49,14 @@ _RANK_IN_NAME = re.compile(r"_rank_(\d+)_|rank_(\d+)")
 
 @dataclass
 class Scan:
-    """What `scan` reads of a log."""
+    """What `scan` reads from a log."""
 
     digest: str
     #: compile id -> seconds of each of its compiles
     seconds: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
     #: compile id -> answers of the caches
     caches: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    #: compile id -> its collectives in the order of Inductor's code
+    #: compile id -> kinds of its collectives in the order of Inductor's code
     schedules: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     #: compile id -> run times of its graphs, as Inductor estimates them
     run_times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -68,14 +69,14 @@ class Known:
     """What all logs with the same hash have in common, from one of them that was parsed in full."""
 
     structure: Structure
-    #: each step as (compile id, which of the compiles with this id it is)
+    #: each step as (compile id, index among the compiles with this id)
     steps: list[tuple[str, int]]
     rank: Rank
     versions: dict[str, str | None]
 
 
 def scan(path: Path) -> Scan | None:
-    """Hash a log and read its times; None if a record cannot be read."""
+    """Hash a log and read its times; None if the metrics of a compile cannot be read."""
     import msgspec
 
     digest, devices = blake2b(digest_size=16), _Devices()
@@ -117,7 +118,7 @@ def scan(path: Path) -> Scan | None:
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of a log, unpacked, with the line ends that torch writes."""
+    """The bytes of a log, decompressed, with the line ends that torch writes; b"" if gzip cannot read it."""
     data = path.read_bytes()
     if path.suffix == ".gz":
         try:
@@ -128,7 +129,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Devices:
-    """Numbers devices in the order of their first use, as `ranks.normal` does."""
+    """Replaces device indices by numbers in the order of their first use, as `ranks.normal` does."""
 
     def __init__(self) -> None:
         self.seen: dict[bytes, bytes] = {}
@@ -150,7 +151,7 @@ def _scheduled(payload: bytes) -> list[str]:
 
 
 def _metrics(metrics: dict[str, Any], key: str, found: Scan) -> bytes:
-    """Note a compile's time; returns what shapes a Report."""
+    """Note the time of a compile, and torch's version and settings; returns what is hashed."""
     if metrics.get("is_forward") is False:
         return b"backward"
     found.seconds[key].append(metrics.get("entire_frame_compile_time_s"))
@@ -164,7 +165,7 @@ def _metrics(metrics: dict[str, Any], key: str, found: Scan) -> bytes:
 def read(path: Path, known: dict[str, Known]) -> RankRecord:
     """The record of the rank that wrote this log; raises ValueError, in one line, if nothing in the log can be read.
 
-    `known`: the logs that were parsed before, by hash; this one is added if it is new.
+    `known`: hash -> what all logs with this hash have in common; the hash of this log is added if it is new.
     """
     found = scan(path)
     seen = known.get(found.digest) if found is not None else None
@@ -195,7 +196,7 @@ def _is_cut_off(path: Path, report: Report) -> bool:
 
 
 def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
-    """The record of a log that equals one parsed before: the structure of that one, with the times of this log."""
+    """The record of a log whose hash is known: the structure of the log that was parsed, with the times of this one."""
     rank = Rank(rank=number_of(path), status=seen.rank.status, compiling=seen.rank.compiling, error=seen.rank.error)
     rank.seconds = [_at(found.seconds.get(key), number) for key, number in seen.steps]
     rank.compile_seconds = round(sum(s for s in rank.seconds if s), 6)
@@ -211,7 +212,7 @@ def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
 
 
 def _schedules(steps: list[tuple[str, int]], found: Scan) -> list[str]:
-    """For each step, its collectives in the order of Inductor's code, separated by spaces."""
+    """For each step, the kinds of its collectives in the order of Inductor's code, separated by spaces."""
     return [" ".join(found.schedules.get(key, ())) for key, _ in steps]
 
 
@@ -225,7 +226,7 @@ def _at(values: list[float | None] | None, number: int) -> float | None:
 
 
 def _compiles(report: Report) -> list[tuple[str, int]]:
-    """Each step as (compile id, which of the compiles with this id it is)."""
+    """Each step as (compile id, index among the compiles with this id)."""
     counts: dict[str, int] = defaultdict(int)
     steps = []
     for step in steps_of(report):

@@ -1,7 +1,7 @@
 """Writes and reads the file of one rank: one line with the rank and its hashes, and one line with its Report.
 
 A file is replaced as a whole, so a reader sees either the old or the new one, and a rank that is killed leaves the last one
-that it wrote.  If a rank equals another one, only its first line is read.
+that it wrote.  If two ranks are equal, the Report of only one of them is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUFFIX = ".rank"
 VERSION = 1
 #: the artifact in which Inductor logs its estimates of run times
 RUN_TIMES = "inductor_runtime_and_tensor_meta"
-#: answers of caches; the first that any stage gave is the answer of the step
+#: answers of caches, in order: the first of them that any stage gave is the answer of the step
 _CACHE_ORDER = ("miss", "bypass", "hit")
 
 
@@ -63,7 +63,7 @@ def record_of(
 
 
 def cache_answer(answers: Any) -> str:
-    """One word for the lookups of all stages: "miss" if any stage had to compile."""
+    """One word for the lookups of all stages: "miss" if there was any, else "bypass", else "hit"; "" without a lookup."""
     words = {word for answer in answers for word in str(answer).split(", ")}
     return next((w for w in _CACHE_ORDER if w in words), "")
 
@@ -95,12 +95,12 @@ def write(folder: str | Path, record: RankRecord, report: bytes) -> Path:
 
 
 def encoded(data: dict[str, Any]) -> bytes:
-    """One line of the file."""
+    """Data as one line of the file."""
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
 
 
 def file_name(rank: Rank) -> str:
-    """`3-host-4711.rank`: unique for each process, also where two jobs share a folder."""
+    """The name of a rank's file, such as `3-host-4711.rank`: unique for each process, even if jobs share a folder."""
     host = "".join(c if c.isalnum() or c in ".-" else "_" for c in rank.host or "host")
     return f"{rank.rank}-{host}-{rank.pid}{SUFFIX}"
 
@@ -121,7 +121,7 @@ def head(record: RankRecord) -> dict[str, Any]:
 
 
 def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
-    """The record that the data of a first line describes; raises ValueError if they describe none."""
+    """The record that the data of a first line describes; raises ValueError if it is damaged or of another version."""
     import msgspec  # on first use: `import dynascope` stays light
 
     try:
@@ -143,7 +143,7 @@ def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
 
 
 def read(path: Path) -> RankRecord:
-    """The record of a rank; its Report is read on demand.  Raises ValueError if the file is damaged."""
+    """The record in the file of a rank; its Report is read on demand.  Raises ValueError if the first line is damaged."""
     import msgspec
 
     with path.open("rb") as file:
@@ -155,7 +155,7 @@ def read(path: Path) -> RankRecord:
 
 
 def read_report(path: Path) -> Report:
-    """The Report in the file of a rank; raises ValueError if the file is damaged."""
+    """The Report in the file of a rank; raises ValueError if it is damaged."""
     import msgspec
 
     with path.open("rb") as file:

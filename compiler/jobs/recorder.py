@@ -1,8 +1,8 @@
 """Records one rank and keeps its file up to date while it runs.
 
-A thread writes the file shortly after something was compiled, and again, with the place in the user's code, if the rank has not
-moved for a while.  So the file of a rank that is killed or hangs shows what it compiled and where it was.  No signal handler is
-installed, because the program would see it.  Writing takes at most about a twentieth of the time.
+A thread writes the file, with the current place in the user's code, shortly after something was compiled, and again if the rank
+has not moved for a while.  So the file of a rank that is killed or hangs shows what it compiled and where it was.  No signal
+handler is installed, because the program would see it.  Writing takes at most about a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dynascope.compiler.ranks.structure import steps_of
 from dynascope.compiler.report import Report, StackEntry
 from dynascope.compiler.source.origin import is_users
 
-#: the folder into which ranks write; set by `dynascope run` for the processes that it starts
+#: environment variable: the folder into which ranks write; `dynascope run` and `record_ranks` set it for their processes
 VARIABLE = "DYNASCOPE_RANKS"
-#: seconds between two looks at the rank
+#: seconds between two checks of the rank
 _INTERVAL = 0.25
 #: seconds after which the file of a rank that does not move is written again
 _STILL = 2.0
@@ -38,7 +38,7 @@ _MOST_ENTRIES = 12
 class RankRecorder:
     """Writes the file of this process's rank until `end` is called.
 
-    `recording`: has the `events` so far, and returns the report so far from `snapshot()`; it is not changed.
+    `recording`: has the `events` so far, and its `snapshot()` returns the report so far; the recorder does not change it.
     """
 
     def __init__(self, folder: str | Path, recording: Any) -> None:
@@ -130,7 +130,7 @@ class RankRecorder:
         self._write_again()
 
     def _write_again(self) -> None:
-        """Write the last record once more, with the present time and place of the rank."""
+        """Write the last record with the current time and place of the rank."""
         assert self._last is not None
         record, report = self._last
         rank = record.rank
@@ -165,7 +165,7 @@ def _run_times(recording: Any, report: Report, *, finished: bool) -> list[list[f
 
 
 def _settings(recording: Any) -> dict[str, Any]:
-    """The compiler's configuration, as its first compile recorded it."""
+    """The compiler's settings, from the first compile that logged them."""
     for event in list(recording.events):
         metadata = getattr(event, "metadata", None)
         metrics = metadata.get("compilation_metrics") if isinstance(metadata, dict) else None
@@ -192,7 +192,7 @@ def settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_setting(value: Any) -> bool:
-    """Whether a value is plain, and has no path or address in it: those differ between ranks that are set up alike."""
+    """Whether a value is plain and contains no path or address, which would differ between ranks that are set up alike."""
     return isinstance(value, (bool, int, float)) or (isinstance(value, str) and "/" not in value and "0x" not in value)
 
 

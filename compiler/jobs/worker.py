@@ -10,7 +10,7 @@ from dynascope.compiler.jobs import quick_trace_reader, rank_file
 
 
 def main() -> None:
-    """Write a line for each path: its number, and the first line of its rank file (`rank_file.head`) or the error."""
+    """Write a line for each path: its index, and the data of a rank file's first line (`rank_file.head`) or the error."""
     paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").splitlines()
     known: dict[str, quick_trace_reader.Known] = {}
     for number, path in enumerate(paths):

@@ -15,7 +15,7 @@ _RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)$", 
 
 
 def user_name(code_name: str) -> str:
-    """The user's name for a code object; for a resume function, the name of the function that it continues."""
+    """The name that users see for a code object; for a resume function, that of the function that it continues."""
     while (match := _RESUME.match(code_name)) is not None:
         code_name = match["name"]
     return "the cell's statements" if code_name == STATEMENTS else code_name
@@ -40,7 +40,7 @@ def code_key(code: CodeType) -> tuple[str, int]:
 
 
 def map_constants(code: CodeType, change: Callable[[Any], Any]) -> CodeType:
-    """The code with `change` applied to every constant at any depth; inner code objects are changed after their constants.
+    """The code with `change` applied to its constants and to those of nested code objects, innermost first.
 
     Returns the same object if nothing changes.
     """
@@ -57,6 +57,6 @@ def last_line(code: CodeType) -> int:
 
 
 def first_line(node: ast.stmt) -> int:
-    """The first line of a statement; for a function or a class, that of its first decorator."""
+    """The first line of a statement; for a decorated function or class, the line of its first decorator."""
     lines: list[int] = [d.lineno for d in getattr(node, "decorator_list", ())]
     return min([node.lineno, *lines])

@@ -14,14 +14,14 @@ from types import CodeType, FunctionType, ModuleType
 
 #: makes the code of a function from a changed text of its file
 FromText = Callable[[str], CodeType]
-#: functions that are not defined in their file's text (they run a cell's statements) -> how to make their code
+#: functions that no `def` in their file's text defines, because they run a cell's statements -> how to make their code
 _from_text: weakref.WeakKeyDictionary[FunctionType, FromText] = weakref.WeakKeyDictionary()
 
 _References = dict[str, list["weakref.ref[FunctionType]"]]
 
 
 def functions_of(files: Collection[str]) -> list[FunctionType]:
-    """All existing functions whose code is from one of these files; searches all objects, unless in a `found_once` block."""
+    """All existing functions whose code is from one of these files; outside of `found_once`, each call searches all objects."""
     index = _index.get()
     living: Iterable[object] = gc.get_objects() if index is None else index.living(files)
     objects = itertools.chain(living, _in_modules(files))
@@ -31,17 +31,17 @@ def functions_of(files: Collection[str]) -> list[FunctionType]:
 
 
 def set_from_text(function: FunctionType, make: FromText) -> None:
-    """Register how to make the code of a function that is not defined in its file's text from a changed text of the file."""
+    """Register `make`, which makes the code from a changed text, for a function that no `def` in its file's text defines."""
     _from_text[function] = make
 
 
 def from_text(function: FunctionType) -> FromText | None:
-    """What `set_from_text` registered for a function; None for one that is defined in its file's text."""
+    """What `set_from_text` registered for a function; None for a function that a `def` in its file's text defines."""
     return _from_text.get(function)
 
 
 def _in_modules(files: Collection[str]) -> Iterator[object]:
-    """The values in the modules of these files and in their classes: gc.get_objects() omits objects frozen by gc.freeze()."""
+    """The values in the modules of these files and in their classes; gc.get_objects() omits those that gc.freeze() froze."""
     for module in list(sys.modules.values()):
         if type(module) is ModuleType and vars(module).get("__file__") in files:
             for value in list(vars(module).values()):
@@ -51,7 +51,7 @@ def _in_modules(files: Collection[str]) -> Iterator[object]:
 
 @contextlib.contextmanager
 def found_once() -> Iterator[None]:
-    """Search for functions only once in the block, and again after each import; functions that calls create are not found."""
+    """In this block, search for functions once, and again after each import; functions created in between are not found."""
     token = _index.set(_Index())
     try:
         yield

@@ -1,6 +1,6 @@
 """Facts about the lines of source files: text, columns, and the functions and expressions at a line.
 
-A notebook cell is named by its execution count, which the notebook's side of dynascope supplies through a `CellResolver`.
+A notebook cell is named by its execution count, which the extension supplies through a `CellResolver`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[i
 
     Python prints the line without its indentation, and two carets below a wide character.  If the carets reach the end of the
     line, the end is unknown (None), because an expression that ends on a later line looks the same.  `carets` is `(0, None)` if
-    nothing is marked, which means the whole line.
+    nothing is marked: this means the whole line, or, for some calls, that both columns are unknown.
     """
     if carets[0] is None or (carets == (0, None) and _is_unmarked_call(source)):
         return None, None
@@ -54,9 +54,9 @@ def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[i
 
 
 def _is_unmarked_call(source: str) -> bool:
-    """Whether the statement is a call below which Python 3.13 and newer print no carets, as older ones do for a whole line.
+    """Whether the statement returns or assigns a call: Python 3.13 and newer leave it unmarked, older ones only whole lines.
 
-    The call may continue on lines that are not given.
+    The call may continue on later lines, which are not in `source`.
     """
     for rest in ("", ")", "])", "})", "))"):
         with contextlib.suppress(SyntaxError):
@@ -68,7 +68,7 @@ def _is_unmarked_call(source: str) -> bool:
 
 @dataclass(frozen=True)
 class _Parsed:
-    """The syntax of a file: its functions and classes, and its expressions of several lines."""
+    """The syntax of a file: where its functions and classes are, and where nodes of several lines end."""
 
     lines: list[str]
     #: functions and classes as (name, first line, last line); a method's name includes its class
@@ -98,7 +98,7 @@ def _parse(lines: list[str]) -> _Parsed:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return parsed
     classes: dict[ast.AST, str] = {}
-    for n in nodes:  # outer ones first
+    for n in nodes:  # outer nodes first
         end = n.end_lineno or n.lineno
         if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             name = classes.get(n, "") + n.name

@@ -11,16 +11,16 @@ from typing import Literal
 
 Origin = Literal["torch", "dynascope", "python", "library", "user"]
 
-#: packages and modules whose entries are left out of a user's stack: they run notebooks, tests, threads and wrappers
+#: packages and modules that run notebooks, tests, threads and wrappers: their entries are left out of a user's stack
 PLUMBING = frozenset({
     "ipykernel", "IPython", "traitlets", "tornado", "asyncio", "jupyter_client", "nbclient", "pluggy", "_pytest", "xdist",
     "execnet", "concurrent", "hypothesis", "ipykernel_launcher", "runpy", "threading", "contextlib", "weakref", "functools",
 })  # fmt: skip
-#: libraries with which the compiler computes symbolic sizes
+#: libraries that the compiler itself calls: for symbolic sizes, and to partition graphs
 _SYMBOLIC = frozenset({"sympy", "mpmath", "networkx"})
 #: the compiler's files, by the beginning of their path in torch's folder
 _COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", "utils/_contextlib")
-#: matches torch's folder on any machine: a log may be from another one
+#: matches torch's folder on any machine: a log may be from another machine
 _TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
@@ -79,14 +79,14 @@ def in_torch(file: str) -> bool:
 
 @functools.lru_cache(4096)
 def is_plumbing(file: str) -> bool:
-    """Whether the file's entries are left out of a user's stack: it belongs to the compiler, dynascope or `PLUMBING`."""
+    """Whether a user's stack leaves out the file's entries: those of the compiler, dynascope, `PLUMBING` and frozen modules."""
     if in_torch(file):
         return (_below_torch(file) or "").startswith(_COMPILER)
     return origin(file) == "dynascope" or file.startswith("<frozen ") or not PLUMBING.isdisjoint(_PACKAGE.findall(file))
 
 
 def is_used_by_compiler(file: str) -> bool:
-    """Whether the compiler uses the file for its own computations: it is sympy's, for example, or Python's standard library."""
+    """Whether the file belongs to a library that the compiler itself calls: sympy, for example, or the standard library."""
     return origin(file) == "python" or not _SYMBOLIC.isdisjoint(_PACKAGE.findall(file))
 
 
@@ -96,5 +96,5 @@ def is_weakref_callback(name: str, file: str) -> bool:
 
 
 def is_users(file: str) -> bool:
-    """Whether the file belongs to the user, rather than to a library."""
+    """Whether the file belongs to the user and is not plumbing."""
     return origin(file) == "user" and not is_plumbing(file)

@@ -1,4 +1,4 @@
-"""A branch on values as two functions and `torch.cond`, which runs one of them."""
+"""A branch on values becomes two functions and a call of `torch.cond`, which runs one of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candidat
 
 
 def is_pure_block(torch: Torch, block: list[cst.CSTNode]) -> bool:
-    """Whether statements compute and return, and do nothing else; functions that are not known may be called."""
+    """Whether statements only compute values, bind names and jump; calls of unknown functions are allowed."""
     if any(isinstance(s, cst.Expr) and isinstance(s.value, cst.Call) for s in small(block)):
         return False
     found = uses(*block)
@@ -92,7 +92,7 @@ def _in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:
 
 
 def _maybe_bound(source: Source, branch: cst.If) -> set[str]:
-    """Names that are bound before the branch on some ways to it only."""
+    """Names that are bound before the branch on some paths to it, but not on all."""
     scope, start = source.scope_of(branch), source.start(branch)
     visitor = Uses()
     for one in statements(scope.body) if isinstance(scope, cst.FunctionDef) else list(scope.body):
@@ -111,7 +111,7 @@ def _cond(
     passed: list[str],
     outputs: list[str],
 ) -> list[Candidate]:
-    """Two functions, and the call that chooses."""
+    """The candidate: the two functions, and the call that chooses between them."""
     yes, no, after = blocks
     indent = source.indent(branch)
     when_true, when_false = unused_name(source, "when_true"), unused_name(source, "when_false")
@@ -143,7 +143,10 @@ def _function(
     outputs: list[str],
     deeper: bool = False,
 ) -> str | None:
-    """A side of the branch as a function; None if its lines cannot be moved."""
+    """A side of the branch as a function; None if its lines cannot be moved.
+
+    `deeper`: whether the side consists of the statements after the branch, which must be indented.
+    """
     indent = source.indent(branch)
     inner = indent + source.indent_unit
     body = ""
@@ -179,7 +182,7 @@ def _block_text(source: Source, side: list[cst.CSTNode]) -> str:
 
 
 def _in_one_line(source: Source, one: cst.CSTNode) -> str:
-    """The text of a statement of `if x: statement`."""
+    """The text of a statement on the same line as its `if`, with `x = x + 1` for `x += 1`."""
     changes = conditions.not_in_place(source, one)
     return changes[0][2] if changes else source.text_of(one)
 
@@ -192,7 +195,7 @@ def _last_values(one: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
 
 
 def _fresh_return(source: Source, value: cst.BaseExpression) -> str | None:
-    """What a side returns, without memory of an operand; None if it needs no change."""
+    """What a side returns, cloned where it may share memory with an operand; None if it needs no change."""
     if isinstance(value, cst.Tuple):
         parts = [e.value for e in value.elements]
         texts = [without_alias(p, source.text_of(p)) for p in parts]

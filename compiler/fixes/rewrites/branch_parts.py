@@ -1,4 +1,4 @@
-"""What the rewrites of branches share: the targets and values of a side."""
+"""What `branches` and `branch_functions` share: the names and values that the sides of a branch assign."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dynascope.compiler.fixes.syntax.source_text import Source
 
 
 def is_no_tensor(value: cst.BaseExpression) -> bool:
-    """Whether a value is surely no tensor, nor a number that can become one."""
+    """Whether a value is certainly neither a tensor nor a number that can become one."""
     return isinstance(value, cst.BaseString | cst.Lambda | cst.Dict | cst.List | cst.Set | cst.Tuple | cst.FormattedString) or (
         isinstance(value, cst.Name) and value.value in ("None", "True", "False", "Ellipsis")
     )
 
 
 def without_alias(value: cst.BaseExpression, text: str) -> str:
-    """A value that shares no memory with an operand: the sides of torch.cond may not."""
+    """The text of a value, cloned if it may share memory with an operand, which torch.cond does not allow."""
     return f"{text}.clone()" if isinstance(value, cst.Name | cst.Attribute | cst.Subscript) else text
 
 
 class Refused(Exception):
-    """The branch has no such form."""
+    """Raised if a branch cannot be written in the wanted form."""
 
 
 def is_elif(source: Source, branch: cst.If) -> bool:
@@ -29,7 +29,10 @@ def is_elif(source: Source, branch: cst.If) -> bool:
 
 
 def targets(one: cst.CSTNode) -> list[tuple[str, tuple[cst.BaseExpression, str]]]:
-    """The names that a small statement assigns, each with its value and operator."""
+    """The names that a simple statement assigns, each with its value and its operator (`+=` or the like, "" for `=`).
+
+    Raises `Refused` if the statement does anything else.
+    """
     if isinstance(one, cst.Pass):
         return []
     if isinstance(one, cst.AugAssign) and isinstance(one.target, cst.Name):

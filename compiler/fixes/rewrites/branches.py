@@ -21,7 +21,7 @@ _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """`torch.where` first, where both sides are cheap and have no effects, then `torch.cond`."""
+    """`torch.where` first, if both sides are known to have no effects, then `torch.cond`."""
     source = parse(problem.source)
     if source is None:
         return []
@@ -38,7 +38,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Candidate]:
-    """`a if test else b`."""
+    """The candidates for `a if test else b`."""
     torch = Torch(source, source.scope_of(choice))
     condition = conditions.as_tensor(source, torch, choice.test)
     if condition is None or conditions.is_python(choice.test) or is_no_tensor(choice.body) or is_no_tensor(choice.orelse):
@@ -58,14 +58,14 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
 
 
 def _argument(source: Source, value: cst.BaseExpression) -> str:
-    """A value as an argument of a call."""
+    """The text of a value as an argument of a call."""
     text = source.text_of(value)
     return f"({text})" if isinstance(value, cst.Tuple | cst.NamedExpr | cst.GeneratorExp) and not text.startswith("(") else text
 
 
 @dataclass
 class _Value:
-    """What a side gives to a name: its text, the nodes it is made of, and `+=` or the like (\"\" for `=`)."""
+    """The value that a side assigns to a name: its text, its nodes, and the operator, `+=` or the like (\"\" for `=`)."""
 
     text: str
     nodes: tuple[cst.BaseExpression, ...]
@@ -82,7 +82,7 @@ def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candid
 
 
 def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:
-    """The conditions on values of a chain of branches."""
+    """The conditions on values in an `if` and its `elif`s."""
     found: list[str] = []
     at = branch
     while True:
@@ -93,7 +93,7 @@ def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:
 
 
 def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
-    """The branch as assignments; None if it does anything else."""
+    """The branch as assignments of chosen values; None if it does anything but assign."""
     try:
         names = list(dict.fromkeys(_assigned(branch)))
         if not names or not _stands(source, branch):
@@ -115,13 +115,13 @@ def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
 
 
 def _stands(source: Source, branch: cst.If) -> bool:
-    """Whether the lines of a branch are its own; an `elif` becomes an `else` with lines of its own."""
+    """Whether a branch begins its line, or is an `elif`, which becomes an `else` with lines of its own."""
     head = source.text[source.line_start(source.lines(branch)[0]) : source.start(branch)].strip()
     return not head or is_elif(source, branch)
 
 
 def _replaced(source: Source, branch: cst.If, lines: list[str]) -> Change:
-    """These lines in place of a branch."""
+    """The change that puts these lines in place of a branch."""
     indent = source.indent(branch)
     if is_elif(source, branch):
         lines = ["else:", *(source.indent_unit + line for line in lines)]
@@ -130,7 +130,7 @@ def _replaced(source: Source, branch: cst.If, lines: list[str]) -> Change:
 
 
 def _assigned(branch: cst.If) -> list[str]:
-    """Names that the sides assign, in order; `Refused` if a side does anything else."""
+    """Names that the sides assign, in order; raises `Refused` if a side does anything else."""
     names: list[str] = []
     for side in _sides(branch):
         for one in small(side):
@@ -145,7 +145,7 @@ def _sides(branch: cst.If) -> list[list[cst.CSTNode]]:
 
 
 def _side_value(source: Source, torch: Torch, side: list[cst.CSTNode], name: str) -> _Value | None:
-    """What a side gives to a name; None if it leaves it alone."""
+    """The value that a side assigns to a name; None if it does not assign the name."""
     value: _Value | None = None
     done: set[str] = set()
     for one in small(side):
@@ -160,7 +160,7 @@ def _side_value(source: Source, torch: Torch, side: list[cst.CSTNode], name: str
 
 
 def _value_of(source: Source, torch: Torch, branch: cst.If, name: str, before: set[str], hoisted: str | None = None) -> _Value:
-    """What a chain of branches gives to a name."""
+    """The value that an `if` and its `elif`s assign to a name; `hoisted`: the name of the condition, if it has one."""
     yes = _side_value(source, torch, statements(branch.body), name)
     if isinstance(branch.orelse, cst.If):
         no: _Value | None = _value_of(source, torch, branch.orelse, name, before)
@@ -173,7 +173,7 @@ def _value_of(source: Source, torch: Torch, branch: cst.If, name: str, before: s
     if yes.operator != no.operator:
         raise Refused
     if operator and name in uses(*yes.nodes, *no.nodes).reads:
-        raise Refused  # a backward that needs the old value would lose it where the branch is not taken, too
+        raise Refused  # the update in place would run even if the branch is not taken, and overwrite what the backward needs
     nodes = (*yes.nodes, *no.nodes, *([branch.test] if hoisted is None else []))
     return _Value(_chosen(source, torch, branch.test, yes.text, no.text, hoisted), nodes, operator)
 
@@ -185,7 +185,7 @@ def _unchanged(name: str, before: set[str], operator: str) -> _Value:
 
 
 def _chosen(source: Source, torch: Torch, test: cst.BaseExpression, yes: str, no: str, condition: str | None = None) -> str:
-    """One of two values, by a condition that is Python's or a tensor's."""
+    """The expression that chooses one of two values: with `if` for a condition of Python's, else with `torch.where`."""
     if yes == no:
         return yes
     if conditions.is_python(test):
@@ -200,7 +200,7 @@ def _chosen(source: Source, torch: Torch, test: cst.BaseExpression, yes: str, no
 
 
 def _assignments(made: list[tuple[str, _Value]]) -> list[str]:
-    """One assignment a name, or one for all where a later one reads an earlier name."""
+    """One assignment for each name, or one for all names if a later value reads an earlier name."""
     done: set[str] = set()
     for name, value in made:
         if any(uses(n).reads & done for n in value.nodes):
@@ -212,7 +212,7 @@ def _assignments(made: list[tuple[str, _Value]]) -> list[str]:
 
 
 def _returning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
-    """The branch as one return, together with what follows it where it has no `else`; None if it does not only return."""
+    """The branch as one return; None if a side does not only return.  Without an `else`, the code after it is a side."""
     if is_elif(source, branch) or not source.stands_alone(branch):
         return None
     after = source.following(branch)
@@ -250,7 +250,7 @@ def _computes(torch: Torch, one: cst.CSTNode) -> bool:
 
 
 def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[str]:
-    """What a block returns, one text a value; `Refused` if it does anything but return."""
+    """The texts of the values that a block returns; raises `Refused` if it does anything but return."""
     first = block[0] if block else None
     inner = small([first])[0] if first is not None else None
     if isinstance(inner, cst.Return) and len(small([first])) == 1 and inner.value is not None:  # type: ignore[list-item]

@@ -1,4 +1,4 @@
-"""A Python number that changes from call to call becomes a tensor: the compiled code does not depend on its value."""
+"""A Python number that changes from call to call becomes a tensor, so that compiled code does not depend on its value."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def candidates(problem: Problem) -> list[Candidate]:
 def _made(
     problem: Problem, source: Source, values: list[cst.BaseExpression], title: str, assumption: str, name: str = ""
 ) -> list[Candidate]:
-    """The candidate in which these expressions are tensors; `name`: what is bound to them.
+    """The candidate in which these expressions are tensors.
 
-    `name += 1` becomes `name = name + 1`: a graph may have kept the tensor for its backward pass.
+    `name`: the name that is bound to them.  `name += 1` becomes `name = name + 1`, because a graph may have kept the tensor for
+    its backward pass.
     """
     torch = Torch(source, source.module)
     changes: list[Change] = [(source.start(v), source.end(v), f"{torch('tensor')}({source.text_of(v)})") for v in values]
@@ -52,13 +53,13 @@ def _made(
 
 
 def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
-    """The numbers that a name is bound to; none if something else is bound to it, too."""
+    """The numbers that are assigned to a name; none if anything else is assigned to it, too."""
     bound = [a.value for a in source.all_of(cst.Assign) if name in [dotted(t.target) for t in a.targets]]
     return bound if all(_is_number(value) for value in bound) else []
 
 
 def _given(source: Source, function: str, name: str) -> list[cst.BaseExpression] | None:
-    """What the calls of a function give for a parameter, where it may differ; None if it has no such parameter."""
+    """The arguments for a parameter that may differ from call to call; None if the file has not exactly one such function."""
     functions = [f for f in source.all_of(cst.FunctionDef) if f.name.value == function]
     if len(functions) != 1:
         return None
@@ -81,7 +82,7 @@ def _argument(call: cst.Call, name: str, index: int) -> cst.BaseExpression | Non
 
 
 def _differs(source: Source, call: cst.Call, argument: cst.BaseExpression) -> bool:
-    """Whether a number differs from call to call: it is made of what a loop around the call changes, or is a number itself."""
+    """Whether an argument may differ from call to call: it is a literal number, or reads what a loop around the call binds."""
     loops = [a for a in source.ancestors(call) if isinstance(a, cst.For | cst.While)]
     return _is_number(argument) or bool(uses(argument).reads & uses(*loops).writes)
 

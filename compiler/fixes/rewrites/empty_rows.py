@@ -1,4 +1,4 @@
-"""A branch around nothing but indexing goes away: with no rows, indexing does nothing by itself."""
+"""A branch around nothing but indexing is removed: if no row is selected, indexing changes nothing anyway."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEW = {
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """The statements without the branch; the second time with sizes that depend on values."""
+    """The statements without the branch; the second candidate also captures operators whose output sizes depend on values."""
     source = parse(problem.source)
     if source is None:
         return []
@@ -54,7 +54,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def _branch_on(source: Source, problem: Problem) -> cst.If | None:
-    """The branch that follows the assignment that broke, and asks whether it selected anything."""
+    """The branch after an assignment that broke, if it asks whether the assignment selected anything."""
     statement = source.innermost(problem, cst.SimpleStatementLine)
     if statement is None:
         return None
@@ -82,7 +82,7 @@ def _selected(test: cst.BaseExpression) -> cst.BaseExpression | None:
 
 
 def _counted(value: cst.BaseExpression) -> cst.BaseExpression | None:
-    """What an expression counts."""
+    """What an expression counts: `rows` for `len(rows)` or `rows.shape[0]`; None if it counts nothing."""
     if isinstance(value, cst.Subscript) and isinstance(value.value, cst.Attribute) and value.value.attr.value == "shape":
         return value.value.value
     if not isinstance(value, cst.Call):
@@ -98,7 +98,7 @@ def _counted(value: cst.BaseExpression) -> cst.BaseExpression | None:
 
 
 def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, later: set[str]) -> bool:
-    """Whether a statement changes nothing where no row is selected."""
+    """Whether a statement has no effect if no row is selected."""
     if isinstance(one, cst.Assign) and len(one.targets) == 1:
         target = one.targets[0].target
         if isinstance(target, cst.Subscript):
@@ -113,7 +113,7 @@ def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, 
 
 
 def _indexes(target: cst.Subscript, selected: cst.BaseExpression) -> bool:
-    """Whether an item is chosen by the mask or the rows themselves."""
+    """Whether an index of this item is made of the mask or the rows."""
     return any(isinstance(e.slice, cst.Index) and _is_made_of(e.slice.value, selected) for e in target.slice)
 
 
@@ -122,7 +122,7 @@ def _takes(call: cst.Call, selected: cst.BaseExpression) -> bool:
 
 
 def _is_made_of(index: cst.BaseExpression, selected: cst.BaseExpression) -> bool:
-    """Whether an index selects nothing where the mask or the rows do not: `rows`, `rows[:, 0]`, `rows + 1`, `mask & other`."""
+    """Whether an index selects nothing if the mask or the rows select nothing: `rows[:, 0]`, `rows + 1`, `mask & other`."""
     if index.with_changes(lpar=(), rpar=()).deep_equals(selected.with_changes(lpar=(), rpar=())):
         return True
     if isinstance(index, cst.Subscript):
@@ -136,7 +136,7 @@ def _is_made_of(index: cst.BaseExpression, selected: cst.BaseExpression) -> bool
 
 
 def _gives_the_same(torch: Torch, name: str, value: cst.BaseExpression, selected: cst.BaseExpression) -> bool:
-    """Whether a value equals the old one where nothing is selected: `x.masked_fill(mask, 0)`, `torch.where(mask, 0, x)`."""
+    """Whether a value equals the old one if nothing is selected: `x.masked_fill(mask, 0)`, `torch.where(mask, 0, x)`."""
     if not isinstance(value, cst.Call):
         return False
     full = torch.is_torch(value.func)

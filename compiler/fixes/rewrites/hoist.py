@@ -1,4 +1,4 @@
-"""What does not depend on its place moves before the loop: an import, a constant look-up, a clock."""
+"""A clock or a look-up moves before its loop or to the start of its function, an import to the module's top level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOKUPS = {
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """A call of the loop before it, or a call of the function at its start."""
+    """An import or a call that broke, moved to where it runs earlier."""
     source = parse(problem.source)
     if source is None:
         return []
@@ -28,7 +28,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def _import(problem: Problem, source: Source) -> list[Candidate]:
-    """An import inside a function, at the module's own."""
+    """An import inside a function, moved to the imports of the module."""
     line = source.innermost(problem, cst.SimpleStatementLine)
     if line is None or not isinstance(source.scope_of(line), cst.FunctionDef) or not source.stands_alone(line):
         return []
@@ -54,7 +54,7 @@ def _import(problem: Problem, source: Source) -> list[Candidate]:
 
 
 def _top(source: Source, node: cst.CSTNode) -> cst.CSTNode:
-    """The module's own statement around a node."""
+    """The top-level statement that contains a node."""
     found = node
     while (above := source.parent(found)) is not None and above is not source.module:
         found = above
@@ -68,7 +68,7 @@ def _start_of(source: Source, statement: cst.CSTNode) -> int:
 
 
 def _call(problem: Problem, source: Source) -> list[Candidate]:
-    """A clock or a look-up: before the loop around it, or else at the start of its function."""
+    """A clock or a look-up, moved before the outermost loop around it, or else to the start of its function."""
     call = source.innermost(problem, cst.Call, lambda n: n if _is_fixed(source, n) else None)
     statement = source.statement_of(call) if call is not None else None
     if call is None or statement is None:
@@ -110,7 +110,7 @@ def _assumption(source: Source, call: cst.Call, *, in_loop: bool) -> str:
 def _whole_assignment(
     source: Source, scope: cst.FunctionDef, statement: Statement, call: cst.Call, place: Statement
 ) -> list[Change] | None:
-    """The statement itself before the loop, if it only gives the call's value to names that nothing else binds or changes."""
+    """The whole statement, moved before the loop; None unless it only binds names that nothing else binds or changes."""
     inside = small([statement]) if isinstance(statement, cst.SimpleStatementLine) else []
     assigned = inside[0] if len(inside) == 1 else None
     if not isinstance(assigned, cst.Assign) or assigned.value is not call or len(source.block_of(statement)) < 2:
@@ -126,7 +126,7 @@ def _whole_assignment(
 
 
 def _named(source: Source, call: cst.Call, place: Statement) -> list[Change]:
-    """The value of the call as a new name that is bound before a statement."""
+    """The changes that bind the call's value to a new name before `place`, and use the name instead of the call."""
     name = unused_name(source, "started" if _full(source, call) in _CLOCKS else "looked_up")
     start = source.whole_lines(place)[0]
     line = f"{source.indent(place)}{name} = {source.text_of(call)}\n"
@@ -134,7 +134,7 @@ def _named(source: Source, call: cst.Call, place: Statement) -> list[Change]:
 
 
 def _imported_in(source: Source, scope: cst.FunctionDef) -> set[str]:
-    """Names that only imports of the function bind."""
+    """Names that imports in the function bind, and no other statement."""
     found = [*source.inside(scope, cst.Import), *source.inside(scope, cst.ImportFrom)]
     lines = source.inside(scope, cst.SimpleStatementLine)
     others = [s for s in lines if not any(isinstance(one, cst.Import | cst.ImportFrom) for one in s.body)]
@@ -147,7 +147,7 @@ def _bound_once(source: Source, scope: cst.FunctionDef, names: set[str]) -> bool
 
 
 def _full(source: Source, call: cst.Call) -> str:
-    """The name of a function with the module that it was imported from."""
+    """The full dotted name of the called function, such as `time.perf_counter`."""
     first, dot, rest = dotted(call.func).partition(".")
     return imports(source, source.scope_of(call)).get(first, first) + dot + rest
 

@@ -1,4 +1,4 @@
-"""A number that is only kept for a log stays a tensor while the function computes, and becomes a number at its end."""
+"""A number that is only kept, for a log perhaps, stays a tensor until the end of the function, or for good."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _appends(call: cst.Call, number: cst.Call) -> bool:
 
 
 def _inner(source: Source, call: cst.Call) -> tuple[str, str]:
-    """The tensor that a number is taken from, without its gradient, and how the number is taken from it."""
+    """The detached tensor that a number is taken from, and the conversion: "item", "float", "int" or "bool"."""
     inner, kind = number_of(call) or (call, "item")
     return f"{grouped(inner, source.text_of(inner))}.detach()", kind
 
@@ -63,7 +63,7 @@ def _kept(source: Source, call: cst.Call) -> tuple[int, int, str]:
 def _local(
     problem: Problem, source: Source, scope: cst.FunctionDef, statement: cst.SimpleStatementLine, call: cst.Call, name: str
 ) -> list[Candidate]:
-    """A local number that only messages, attributes and the return value use."""
+    """For a local number that only messages, stores to objects and the return value use."""
     top = at_top(source, scope, statement)
     block = list(scope.body.body)
     if top is not statement:
@@ -100,13 +100,13 @@ def _local(
 
 
 def _computes(node: cst.CSTNode) -> bool:
-    """Whether code does more than name values."""
+    """Whether code contains a call, an operation or an item."""
     works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript)
     return works or any(_computes(child) for child in node.children)
 
 
 def _arithmetic(node: cst.CSTNode) -> list[cst.Name]:
-    """Names that are computed with: of those the number must not be one."""
+    """Names that are operands of arithmetic; the number must not be one of them."""
     found: list[cst.Name] = []
     pending: list[cst.CSTNode] = [node]
     while pending:
@@ -127,7 +127,7 @@ def _stores(one: cst.CSTNode) -> bool:
 
 
 def _return_with(source: Source, last: cst.CSTNode, returned: cst.Return, name: str, lines: list[str]) -> list[Change] | None:
-    """`return y * 2, loss`: what is computed gets a name before the number is taken."""
+    """The changes to `return y * 2, loss`: `y * 2` is computed before the number is taken."""
     value = returned.value
     if not isinstance(value, cst.Tuple) or not source.stands_alone(last):
         return at_the_end(source, source.scope_of(last), lines) if isinstance(value, cst.Name) else None  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def _return_with(source: Source, last: cst.CSTNode, returned: cst.Return, name: 
 def _stored_later(
     problem: Problem, source: Source, scope: cst.FunctionDef, statement: cst.SimpleStatementLine, call: cst.Call
 ) -> list[Candidate]:
-    """The statement that keeps the number, moved to the end of the function."""
+    """The statement that stores the number moves to the end of the function."""
     block = list(scope.body.body)
     if statement not in block:
         return []

@@ -1,4 +1,4 @@
-"""Code that breaks in a loop, a `with` or a `try` gets a function of its own, so that the code around is not skipped."""
+"""Code that breaks in a loop, a `with` or a `try` gets a function of its own, so that the code around it is not skipped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TITLES = {"For": "loop", "While": "loop", "With": "with block", "Try": "try blo
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """The whole block with its body in functions of their own; then the block alone, then the body alone."""
+    """First the outermost block as a function of its own, then the body of the innermost block."""
     source = parse(problem.source)
     if source is None:
         return []
@@ -56,7 +56,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 @dataclass
 class _Part:
-    """A function made of some statements, and the call in their place."""
+    """A function made of some statements, and the call that replaces them."""
 
     name: str
     given: list[str]
@@ -74,7 +74,10 @@ class _Part:
 
 
 def _part(source: Source, run: list[cst.CSTNode], name: str, turns: set[str] | None = None) -> _Part | None:
-    """What a function of these statements takes and returns (`turns`: what changes with each turn of a loop around them)."""
+    """The function that these statements become; None if they cannot become one.
+
+    `turns`: the names that a `for` loop around them binds in each turn.
+    """
     used = uses(*run)
     if looks_around(*run) or any(isinstance(s, cst.Del | cst.Global | cst.Nonlocal) for s in used.stores):
         return None
@@ -108,7 +111,7 @@ def _jumps_out(run: list[cst.CSTNode]) -> bool:
 
 
 def _whole(source: Source, block: _Block) -> str | None:
-    """The block as a function, and the call of it."""
+    """The text of the block as a function, and of its call; None if the block cannot move."""
     if not source.stands_alone(block) or not _computed_around(source, block):
         return None
     part = _part(source, [block], unused_name(source, "run_" + _TITLES[type(block).__name__].split(" ")[0]))
@@ -121,7 +124,7 @@ def _whole(source: Source, block: _Block) -> str | None:
 
 
 def _computed_around(source: Source, block: _Block) -> bool:
-    """Whether the function does more than the block: else the whole of it would be skipped under another name."""
+    """Whether the function also computes outside of the block; if not, moving the block would only move what is skipped."""
     scope = source.scope_of(block)
     outside = [
         s
@@ -138,7 +141,7 @@ def _computes(node: cst.CSTNode) -> bool:
 
 @dataclass
 class _Body:
-    """The body of a block as a function before the block."""
+    """The body of a block, as a function that is defined before the block."""
 
     part: _Part
     run: list[cst.CSTNode]
@@ -165,5 +168,5 @@ def _body(source: Source, block: _Block) -> _Body | None:
         seen = uses(*block.handlers, block.finalbody).reads
         handled = [h for h in block.handlers if not leaves(statements(h.body))]
         if written & seen or (handled and part.results and len(small(run)) > 1):
-            return None  # what was assigned before an exception is read after it
+            return None  # after an exception, code may read what was assigned before it
     return _Body(part, run)

@@ -1,4 +1,4 @@
-"""Printing and logging are moved behind the last tensor operation of a function, in order."""
+"""Printing and logging move behind the graph, or behind the last tensor operation of the function, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical",
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """First the form that the compiler can move by itself, then the statements moved to the end."""
+    """First a `print` that the compiler itself can move, then all messages moved to the end of the function."""
     source = parse(problem.source)
     if source is None:
         return []
@@ -30,7 +30,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:
-    """The statement around a problem that only prints or logs, with the branch that chooses whether to."""
+    """The message statement at a problem, or the outermost `if` around it that contains only messages; else None."""
     found: cst.CSTNode | None = source.branch_at(problem) or source.innermost(problem, cst.SimpleStatementLine)
     if found is None or not is_observer(source, found):
         return None
@@ -40,7 +40,7 @@ def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:
 
 
 def is_observer(source: Source, node: cst.CSTNode) -> bool:
-    """Whether a statement only prints or logs."""
+    """Whether a statement only prints, warns or logs."""
     if isinstance(node, cst.If):
         sides = [*statements(node.body), *([node.orelse] if isinstance(node.orelse, cst.If) else statements(node.orelse))]
         return bool(sides) and all(is_observer(source, s) for s in sides) and not uses(node.test).stores
@@ -67,7 +67,7 @@ def _writes(source: Source, call: cst.Call) -> bool:
 def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Candidate]:
     """`print(x.item())` as `print(f"{x}")`, which the compiler moves behind the graph, together with the setting for it.
 
-    What is changed in place afterwards is copied, because it is printed after that.
+    A tensor that is changed in place after the message is copied, because the message is then printed after the change.
     """
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return []
@@ -85,7 +85,7 @@ def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> li
 
 
 def _copies(source: Source, statement: cst.CSTNode, call: cst.Call) -> list[Change]:
-    """Copies in place of the names that are changed in place after the message, perhaps under another name."""
+    """Adds `.clone()` to names whose values may be changed in place after the message, under this or another name."""
     scope = source.scope_of(statement)
     after = _after(source, scope, statement, [])
     if isinstance(scope, cst.FunctionDef) and (loop := _loop_of(source, scope, statement)) is not None:
@@ -98,7 +98,7 @@ def _copies(source: Source, statement: cst.CSTNode, call: cst.Call) -> list[Chan
 
 
 def _as_text(source: Source, call: cst.Call) -> list[Change]:
-    """The numbers, sizes and types that a message prints, as fields of f-strings."""
+    """Turns numbers, sizes and types that a message prints into fields of f-strings, and drops `.item()` in f-strings."""
     changes: list[Change] = []
     for argument in call.args:
         number = number_of(argument.value)
@@ -107,7 +107,7 @@ def _as_text(source: Source, call: cst.Call) -> list[Change]:
             if number[1] == "item" and argument.keyword is None and '"' not in text and "\n" not in text:
                 changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + text + '}"'))
         elif is_python(argument.value) and isinstance(argument.value, cst.Attribute) and argument.keyword is None:
-            text = source.text_of(argument.value)  # a size or a type is no constant to the compiler, but its text is
+            text = source.text_of(argument.value)  # the compiler moves formatted strings, but not sizes and types
             changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + text + '}"'))
         elif isinstance(argument.value, cst.FormattedString):
             for part in argument.value.parts:
@@ -124,10 +124,11 @@ def _as_text(source: Source, call: cst.Call) -> list[Change]:
 
 @dataclass
 class Moved:
-    """Statements at the end of a function, and what is left in their place."""
+    """Messages that move to the end of a function."""
 
+    #: what remains in the old places of the messages
     changes: list[Change] = field(default_factory=list)
-    #: lines, without the indentation, of what runs at the end
+    #: lines that run at the end, without the indentation of the function's body
     lines: list[str] = field(default_factory=list)
 
 
@@ -158,7 +159,7 @@ def _moved(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Can
 
 
 def _tops(source: Source, observers: list[cst.SimpleStatementLine]) -> list[cst.CSTNode]:
-    """Observers with the branches that hold nothing else, each once."""
+    """Each observer, or the outermost `if` around it that contains only observers; none of them twice."""
     tops: list[cst.CSTNode] = []
     for one in observers:
         found: cst.CSTNode = one
@@ -175,7 +176,7 @@ def _tops(source: Source, observers: list[cst.SimpleStatementLine]) -> list[cst.
 
 
 def at_top(source: Source, scope: cst.FunctionDef, statement: cst.CSTNode) -> cst.CSTNode | None:
-    """The statement of the function's own block around another one that runs whenever it does, or in a loop; else None."""
+    """The statement of the function's own block that contains `statement`; None unless only `with` and loops lie between."""
     found = statement
     while source.parent(found) is not scope.body:
         above = source.parent(found)
@@ -192,7 +193,11 @@ def _loop_of(source: Source, scope: cst.FunctionDef, statement: cst.CSTNode) -> 
 
 
 def _something_follows(source: Source, rest: list[cst.CSTNode], tops: list[cst.CSTNode]) -> bool:
-    """Whether anything but messages runs after the first of them, and no way out of the function lies between."""
+    """Whether it is of use and safe to move these messages.
+
+    Not safe: a `return` or `yield` after the first of them, unless it ends the function, or a store that may change what a
+    moved `if` tests.
+    """
     last = small(rest)[-1:]
     middle = [s for s in rest if s not in tops]
     if last and isinstance(last[0], cst.Return):
@@ -254,7 +259,7 @@ def _numbers(value: cst.CSTNode) -> list[cst.BaseExpression]:
 
 
 def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode]) -> Moved | None:
-    """Each message once, in order; values that are computed for it are computed where they were."""
+    """The messages in order; the values that are computed for a message are still computed in its old place."""
     moved = Moved()
     taken: list[str] = []
     for top in tops:
@@ -289,7 +294,7 @@ def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode])
 
 
 def _after(source: Source, scope: cst.CSTNode, top: cst.CSTNode, tops: list[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The statements of the function that run after one, without the other messages."""
+    """The statements of the function below `top`, without those in `tops`."""
     end = source.end(top)
     return [
         s
@@ -309,7 +314,7 @@ def _edited(source: Source, node: cst.CSTNode, names: list[Change]) -> str:
 
 
 def _in_functions(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode]) -> Moved | None:
-    """Messages of a loop: each is kept as a function that writes it, with the values of its turn."""
+    """Messages in a loop: each turn keeps a function that writes the message with the values of this turn."""
     moved = Moved()
     kept = unused_name(source, "messages")
     first = _loop_of(source, scope, tops[0]) or tops[0]
@@ -348,7 +353,7 @@ def _in_functions(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode
 
 
 def at_the_end(source: Source, scope: cst.FunctionDef, lines: list[str]) -> list[Change] | None:
-    """Lines that run after everything else in a function, just before it returns."""
+    """The changes that run these lines just before a function returns; None if its last statement does not allow it."""
     last = scope.body.body[-1]
     indent = source.indent(last)
     inside = small([last])

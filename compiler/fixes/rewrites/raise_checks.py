@@ -1,4 +1,4 @@
-"""A check of values that raises becomes an assertion that the graph contains."""
+"""A check of tensor values that raises an exception becomes an assertion in the graph."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _call(torch: Torch, good: str, message: str) -> str:
 
 
 def _message(source: Source, text: cst.BaseExpression | None) -> str:
-    """The message as a constant: the values of an f-string are not known inside a graph."""
+    """The message as a constant, with the text of f-string fields: their values are not known inside a graph."""
     if isinstance(text, cst.SimpleString | cst.ConcatenatedString) and "f" not in _prefixes(text):
         return source.text_of(text)
     if isinstance(text, cst.FormattedString | cst.ConcatenatedString):

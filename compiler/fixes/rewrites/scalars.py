@@ -23,7 +23,7 @@ _MATH_NAMES = {"fabs": "abs"}
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """`x.item()`, `float(x)` and `int(x)` as `x.detach()`."""
+    """`x.item()` and `float(x)` as `x.detach()` (`float(x)` also as `x.detach().float()`), `int(x)` as `x.detach().long()`."""
     source = parse(problem.source)
     if source is None:
         return []
@@ -56,11 +56,11 @@ class _Flow:
     def __init__(self, source: Source, scope: cst.FunctionDef | cst.Module) -> None:
         self.source, self.scope = source, scope
         self.torch = Torch(source, scope)
-        #: edits that make `torch.sqrt` of `math.sqrt`
+        #: edits that replace `math.sqrt` and the like by `torch.sqrt`
         self.functions: list[Change] = []
-        #: the answers of `_all_uses`; True while a name is being looked at (`y = y * x`)
+        #: the answers of `_all_uses`; True while a name is being checked (`y = y * x`)
         self._answers: dict[str, bool] = {}
-        #: names that `is_number` is asking about
+        #: names that `is_number` is checking
         self._open: set[str] = set()
         self._bindings: dict[str, list[cst.CSTNode]] = {}
         for target in source.inside(scope, cst.AssignTarget):
@@ -126,7 +126,7 @@ class _Flow:
         return False
 
     def feeds(self, node: cst.CSTNode) -> bool:
-        """Whether a value is used only in arithmetic with tensors; notes the `functions` that this needs."""
+        """Whether a value is used only in arithmetic with tensors; adds the edits that this needs to `functions`."""
         above = self.source.parent(node)
         if isinstance(above, cst.BinaryOperation):
             other = above.right if above.left is node else above.left
@@ -172,7 +172,7 @@ class _Flow:
         return isinstance(call.func, cst.Attribute) and call.func.attr.value in _TAKE_TENSORS and not name.startswith("self.")
 
     def _all_uses(self, name: str) -> bool:
-        """Whether a local name is bound once and each of its uses is arithmetic."""
+        """Whether a local name is bound once and used only in arithmetic with tensors."""
         if name in self._answers:
             return self._answers[name]
         if isinstance(self.scope, cst.Module) or len(self._bindings.get(name, [])) != 1:

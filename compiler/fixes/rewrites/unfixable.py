@@ -69,5 +69,5 @@ UNKNOWN = "no change is known for this type of graph break"
 
 
 def reason(kind: str) -> str:
-    """The reason, as the end of a sentence."""
+    """Why there is no change for this type of graph break, as the end of a sentence."""
     return REASONS.get(kind, UNKNOWN)

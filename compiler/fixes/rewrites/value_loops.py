@@ -16,7 +16,7 @@ _ASSUMPTION = "Each turn of the loop keeps the shapes and types of what it chang
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """`while x.sum() < 100: x = x * 2`, where each name that the loop changes is bound before it."""
+    """For a loop such as `while x.sum() < 100: x = x * 2`, if each name that it changes is bound before the loop."""
     source = parse(problem.source)
     if source is None:
         return []

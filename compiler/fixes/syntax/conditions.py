@@ -1,4 +1,4 @@
-"""Conditions on values: what is a tensor's, what is Python's, and how a condition is written as one boolean tensor."""
+"""Conditions in source text: which of them depend on the values of tensors, and how these are written as boolean tensors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dynascope.compiler.fixes.syntax.names import dotted
 from dynascope.compiler.fixes.syntax.source_text import Source
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-#: attributes and methods of a tensor that are Python's, not values
+#: attributes and methods, of tensors and other objects, that do not depend on the values of a tensor
 _PYTHON_ATTRIBUTES = frozenset({
     "shape", "ndim", "dtype", "device", "training", "requires_grad", "is_cuda", "size", "dim", "numel", "element_size",
     "stride", "is_contiguous", "is_floating_point", "is_complex", "get", "keys", "startswith", "endswith", "is_sparse",
     "grad_fn", "layout",
 })  # fmt: skip
 _PYTHON_FUNCTIONS = {"len", "isinstance", "hasattr", "callable", "type", "issubclass", "id"}
-#: of a function that gives a Python truth value: the one that gives a tensor
+#: function that gives a Python truth value -> the elementwise function; `is_nonzero` becomes `!= 0`
 _ELEMENTWISE = {"equal": "eq", "allclose": "isclose", "is_nonzero": ""}
 _NUMBER_FUNCTIONS = {"bool", "float", "int"}
 _BOOLEAN_METHODS = frozenset({
@@ -27,7 +27,7 @@ _BOOLEAN_METHODS = frozenset({
 
 
 def is_python(test: cst.BaseExpression) -> bool:
-    """Whether a condition surely does not depend on a tensor's values."""
+    """Whether a condition does not depend on a tensor's values, as far as its text shows; `in` and `is` are assumed not to."""
     if isinstance(test, cst.UnaryOperation):
         return is_python(test.expression)
     if isinstance(test, cst.BooleanOperation | cst.BinaryOperation):
@@ -53,7 +53,7 @@ def is_python(test: cst.BaseExpression) -> bool:
 
 
 def number_of(expression: cst.BaseExpression) -> tuple[cst.BaseExpression, str] | None:
-    """`x` and the conversion of `x.item()`, `float(x)`, `int(x)`, `bool(x)`; None for anything else."""
+    """`x`, and "item" or the name of the function, of `x.item()`, `float(x)`, `int(x)` or `bool(x)`; None for anything else."""
     if not isinstance(expression, cst.Call):
         return None
     function = expression.func
@@ -74,7 +74,7 @@ def number_of(expression: cst.BaseExpression) -> tuple[cst.BaseExpression, str] 
 
 
 def is_boolean(test: cst.BaseExpression) -> bool:
-    """Whether a tensor's condition is of boolean type as it stands."""
+    """Whether a condition on a tensor is a boolean tensor as it is written."""
     if isinstance(test, cst.Comparison):
         return True
     if isinstance(test, cst.UnaryOperation):
@@ -88,7 +88,7 @@ def is_boolean(test: cst.BaseExpression) -> bool:
 
 
 def as_tensor(source: Source, torch: Torch, test: cst.BaseExpression) -> str | None:
-    """A condition on values as one boolean tensor; None where it has no such form."""
+    """The text of a condition on values as one boolean tensor; None if it cannot be written as one."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return negated(source, torch, test.expression)
     if isinstance(test, cst.BooleanOperation):
@@ -115,7 +115,7 @@ def as_tensor(source: Source, torch: Torch, test: cst.BaseExpression) -> str | N
 
 
 def _elementwise(source: Source, torch: Torch, call: cst.Call) -> str | None:
-    """The tensor that a function which gives a Python truth value looks at; None for other functions."""
+    """A call that gives a Python truth value, as a tensor: `torch.eq(a, b).all()` for `torch.equal(a, b)`; None for others."""
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     given = ", ".join(source.text_of(a).rstrip(" ,") for a in call.args)
     if isinstance(call.func, cst.Name) and call.func.value in ("any", "all") and len(call.args) == 1:
@@ -148,7 +148,7 @@ def _comparison(source: Source, torch: Torch, test: cst.Comparison) -> str | Non
 
 
 def without_numbers(source: Source, expression: cst.BaseExpression) -> str:
-    """The text of an expression, in which `x.item()` and `float(x)` are `x`, and `int(x)` is `x` rounded towards zero."""
+    """The text of an expression with `x` for `x.item()`, `float(x)` and `bool(x)`, and `x.long()` for `int(x)`."""
     start, text = source.start(expression), source.text[source.start(expression) : source.end(expression)]
     for low, high, new in sorted(number_changes(source, expression), reverse=True):
         text = text[: low - start] + new + text[high - start :]
@@ -156,7 +156,7 @@ def without_numbers(source: Source, expression: cst.BaseExpression) -> str:
 
 
 def number_changes(source: Source, expression: cst.CSTNode, ending: str = "") -> list[tuple[int, int, str]]:
-    """The changes that turn each number made of a tensor, inside an expression, into the tensor."""
+    """The changes that `without_numbers` makes; `ending` is appended to each tensor."""
     found: list[tuple[int, int, str]] = []
     pending: list[cst.CSTNode] = [expression]
     while pending:
@@ -172,7 +172,7 @@ def number_changes(source: Source, expression: cst.CSTNode, ending: str = "") ->
 
 
 def parts(source: Source, test: cst.BaseExpression) -> tuple[str, ...]:
-    """The conditions that one is made of, as far as they stand in its tensor's form as they are."""
+    """The operands of `and`, `or` and `not` in a condition, or the condition itself, that `as_tensor` leaves as they are."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return parts(source, test.expression)
     if isinstance(test, cst.BooleanOperation):
@@ -229,7 +229,7 @@ def _closes_at_end(text: str) -> bool:
 
 
 def negated(source: Source, torch: Torch, test: cst.BaseExpression) -> str | None:
-    """The opposite of a condition on values, as one boolean tensor."""
+    """The opposite of a condition on values as one boolean tensor; None if it cannot be written as one."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return as_tensor(source, torch, test.expression)
     condition = as_tensor(source, torch, test)

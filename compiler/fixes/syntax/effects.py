@@ -8,11 +8,12 @@ from dynascope.compiler.fixes.syntax.names import dotted, parameters, uses
 from dynascope.compiler.fixes.syntax.source_text import Source
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-#: calls of these do not change anything; of a method: on whatever object
+#: builtins that change nothing
 _PURE_BUILTINS = frozenset({
     "abs", "all", "any", "bool", "dict", "float", "getattr", "hasattr", "int", "isinstance", "len", "list", "max", "min",
     "pow", "range", "round", "str", "sum", "tuple", "zip", "enumerate",
 })  # fmt: skip
+#: methods that are taken to change something, whatever their object is
 _CHANGING_METHODS = frozenset({
     "append", "extend", "update", "pop", "popitem", "insert", "remove", "discard", "clear", "setdefault", "write",
     "writelines", "flush", "put", "send", "close", "backward", "step", "zero_grad", "register_hook",
@@ -22,18 +23,18 @@ _CHANGING_TORCH = ("set_", "save", "manual_", "seed", "compile", "_assert", "_ch
 
 
 def is_pure(torch: Torch, *nodes: cst.CSTNode | None, unknown: bool = False) -> bool:
-    """Whether code only computes values, without random numbers; `unknown`: calls of functions that are not known may stay."""
+    """Whether code only computes values and binds names, without random numbers; `unknown`: as for `is_pure_call`."""
     found = uses(*nodes)
     return not found.stores and not found.jumps and all(is_pure_call(torch, c, unknown) for c in found.calls)
 
 
 def looks_around(*nodes: cst.CSTNode) -> bool:
-    """Whether code looks at the function that it stands in, so that it cannot move to one of its own."""
+    """Whether code depends on the function around it (`super`, `locals`), so that it cannot move to another function."""
     return bool(uses(*nodes).reads & {"super", "locals", "__class__", "eval", "exec", "vars", "dir"})
 
 
 def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bool:
-    """Whether code (at some statement) changes in place what the caller gave: `x += 1`, with `x` not bound again before."""
+    """Whether code at a statement may change an argument of its function: `x += 1`, if `x` was not bound again before."""
     scope = source.scope_of(at)
     given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
     bound = [t.target for t in source.inside(scope, cst.AssignTarget) if source.start(t) < source.start(at)]
@@ -42,7 +43,7 @@ def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bo
 
 
 def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:
-    """Whether a call only computes a value."""
+    """Whether a call only computes a value; `unknown`: whether to assume so of functions and methods that are not known."""
     function = call.func
     full = torch.is_torch(function)
     if full is not None:

@@ -1,4 +1,4 @@
-"""What is bound before a statement, and what is read after it."""
+"""Which names are bound before a statement, and which are read after it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dynascope.compiler.fixes.syntax.source_text import STATEMENTS, Source
 
 
 def statements(block: cst.CSTNode | None) -> list[cst.CSTNode]:
-    """The statements of a block, also of `if x: a; b` (then the small ones)."""
+    """The statements of a block; those of `if x: a; b` are `a` and `b`."""
     if isinstance(block, cst.Else | cst.Finally):
         block = block.body
     return list(block.body) if isinstance(block, cst.IndentedBlock | cst.SimpleStatementSuite | cst.Module) else []
 
 
 def small(block: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
-    """Statements without their lines: `a = 1; b = 2` are two."""
+    """These statements, with a line such as `a = 1; b = 2` split into its two statements."""
     return [s for one in block for s in (one.body if isinstance(one, cst.SimpleStatementLine) else [one])]
 
 
 def certainly_bound(block: Sequence[cst.CSTNode]) -> set[str]:
-    """Names that are bound once a block has run to its end."""
+    """Names that are certainly bound when a block has run to its end."""
     bound: set[str] = set()
     for one in block:
         if isinstance(one, cst.If):
@@ -52,7 +52,8 @@ def leaves(block: Sequence[cst.CSTNode]) -> bool:
 def bound_before(source: Source, statement: cst.CSTNode) -> set[str]:
     """Local names that are bound whenever control reaches a statement.
 
-    Of a cell's statements also those that none before it binds: if no earlier cell does, the proof finds it.
+    Outside of functions, these include the names that no statement above binds: an earlier cell may have bound them, and if
+    none has, the proof fails.
     """
     scope = source.scope_of(statement)
     if isinstance(scope, cst.FunctionDef):
@@ -73,7 +74,7 @@ def bound_before(source: Source, statement: cst.CSTNode) -> set[str]:
 
 
 def targets_of(loop: cst.For) -> set[str]:
-    """Names that a loop binds in each turn."""
+    """Names that the target of a `for` loop binds."""
     visitor = Uses()
     visitor._bind(loop.target)
     return visitor.writes
@@ -109,7 +110,10 @@ def read_first(block: Iterable[cst.CSTNode], bound: set[str] | None = None) -> s
 
 
 def read_later(source: Source, *run: cst.CSTNode) -> set[str]:
-    """Names that may be read after some statements: below them, in the next turn of a loop, or by a nested function."""
+    """Names that may be read after some statements: below them, in the next turn of a loop, or by a nested function.
+
+    Outside of functions, these are all names that the statements bind: a later cell may read them.
+    """
     scope = source.scope_of(run[0])
     start, end = source.start(run[0]), source.end(run[-1])
     if isinstance(scope, cst.Module):
@@ -129,7 +133,7 @@ def read_later(source: Source, *run: cst.CSTNode) -> set[str]:
 
 
 def shared_names(source: Source, scope: cst.CSTNode | None = None) -> set[str]:
-    """Names that `global` and `nonlocal` declare, in one scope or anywhere."""
+    """Names that `global` and `nonlocal` declare in a scope, or in the whole file if none is given."""
     declared = [g.names for g in source.all_of(cst.Global) if scope in (None, source.scope_of(g))]
     declared += [g.names for g in source.all_of(cst.Nonlocal) if scope in (None, source.scope_of(g))]
     return {item.name.value for names in declared for item in names}

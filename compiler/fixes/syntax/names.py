@@ -8,12 +8,12 @@ from dynascope.compiler.fixes.syntax.source_text import Source
 
 
 class Uses(cst.CSTVisitor):
-    """Names and effects of some code; nested functions count as read where they are defined."""
+    """Names and effects of some code, nested functions included, but not the names that these bind, nor their jumps."""
 
     def __init__(self) -> None:
         self.reads: set[str] = set()
         self.writes: set[str] = set()
-        #: stores to attributes and items, deletions, `global`, imports
+        #: stores to attributes and items, deletions, `global` and `nonlocal`, imports, class definitions, `:=`
         self.stores: list[cst.CSTNode] = []
         #: return, raise, break, continue, yield, await
         self.jumps: list[cst.CSTNode] = []
@@ -180,7 +180,7 @@ def uses(*nodes: cst.CSTNode | None) -> Uses:
 
 
 def dotted(expression: cst.BaseExpression) -> str:
-    """`a.b.c` as text, "" for anything else."""
+    """The text of a name or of a dotted name such as `a.b.c`; "" for anything else."""
     if isinstance(expression, cst.Name):
         return expression.value
     if isinstance(expression, cst.Attribute):
@@ -190,7 +190,7 @@ def dotted(expression: cst.BaseExpression) -> str:
 
 
 def bound_in(function: cst.FunctionDef) -> set[str]:
-    """All local names of a function."""
+    """All names that a function binds, its parameters included."""
     return parameters(function) | uses(function.body).writes
 
 
@@ -207,7 +207,7 @@ def names_in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:
 
 
 def unused_name(source: Source, wish: str, *others: str) -> str:
-    """The wished name, with a number where the file has one like it."""
+    """The name `wish`, with a number (`wish_2`) if the file or `others` already have it."""
     taken = {*source.names, *others}
     number, name = 2, wish
     while name in taken:

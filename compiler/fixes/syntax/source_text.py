@@ -1,6 +1,6 @@
-"""A parsed source text: where its nodes are, which of them a problem names, and edits of whole lines.
+"""A parsed source text: where its nodes are, which node a problem is about, and edits of whole lines.
 
-libcst parses; the text itself is edited, so whatever an edit does not touch stays byte for byte the same.
+libcst only parses: edits change the text itself, so whatever they do not touch stays exactly the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 
 Node = TypeVar("Node", bound=cst.CSTNode)
-#: start offset, end offset, and the text that replaces what is between
+#: start offset, end offset, and the text that replaces what lies between them
 Change = tuple[int, int, str]
 Place = tuple[int, int]
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -67,7 +67,7 @@ class Source:
     # where nodes are
 
     def range(self, node: cst.CSTNode) -> CodeRange:
-        """The node's place; the parentheses around an expression do not belong to it."""
+        """The node's place, without the parentheses around an expression."""
         return self._ranges[node]
 
     def start(self, node: cst.CSTNode) -> int:
@@ -81,14 +81,14 @@ class Source:
         return self._line_starts[at.line - 1] + at.column
 
     def text_of(self, node: cst.CSTNode) -> str:
-        """The node's own text, with line ends as in an edit."""
+        """The node's own text, with `\\n` as line ends."""
         return _LINE_END.sub("\n", self.text[self.start(node) : self.end(node)])
 
     def line_of(self, offset: int) -> int:
         return bisect.bisect_right(self._line_starts, offset)
 
     def line_start(self, line: int) -> int:
-        """Offset of the first character of a line; of the line after the last one: the end of the text."""
+        """Offset of the first character of a line; for the line after the last one, the end of the text."""
         return self._line_starts[line - 1] if line <= len(self._line_starts) else len(self.text)
 
     def lines(self, node: cst.CSTNode) -> tuple[int, int]:
@@ -96,17 +96,17 @@ class Source:
         return self.line_of(self.start(node)), self.line_of(max(self.start(node), self.end(node) - 1))
 
     def whole_lines(self, *nodes: cst.CSTNode) -> tuple[int, int]:
-        """Offsets of the lines that the nodes take, from the first one's start to the line end after the last one."""
+        """Offsets of the lines of consecutive nodes: the start of the first line, and the start of the line after the last."""
         return self.line_start(self.lines(nodes[0])[0]), self.line_start(self.lines(nodes[-1])[1] + 1)
 
     def indent(self, node: cst.CSTNode) -> str:
-        """The blanks before the first line of a node."""
+        """The indentation of a node's first line."""
         start = self.line_start(self.lines(node)[0])
         text = self.text[start:]
         return text[: len(text) - len(text.lstrip(" \t"))]
 
     def lines_text(self, *nodes: cst.CSTNode, changes: Iterable[Change] = ()) -> str:
-        """The whole lines of the nodes, with these changes inside, and with `\\n` at each end, also the last one."""
+        """The whole lines of the nodes after these changes; each line ends with `\\n`, also the last one."""
         start, end = self.whole_lines(*nodes)
         text = self.text[start:end]
         for low, high, new in sorted(changes, reverse=True):
@@ -115,7 +115,7 @@ class Source:
         return text if text.endswith("\n") else text + "\n"
 
     def stands_alone(self, node: cst.CSTNode) -> bool:
-        """Whether a statement has its lines for itself: no `;`, no `if x: statement`."""
+        """Whether a statement has its lines to itself: no `;`, no `if x: statement`."""
         if isinstance(node, cst.SimpleStatementLine) and len(node.body) != 1:
             return False
         before = self.text[self.line_start(self.lines(node)[0]) : self.start(node)]
@@ -134,40 +134,40 @@ class Source:
             above = self._parents.get(above)
 
     def statement_of(self, node: cst.CSTNode) -> Statement | None:
-        """The innermost statement that holds a node (or is it), with lines of its own."""
+        """The innermost simple statement line or compound statement that contains a node or is the node."""
         for one in (node, *self.ancestors(node)):
             if isinstance(one, STATEMENTS):
                 return one
         return None
 
     def block_of(self, statement: cst.CSTNode) -> Sequence[cst.CSTNode]:
-        """The statements among which one stands."""
+        """The statements of the block that contains a statement; none for `if x: statement`."""
         above = self.parent(statement)
         return above.body if isinstance(above, cst.IndentedBlock | cst.Module) else ()
 
     def following(self, statement: cst.CSTNode) -> list[cst.CSTNode]:
-        """The statements after one, in the same block."""
+        """The statements after `statement` in the same block."""
         block = list(self.block_of(statement))
         return block[block.index(statement) + 1 :] if statement in block else []
 
     def scope_of(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Module:
-        """The function (or the module) whose local names a node sees."""
+        """The innermost function around a node, or else the module."""
         if node not in self._scopes:
             above = self._parents.get(node, self.module)
             self._scopes[node] = above if isinstance(above, cst.FunctionDef | cst.Module) else self.scope_of(above)
         return self._scopes[node]
 
     def comments(self, first: int, last: int) -> list[str]:
-        """All comments from one line to another, in order."""
+        """The comments on lines `first` to `last`, in order."""
         found = [(self.start(n), n.value) for n in self.all_of(cst.Comment) if first <= self.range(n).start.line <= last]
         return [text for _, text in sorted(found)]
 
     def all_of(self, *kinds: type[Node]) -> Iterator[Node]:
-        """All nodes of these types, those of one type in the order of the text."""
+        """All nodes of these types; nodes of the same type come in the order of the text."""
         return self.inside(self.module, *kinds)
 
     def inside(self, outer: cst.CSTNode, *kinds: type[Node]) -> Iterator[Node]:
-        """All nodes of these types inside another one, those of one type in the order of the text."""
+        """All nodes of these types inside `outer`; nodes of the same type come in the order of the text."""
         first, last = self._numbers[outer]
         if kinds not in self._types:
             self._types[kinds] = [nodes for one, nodes in self._by_type.items() if issubclass(one, kinds)]
@@ -180,7 +180,7 @@ class Source:
         return self._numbers[node][0]
 
     def is_inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
-        """Whether a node is another one, or a part of it."""
+        """Whether a node is `outer` or a part of it."""
         first, last = self._numbers[outer]
         return first <= self._numbers[node][0] <= last
 
@@ -189,10 +189,10 @@ class Source:
         """All names in the text."""
         return frozenset(n.value for n in self.all_of(cst.Name))
 
-    # what a problem names
+    # what a problem is about
 
     def holds(self, node: cst.CSTNode, problem: Problem) -> bool:
-        """Whether a problem's expression begins in the node; without a column, whether they have a line in common."""
+        """Whether the node contains the start of the problem's expression, or, without a column, the problem's line."""
         first, last = self.lines(node)
         if problem.column is None:
             return first <= problem.line <= last
@@ -200,7 +200,7 @@ class Source:
         return self.start(node) <= place < self.end(node)
 
     def branch_at(self, problem: Problem) -> cst.If | None:
-        """The `if` whose condition the problem names: Python gives the place of the condition, or of the whole statement."""
+        """The `if` that the problem is about: Python reports the place of its condition, or of the whole statement."""
         found = self.innermost(problem, cst.If, lambda n: n.test)
         if found is not None or problem.column is None:
             return found
@@ -210,7 +210,10 @@ class Source:
     def innermost(
         self, problem: Problem, kind: type[Node], part: Callable[[Node], cst.CSTNode | None] | None = None
     ) -> Node | None:
-        """The smallest node of a type that holds the problem, or of which a part does; None for the part leaves a node out."""
+        """The smallest node of a type that holds the problem.
+
+        `part`: returns the part of a node that must hold the problem, or None to leave the node out.
+        """
         if problem.line > len(self._line_starts):
             return None
         near = (n for n in self.all_of(kind) if self.range(n).start.line <= problem.line <= self.range(n).end.line)
@@ -220,7 +223,7 @@ class Source:
 
 
 def _last_part(node: cst.CSTNode) -> cst.CSTNode:
-    """The node whose end is the end of a statement: libcst counts line ends and comments to a block."""
+    """The node whose end is the end of a statement: to libcst, a block includes the line ends and comments after it."""
     if isinstance(node, cst.If | cst.For | cst.While | cst.Try | cst.TryStar):
         tail = [getattr(node, "finalbody", None), node.orelse, *reversed(getattr(node, "handlers", ()))]
         return _last_part(next((t for t in tail if t is not None), node.body))
@@ -235,10 +238,10 @@ def _last_part(node: cst.CSTNode) -> cst.CSTNode:
 
 @functools.lru_cache(maxsize=16)
 def parse(text: str) -> Source | None:
-    """The parsed text; None if it is not Python by itself."""
+    """The parsed text; None if libcst cannot parse it."""
     try:
         return Source(text)
-    except Exception:  # a syntax error, or anything else that libcst cannot read
+    except Exception:  # libcst raises more than syntax errors
         return None
 
 
@@ -251,7 +254,7 @@ def candidate(
     tests: tuple[str, ...] = (),
     settings: Mapping[str, object] | None = None,
 ) -> list[Candidate]:
-    """A candidate made of these changes; none if the result is not Python, or is what was there."""
+    """The candidate that makes these changes, in a list; an empty list if the new text is invalid or equals the old one."""
     edits, text = line_edits(problem.file, source, changes)
     try:
         ast.parse(text)
@@ -263,7 +266,7 @@ def candidate(
 
 
 def line_edits(file: str, source: Source, changes: Iterable[Change]) -> tuple[tuple[Edit, ...], str]:
-    """Changes as replacements of as few whole lines as possible, and the text that results."""
+    """Changes as edits of as few whole lines as possible, and the text that results."""
     edits: list[Edit] = []
     result, done = [], 0
     for group in _by_lines(source, sorted(changes)):
@@ -286,7 +289,7 @@ def _last_line(source: Source, change: Change) -> int:
 
 
 def _by_lines(source: Source, changes: list[Change]) -> Iterator[list[Change]]:
-    """Groups of changes of the same lines, or of lines that follow each other."""
+    """Groups of changes to the same or adjacent lines."""
     group: list[Change] = []
     for change in changes:
         if group and source.line_of(change[0]) > max(_last_line(source, c) for c in group) + 1:
@@ -298,7 +301,7 @@ def _by_lines(source: Source, changes: list[Change]) -> Iterator[list[Change]]:
 
 
 def _smallest(file: str, source: Source, first: int, before: str, after: str) -> list[Edit]:
-    """One edit without the lines that are the same at its start and its end; none if nothing changes."""
+    """One edit, without equal lines at its start and end; none if nothing changes."""
     if before == after:
         return []
     old, new = _split(before), _split(after)
@@ -318,12 +321,12 @@ def _split(text: str) -> list[str]:
 
 
 def indented(text: str, by: str) -> str | None:
-    """Lines moved to the right; None if one of them lies inside a string of several lines."""
+    """Lines moved to the right; None if they contain triple quotes or a line continued with a backslash."""
     return _each_line(text, lambda line: by + line if line.strip() else line)
 
 
 def dedented(text: str, by: int) -> str | None:
-    """Lines moved to the left by so many characters; None where they cannot be."""
+    """Lines moved to the left by `by` characters; None if a line is indented less, or for the reasons of `indented`."""
     if any(line[:by].strip() for line in text.split("\n")):
         return None
     return _each_line(text, lambda line: line[by:])

@@ -1,4 +1,4 @@
-"""How a module writes the functions of torch, and which import it needs for that."""
+"""How a module names the functions of torch, and the import that a new name needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynascope.compiler.fixes.syntax.source_text import Change, Source
 
 
 def imports(source: Source, scope: cst.FunctionDef | cst.Module) -> dict[str, str]:
-    """Names that the module (or the function) imports -> what they stand for, with dots."""
+    """Names that imports of the module and of this scope bind -> their full dotted names."""
     found: dict[str, str] = {}
     for node in source.all_of(cst.Import):
         if source.scope_of(node) in (source.module, scope):
@@ -29,7 +29,7 @@ def imports(source: Source, scope: cst.FunctionDef | cst.Module) -> dict[str, st
 
 
 class Torch:
-    """How code at one place writes a function of torch, and the import that it needs for that."""
+    """How code in one scope names a function of torch, and the import that it needs for that."""
 
     def __init__(self, source: Source, scope: cst.FunctionDef | cst.Module) -> None:
         self.source, self.scope = source, scope
@@ -42,7 +42,7 @@ class Torch:
         self.needs_import = False
 
     def __call__(self, name: str) -> str:
-        """`torch.where` in this module's words."""
+        """How the code names this function: for "where", `torch.where`, `th.where` or `where`, as imported."""
         if self._module is not None:
             return f"{self._module}.{name}"
         direct = next((n for n in self._imported if self.imports[n] == f"torch.{name}"), None)
@@ -77,6 +77,6 @@ class Torch:
 
 
 def uses_of_imports(source: Source, scope: cst.FunctionDef | cst.Module) -> set[str]:
-    """Names that imports inside the function bind."""
+    """Names that `import` statements of a scope bind, without `from` imports."""
     inside = [n for n in source.all_of(cst.Import) if source.scope_of(n) is scope]
     return {dotted(a.asname.name) if a.asname else dotted(a.name).split(".")[0] for n in inside for a in n.names}
