@@ -13,6 +13,7 @@ from dynascope.compiler.fixes.wraps import name_of_torch
 
 #: packages some of whose functions Dynamo does not trace
 _OUTSIDE = frozenset(("numpy", "scipy", "sklearn", "pandas", "cv2", "PIL", "skimage", "numba", "math"))
+#: methods that give a tensor's values to other code than torch's
 _LEAVES_TORCH = frozenset(("numpy", "tolist", "__array__"))
 #: guesses of the result: (expression for the fake result, description); `{x}` is the first argument
 _GUESSES = (

@@ -41,7 +41,7 @@ _IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
 def in_force(before: Mapping[str, str], after: Mapping[str, str], helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Run the texts `after` instead of `before` (file -> text) for the duration.
 
-    `helpers`: names that are added to the namespaces of the changed files.  Raises NotApplicable if a text cannot be put in.
+    `helpers`: names that are added to the namespaces of the changed files.  Raises NotApplicable if an edit cannot be applied.
     """
     changed = [_FileChange(file, before[file], after[file]) for file in after if after[file] != before[file]]
     undo = _Undo()
@@ -157,7 +157,7 @@ class _FileChange:
     def _places(self) -> tuple[dict[tuple[str, int], Place | None], dict[Place, CodeType]]:
         """The places of the functions in the old text, and the code at each place of the new text.
 
-        If a name does not occur equally often in both texts, the functions with that name are left out of the new text's.
+        If a name does not occur equally often in both texts, the code of the functions with that name is left out.
         """
         names = [Counter(name for (name, _), _ in _functions_in(module)) for module in (self.old, self.new)]
         new = {place: code for place, code in _functions_in(self.new) if names[0][place[0]] == names[1][place[0]]}
@@ -184,7 +184,7 @@ class _FileChange:
                     self._execute(statement, namespace, undo)
             elif isinstance(statement, ast.FunctionDef):
                 self._add_method(statement, namespace, owner, undo)
-            elif not isinstance(statement, ast.Expr):  # a changed docstring is ignored
+            elif not isinstance(statement, ast.Expr):  # a docstring, for example, changes nothing here
                 raise NotApplicable(f"it changes the class {owner.__name__} itself")
 
     def _decorate(self, old: ast.FunctionDef, new: ast.FunctionDef, namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:

@@ -16,7 +16,7 @@ _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|
 _REORDERABLE = re.compile(r"reorderable_logging_functions")
 _LOGGER = re.compile(r"logging\.Logger|ignore_logg")
 _IGNORED = re.compile(r"ignore_logg\w+")
-#: settings that a break's message names -> title of the candidate that switches one on
+#: a setting that a break's message may name -> title of the candidate that switches it on
 _SWITCHES = {
     "allow_rnn": "Capture recurrent layers",
     "trace_autograd_ops": "Capture torch.autograd.grad and backward()",

@@ -2,6 +2,6 @@
 
 `observed` holds what one run did and compares two runs, and `side_state` adds what a call changes besides its arguments.
 `variations` makes other inputs, `forcing` chooses the sides of conditions, `fake_check` is a backend that checks custom
-operators, `caller_changes` applies the part of a fix that the repeated calls do not run, and `time_limit` ends a call after
-some time.  `proof` combines these.  `improvement` says whether the compiler does better with a change.
+operators, `caller_changes` applies the part of a fix that the repeated calls do not run, and `time_limit` limits the time of a
+call.  `proof` combines these.  `improvement` says whether the compiler does better with a change.
 """

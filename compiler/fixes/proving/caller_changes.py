@@ -1,7 +1,7 @@
 """Applies the part of a fix that the repeated calls do not run.
 
-A fix may edit `__init__` or the caller.  This module has the effects of such edits directly: numbers in arguments, attributes
-and globals become tensors, and dimensions of arguments are marked as dynamic.
+A fix may edit `__init__` or the caller.  This module does directly what such edits would do: it makes tensors of numbers in
+arguments, attributes and globals, and marks dimensions of arguments as dynamic.
 """
 
 from __future__ import annotations

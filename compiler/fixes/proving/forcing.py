@@ -56,7 +56,7 @@ def with_forced(text: str, conditions: tuple[str, ...], changed: list[tuple[int,
 
 
 def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], helper: str) -> str | None:
-    """`with_forced` for one condition.  That of a `while` is not forced, because the loop would not end."""
+    """`with_forced` for one condition; None for a `while` condition, because the forced loop would not end."""
     try:
         tree, wanted = ast.parse(text), ast.dump(ast.parse(condition.strip(), mode="eval").body)
     except (SyntaxError, ValueError):

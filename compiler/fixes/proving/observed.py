@@ -147,7 +147,7 @@ _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True
 
 
 def _is_torch_warning(warning: warnings.WarningMessage) -> bool:
-    """Whether the warning is torch's, about how the program is run, and not one that the program's work causes."""
+    """Whether torch warned about how it runs the program, not about what the program does."""
     return any(part in warning.filename for part in ("_dynamo", "_inductor", "_functorch", "_subclasses")) or any(
         words in str(warning.message) for words in _TORCH_WARNINGS
     )

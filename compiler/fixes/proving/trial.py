@@ -53,7 +53,7 @@ class Ran:
 
 
 class Trials:
-    """Repeats the kept calls of a run, in different ways."""
+    """Repeats the kept calls of a run: compiled under a plan, in eager mode, or with the edits but uncompiled."""
 
     def __init__(self, calls: list[KeptCall], settings: Settings, compiling: Compiling, cells: CellResolver | None) -> None:
         self.calls = calls

@@ -39,7 +39,7 @@ class Variation:
     may_fail: bool = False
     #: whether the compiler may work again because of it
     recompiles: bool = False
-    #: whether it differs only in what gradients are asked for
+    #: whether the inputs are made to require gradients
     gradients: bool = False
 
 
@@ -51,7 +51,7 @@ def recorded() -> Variation:
 def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
     """The variations that make a difference for such arguments, most telling first.
 
-    `target`: a function whose globals and closure may hold more tensors to change, or None.
+    `target`: what is called; if it is a function, the values of tensors in its globals and closure are changed, too.
     """
     held = tensors_held(target)
     tensors = _tensors(args, kwargs, held)
