@@ -1,8 +1,8 @@
-"""Fixes for graph breaks: each is tried on the recorded calls and shown as a fix only if it is proved.
+"""Fixes for graph breaks and recompiles: candidates are tried on the recorded calls and chosen only if they are proved.
 
-`candidate` says what a candidate is, `problem` what it is made from; `registry` lists what makes candidates:
-`setting_changes`, `rewrites`, `custom_ops` and `wraps`.  `calls` keeps the calls of a run, `plan` the candidates that are in
-force together, `live_edit` puts edited source into the running process and takes it out again, `proving` compares with eager.
-`search` finds the set that holds, `result` makes the data of the Report, `patch` the diff, `session` is `report.fixed()`;
-`text_edits` works on texts.
+`problem` turns a break or recompile into problems, for which `setting_changes`, `rewrites`, `custom_ops` and `wraps` make
+candidates; `candidate` defines both types, and `registry` lists the sources for breaks.  `search` tries the candidates and
+combines those that hold; `plan` is such a combination.  `calls` keeps the calls of a run, `live_edit` puts edited source into
+the running process temporarily, and `proving` compares the changed program with eager.  `result` adds the outcome to the
+Report, `patch` makes the diff, and `session` implements `report.fixed()`.  `syntax` and `text_edits` read and edit source text.
 """

@@ -1,4 +1,4 @@
-"""Keeps calls of a run, so that fixes can be tried on them: the first of each target, and those that compiled something."""
+"""Keeps calls of a run, so that fixes can be tried on them: the first of each target, and those that compile something."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynascope.compiler.torch_private import caches, hooks, marks
 
 #: most calls that are kept
 MOST_CALLS = 8
-#: most calls whose arguments are copied, in case something is compiled in them
+#: most calls whose arguments are copied, in case the call compiles something
 MOST_COPIED = 50
 _PLAIN = (bool, int, float, str)
 #: makes other arguments from a call's arguments, possibly in place
@@ -25,22 +25,22 @@ Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
 
 @dataclass(frozen=True)
 class KeptCall:
-    """One call of what a run compiles."""
+    """A recorded call of a function, a module or a cell's statements that the run compiled."""
 
     target: Any
     recorded: RecordedCall
-    #: only for a cell's statements: their namespace, and the names that they use
+    #: for a cell's statements: their namespace, and the names that they use
     namespace: dict[str, Any] | None = None
     names: tuple[str, ...] = ()
 
     def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        """What the call works on: its arguments; of a cell's statements, the values of their names."""
+        """The call's inputs: its arguments; for a cell's statements, the values of the names that they use."""
         if self.namespace is None:
             return args, kwargs
         return (), {name: self.namespace[name] for name in self.names if name in self.namespace}
 
     def varied(self, vary: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        """The arguments of the call with what it works on changed."""
+        """Change the call's inputs with `vary`; returns the arguments with which to make the call."""
         if self.namespace is None:
             return vary(args, kwargs)
         self.namespace.update(vary(*self.given(args, kwargs))[1])
@@ -48,7 +48,10 @@ class KeptCall:
 
 
 class _CallWithNumbers(RecordedCall):
-    """A call, with the numbers, flags and texts of modules and globals that it can reach: later calls may change them."""
+    """A recorded call that also restores numbers and strings in modules and globals to their values before the call.
+
+    For a cell's statements, `RecordedCall` restores the names.
+    """
 
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any] | None = None
@@ -76,12 +79,12 @@ class _CallWithNumbers(RecordedCall):
 
 
 def _differs(now: Any, value: Any) -> bool:
-    """Whether a number or text has another value.  What is in its place now may be anything: its type is compared first."""
+    """Whether a number or string has been replaced by another value.  `now` may be anything, so types are compared first."""
     return type(now) is not type(value) or bool(now != value)
 
 
 def _numbers(function: Callable[..., Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:
-    """Numbers and texts of the modules and globals that a function reaches: namespace, name, value."""
+    """(namespace, name, value) of the numbers and strings in modules and globals that a function can reach."""
     import torch
 
     for value in Reachable([function]).objects:
@@ -92,21 +95,21 @@ def _numbers(function: Callable[..., Any]) -> Iterator[tuple[dict[str, Any], str
 
 
 class KeptCalls:
-    """The first call of each target, and the later ones in which something was compiled."""
+    """The first call of each target, and the later calls that compile something."""
 
     def __init__(self) -> None:
         self.calls: list[KeptCall] = []
         #: why calls could not be kept, as the end of a sentence
         self.refusals: list[str] = []
-        #: whether something was compiled in a call through `watch` that was not kept, because enough were kept or looked at
+        #: whether a call through `watch` compiled something but was not copied, because a limit was reached
         self.is_full = False
         self._targets: set[int] = set()
         self._copied = 0
-        #: a later call of what the program compiles itself, with the number of compiles before it
+        #: the latest call seen by `_called`, unless it was its target's first; and the number of compiles before it
         self._latest: tuple[KeptCall, int] | None = None
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
-        """`entry`, the compiled `target`, with its calls kept."""
+        """Wrap `entry`, the compiled `target`, so that its calls are kept."""
 
         names = () if namespace is None else tuple(sorted(names_used(target.__code__)))
 
@@ -127,7 +130,7 @@ class KeptCalls:
 
     @contextlib.contextmanager
     def watching_compiled_code(self) -> Iterator[None]:
-        """Keep such calls of everything that the program compiles itself, for the duration of a recording."""
+        """For the duration of a recording, also keep calls of everything that the program compiles itself."""
         hooks.HOOKS.call_watchers.append(self._called)
         try:
             yield
@@ -151,13 +154,13 @@ class KeptCalls:
             self._latest = (kept, caches.compiles())
 
     def _keep_latest(self) -> None:
-        """Keep the latest call if something was compiled in it."""
+        """Keep the latest call if it compiled something."""
         latest, self._latest = self._latest, None
         if latest is not None and caches.compiles() != latest[1]:
             self._add(latest[0])
 
     def _count_and_may_copy(self) -> bool:
-        """Count one more call; whether its arguments may be copied."""
+        """Count one more call; returns whether its arguments may be copied."""
         self._copied += 1
         return len(self.calls) < MOST_CALLS and self._copied <= MOST_COPIED
 

@@ -1,4 +1,4 @@
-"""What a fix is made of: a candidate is one small change that may remove one graph break or recompile."""
+"""The data that the search for fixes works on: problems, and candidates, which are small changes that may remove them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-#: the `kind` of a problem that is no graph break
+#: the `kind` of a problem that is a recompile
 RECOMPILE = "recompile"
 
 
@@ -14,7 +14,8 @@ RECOMPILE = "recompile"
 class Edit:
     """Lines of one file that are replaced.
 
-    `first_line` and `last_line` count from 1, inclusive, in the text before any edit; `before` is their text.
+    `first_line` and `last_line` count from 1, inclusive, in the text before any edit of the same change; `before` is the text
+    of these lines.  `last_line` is `first_line - 1` if lines are only added.
     """
 
     file: str
@@ -26,9 +27,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One change to try. `assumption` says in one sentence what the change takes for granted, or is empty.
+    """One change to try.  `assumption` says in one sentence what the change takes for granted, or is empty.
 
-    `tensors`: names whose numbers become tensors outside of the repeated calls: an argument, `self.steps`, a global.
+    `tests`: the source of conditions in the changed code; the proof forces each to both sides, except that of a `while`.
+    `tensors`: numbers that become tensors in code that the repeated calls do not run: an argument, `self.steps`, a global.
     """
 
     kind: Literal["setting", "wrap", "rewrite"]
@@ -44,11 +46,12 @@ class Candidate:
 class Problem:
     """A graph break or recompile for which candidates are made: where it is, and the source around it.
 
-    `source` is the whole text of `file` (a cell's text counts as a file), `line` to `end_line` the lines of the expression that
-    broke, counted from 1 (`column`, `end_column` in characters from 0, or None where unknown), `function` the qualified name of
-    the function that holds it, `kind` torch's graph-break type (`gb_type`, "" where unknown), `reason` the compiler's words,
-    and `in_loop`, `in_with` and `in_try` say whether it stands in such a statement.  Of a recompile, `kind` is RECOMPILE and
-    `reason` the name of the number that changed.
+    `source` is the whole text of `file` (a cell's text counts as a file).  For a graph break, `line` to `end_line` are those of
+    the expression that broke, or of a call that leads to it, counted from 1; `column` and `end_column` count characters from 0
+    and are None where unknown.  `function` is the qualified name of the function around the expression, `kind` torch's type of
+    graph break (`gb_type`, "" where unknown), and `reason` the compiler's message.  `in_loop`, `in_with` and `in_try` say
+    whether the function has such a statement around the expression.  For a recompile, `line` is the function's first line,
+    `function` its name, `kind` RECOMPILE, and `reason` the name of the number that changed.
     """
 
     file: str

@@ -1,7 +1,7 @@
-"""Makes a user's function that calls NumPy and the like a custom operator: the compiler calls it as it is, in the graph.
+"""Turns a user's function that calls NumPy or the like into a custom operator, which a graph calls without tracing it.
 
-What such a function returns is guessed, simplest first; the proof compares each guess with what the function gives for several
-sizes, and refuses the wrong ones.
+The shape and dtype of the result are guessed, simplest guess first.  The proof compares each guess with what the function
+returns for several sizes, and refuses the wrong ones.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import ast
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.wraps import name_of_torch
 
-#: packages with functions that Dynamo does not trace
+#: packages some of whose functions Dynamo does not trace
 _OUTSIDE = frozenset(("numpy", "scipy", "sklearn", "pandas", "cv2", "PIL", "skimage", "numba", "math"))
+#: methods that give a tensor's values to other code than torch's
 _LEAVES_TORCH = frozenset(("numpy", "tolist", "__array__"))
-#: what is returned: (expression for the fake result, its words); `{x}` is the first argument
+#: guesses of the result: (expression for the fake result, description); `{x}` is the first argument
 _GUESSES = (
     ("torch.empty_like({x})", "a tensor like {x}"),
     ("{x}.new_empty(())", "one number"),
@@ -29,7 +30,7 @@ _TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """The function that holds the break as a custom operator, if it is at the module's top level: one for each guess."""
+    """Candidates that make the top-level function around the break a custom operator, one for each guess of its result."""
     try:
         tree = ast.parse(problem.source)
     except (SyntaxError, ValueError):
@@ -68,7 +69,7 @@ def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str,
 
 
 def _leaves_torch(node: ast.FunctionDef, tree: ast.Module) -> bool:
-    """Whether the function uses one of `_OUTSIDE` or `_LEAVES_TORCH`; one with a decorator may be an operator already."""
+    """Whether an undecorated function uses one of `_OUTSIDE` or `_LEAVES_TORCH`; a decorated one may be an operator already."""
     imports = [n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
     outside = {
         (a.asname or a.name).partition(".")[0]
@@ -83,7 +84,10 @@ def _leaves_torch(node: ast.FunctionDef, tree: ast.Module) -> bool:
 
 
 def _schema(node: ast.FunctionDef) -> str | None:
-    """The operator's schema: tensors; bools, numbers and strings with a default; None if the signature has anything else."""
+    """The operator's schema; None if the signature cannot be expressed as one.
+
+    Arguments without a default count as tensors; the others must have a bool, int, float or string as default.
+    """
     args = node.args
     if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or not args.args:
         return None

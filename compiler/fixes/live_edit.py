@@ -1,10 +1,11 @@
 """Puts edited source into the running process, and takes it out again.
 
-The edited file is compiled under its own name, and each function of it that lives gets the code object that now stands at its
-place: identity, references, closures and decorators stay.  What an edit adds to the module (a helper, an import) is run in the
-namespace of its functions; a decorator that it adds is applied to the function under its name.  A cell's statements,
-compiled as a function, get the code that `from_text` makes of the edited cell; none of them is run here.  All of it is undone
-exactly, also after an interrupt, and the compiler forgets the code.
+The edited text is compiled under the file's own name.  Each existing function of the file gets the code object of the same
+function in the new text; its identity, references, closure and decorators stay the same.  A statement that an edit adds to the
+module (a helper, an import) is run in the namespace of the file's functions.  A decorator that an edit adds is applied to the
+object bound to the function's name.  Where a cell's own statements are compiled, as functions, these get the code that
+`from_text` makes of the edited cell, and of added statements only imports are run.  Everything is undone exactly, also after an
+interrupt, and the compiler forgets the code.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dynascope.compiler.source.code import nested_code
 from dynascope.compiler.source.functions import from_text, functions_of
 from dynascope.compiler.torch_private import caches, custom_operators
 
-#: (qualified name, which of several with that name)
+#: (qualified name, index among the functions with that name)
 Place = tuple[str, int]
 _FUTURE = 0
 for _name in __future__.all_feature_names:
@@ -40,7 +41,7 @@ _IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
 def in_force(before: Mapping[str, str], after: Mapping[str, str], helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Run the texts `after` instead of `before` (file -> text) for the duration.
 
-    `helpers`: names that are added to the namespaces of the changed files.  Raises NotApplicable if that is not possible.
+    `helpers`: names that are added to the namespaces of the changed files.  Raises NotApplicable if an edit cannot be applied.
     """
     changed = [_FileChange(file, before[file], after[file]) for file in after if after[file] != before[file]]
     undo = _Undo()
@@ -53,7 +54,7 @@ def in_force(before: Mapping[str, str], after: Mapping[str, str], helpers: Mappi
 
 
 class _Undo:
-    """What was replaced, latest last."""
+    """Keeps what was replaced, latest last, and restores it."""
 
     def __init__(self) -> None:
         self.functions: list[tuple[FunctionType, CodeType, CodeType]] = []
@@ -70,7 +71,7 @@ class _Undo:
         self.names.append((owner, name, own(owner, name)))
 
     def run(self) -> None:
-        """Restore everything; each step may be repeated, so that an interrupt in it does no harm."""
+        """Restore everything; a step that is interrupted is run again."""
         interrupted: KeyboardInterrupt | None = None
         for step in (self._restore_functions, self._restore_names, self._restore_lines, self._forget):
             try:
@@ -101,7 +102,7 @@ class _Undo:
 
 
 class _FileChange:
-    """One file with another text."""
+    """The replacement of one file's text."""
 
     def __init__(self, file: str, before: str, after: str) -> None:
         self.file, self.after = file, after
@@ -116,13 +117,13 @@ class _FileChange:
         except (SyntaxError, ValueError) as error:
             raise NotApplicable(f"the edited text is not valid Python: {error}") from None
         self.flags = flags
-        #: whether its own statements are compiled, as a cell's are; then they need not run here
+        #: whether the file's own statements are compiled, as a cell's can be; then they need not run here
         self.is_compiled_itself = any(from_text(function) is not None for function in self.functions)
 
     def apply(self, undo: _Undo, helpers: Mapping[str, Any]) -> None:
         undo.code.append(self.new)
         undo.lines.append((self.file, linecache.cache.get(self.file, own({}, ""))))
-        # without a time: linecache does not compare it with the file
+        # no modification time: linecache then does not compare the entry with the file
         linecache.cache[self.file] = (len(self.after), None, self.after.splitlines(keepends=True), self.file)
         self._swap(undo)
         namespaces = {id(f.__globals__): f.__globals__ for f in self.functions}
@@ -132,7 +133,7 @@ class _FileChange:
             self._run_added(self.old_tree.body, self.new_tree.body, namespace, namespace, undo)
 
     def _swap(self, undo: _Undo) -> None:
-        """Give each living function the code object that stands for it in the new text."""
+        """Give each existing function the code object of the same function in the new text."""
         places, new = self._places()
         is_found = False
         for function in self.functions:
@@ -154,16 +155,16 @@ class _FileChange:
             raise NotApplicable("the file has changed since it was loaded")
 
     def _places(self) -> tuple[dict[tuple[str, int], Place | None], dict[Place, CodeType]]:
-        """The place of each function of the old text, and the code at each place of the new one.
+        """The places of the functions in the old text, and the code at each place of the new text.
 
-        A name that the two do not have equally often has no place.
+        If a name does not occur equally often in both texts, the code of the functions with that name is left out.
         """
         names = [Counter(name for (name, _), _ in _functions_in(module)) for module in (self.old, self.new)]
         new = {place: code for place, code in _functions_in(self.new) if names[0][place[0]] == names[1][place[0]]}
         return _by_position(self.old), new
 
     def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
-        """Run the statements of a module or class that are new, and apply decorators that are new."""
+        """Run new statements of a module, add new methods to a class, and apply new decorators."""
         known, kept = {ast.dump(statement) for statement in old}, {ast.dump(statement) for statement in new}
         edited = [statement for statement in old if ast.dump(statement) not in kept]
         defined = {s.name: s for s in old if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
@@ -183,7 +184,7 @@ class _FileChange:
                     self._execute(statement, namespace, undo)
             elif isinstance(statement, ast.FunctionDef):
                 self._add_method(statement, namespace, owner, undo)
-            elif not isinstance(statement, ast.Expr):  # a docstring
+            elif not isinstance(statement, ast.Expr):  # a docstring, for example, changes nothing here
                 raise NotApplicable(f"it changes the class {owner.__name__} itself")
 
     def _decorate(self, old: ast.FunctionDef, new: ast.FunctionDef, namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
@@ -220,7 +221,7 @@ class _FileChange:
 
 
 def without_known_import(candidate: Candidate) -> Candidate:
-    """The candidate without its `import torch`, where the code of the file has torch already: a cell needs no import."""
+    """The candidate without its `import torch`, where the functions of the file have torch already (from another cell)."""
     edits = [
         replace(e, after=e.after.removeprefix(_IMPORT)) if not e.before.startswith(_IMPORT) and _knows_torch(e.file) else e
         for e in candidate.edits
@@ -255,7 +256,7 @@ def _functions_in(module: CodeType) -> Iterator[tuple[Place, CodeType]]:
 
 
 def _by_position(module: CodeType) -> dict[tuple[str, int], Place | None]:
-    """Name and first line -> place; None where two have the same."""
+    """(name, first line) -> place; None where two functions have the same name and first line."""
     places: dict[tuple[str, int], Place | None] = {}
     for place, code in _functions_in(module):
         key = (code.co_name, code.co_firstlineno)
@@ -264,7 +265,7 @@ def _by_position(module: CodeType) -> dict[tuple[str, int], Place | None]:
 
 
 def _is_same(one: CodeType, other: CodeType) -> bool:
-    """Whether two code objects do the same on the same lines; constants are compared by `repr`, nested code in the same way."""
+    """Whether two code objects do the same on the same lines; constants are compared by `repr`, nested code recursively."""
     if one.co_code != other.co_code or one.co_names != other.co_names or one.co_firstlineno != other.co_firstlineno:
         return False
     if list(one.co_lines()) != list(other.co_lines()) or len(one.co_consts) != len(other.co_consts):
@@ -274,7 +275,10 @@ def _is_same(one: CodeType, other: CodeType) -> bool:
 
 
 def _stands_for(statement: ast.stmt, edited: list[ast.stmt]) -> bool:
-    """Whether a statement is an edited one of the module itself, which has run: a call, a loop, a binding."""
+    """Whether a new statement replaces one that has already run (a call, a loop, a binding); removes that one from `edited`.
+
+    The two are of the same type and bind the same names.
+    """
     names = _names_bound(statement)
     for number, before in enumerate(edited):
         if type(before) is type(statement) and _names_bound(before) == names:

@@ -1,4 +1,4 @@
-"""The chosen fixes as text: settings as statements, and a unified diff that `git apply` takes."""
+"""Turns the chosen fixes into text (settings as statements, a diff that `git apply` takes), and writes them into the files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _HEADER = "# dynascope: also needed: {}\n"
 
 
 def final_texts(plan: Plan, settings_file: str | None, function: str, known: Mapping[str, str]) -> dict[str, str]:
-    """The texts of all files with the edits; `settings_file` gets settings of Dynamo, and marks before calls of `function`.
+    """The final texts of all files that change.
 
-    `known`: packages that are already imported there, and under which names.
+    In `settings_file`, settings of Dynamo and marks before the calls of `function` are added to the plan's edits.
+    `known`: packages that the namespace of `settings_file` has -> their names there.
     """
     texts = dict(plan.texts)
     if plan.marks and settings_file is not None:
@@ -36,11 +37,11 @@ def final_texts(plan: Plan, settings_file: str | None, function: str, known: Map
 
 
 def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[str, str] = MappingProxyType({})) -> str | None:
-    """The text with these marks (as in `plan.MARK`) on the line before each call of a function that it defines.
+    """The text with these marks (as in `plan.MARK`) on the lines before each call of a function that the text defines.
 
-    `c = torch.compile(f)` is another name of f.  None if the text does not define exactly one such function or never calls it,
-    if a call is not part of an expression statement, an assignment or a return on lines of its own, or if a marked argument is
-    not a plain name there.
+    After `c = torch.compile(f)`, calls of c count as calls of f.  None if the text does not define exactly one such function or
+    never calls it, if a call is not part of an expression statement, an assignment or a return that starts its line, or if a
+    call passes a marked argument as anything but a plain name.
     """
     text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
     torch = {**known, **_imports(text)[0]}["torch"]
@@ -65,7 +66,7 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
 
 
 def _compiled_from(tree: ast.AST, function: str) -> Iterator[str]:
-    """Names of what torch.compile makes of a function."""
+    """The names to which the compiled function is assigned: `c` for `c = torch.compile(f)`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
             given = [a.id for a in node.value.args if isinstance(a, ast.Name)]
@@ -74,7 +75,7 @@ def _compiled_from(tree: ast.AST, function: str) -> Iterator[str]:
 
 
 def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls that a statement makes itself, except those inside a lambda or a comprehension."""
+    """The calls in a statement, except those inside a lambda or a comprehension."""
     if isinstance(node, ast.Call):
         yield node
     if not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
@@ -83,7 +84,7 @@ def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str]) -> str:
-    """The text with these settings made after its first imports."""
+    """The text with these settings, and the imports that they need, after its first imports."""
     lines = text.splitlines(keepends=True)
     imports, line = _imports(text)
     imports = {**known, **imports}
@@ -111,7 +112,7 @@ def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str,
 def _imports(text: str) -> tuple[dict[str, str], int]:
     """The packages imported at the top of the text, with their local names, and the line after which more can be added.
 
-    It is the last line of the imports (or of the module docstring); else of the leading comments.
+    That is the last line of the leading imports, else of the module docstring, else of the leading comments.
     """
     names: dict[str, str] = {}
     last = 0
@@ -130,7 +131,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def _comments(text: str) -> int:
-    """How many lines of comments the text begins with."""
+    """The number of comment lines at the beginning of the text."""
     count = 0
     for line in text.splitlines():
         if not line.startswith("#"):
@@ -142,7 +143,7 @@ def _comments(text: str) -> int:
 def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None) -> str:
     """A diff of all files; "" if no file changes.
 
-    Settings and marks that could not be written into a file come first, as comments.
+    Settings and marks that are not written into a file, such as arguments of torch.compile, come first, as comments.
     """
     if not texts:
         return ""
@@ -159,9 +160,10 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
 
 
 def apply(edits: Iterable[FixEdit]) -> list[str]:
-    """Write edits of original texts into their files; returns the files.
+    """Write edits of the original texts into their files; returns the files.
 
-    Raises NotApplicable, before anything is written, if a file is a library's or not what it was.
+    Raises NotApplicable, before anything is written, if a file is not one of the user's on disk, or if lines to replace have
+    changed.
     """
     by_file: dict[str, list[Edit]] = {}
     for e in edits:
@@ -209,7 +211,7 @@ def _count(raw: str) -> int:
 
 
 def _display_path(file: str) -> str:
-    """The path of a file below its repository, the working directory or `site-packages`; else its name."""
+    """The file's path relative to its repository, the working directory or `site-packages`; else its name."""
     path = Path(file).absolute()
     top = next((folder for folder in path.parents if (folder / ".git").exists()), None)
     for folder in filter(None, [top, Path(os.getcwd())]):

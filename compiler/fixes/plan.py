@@ -1,4 +1,4 @@
-"""A plan: the candidates that are in force together, as texts of files and settings of the compiler."""
+"""A plan: candidates that are applied together, as texts of files and settings of the compiler."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from dynascope.compiler.fixes.text_edits import NotApplicable, line_origins, wit
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.torch_private import config
 
-#: how a setting of Dynamo is named; all others are arguments of torch.compile
+#: prefix of the names of Dynamo's settings; all other settings are those of COMPILE, and MARK
 DYNAMO = "torch._dynamo.config."
 #: arguments of torch.compile that a candidate may set
 COMPILE = ("dynamic",)
-#: marks that the caller sets on arguments: "x, 0" is dimension 0 of x
+#: the setting that lists the marks that callers set on arguments: "x, 0" marks dimension 0 of x
 MARK = "torch._dynamo.mark_dynamic"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Files with their edited text, and settings."""
+    """Edited texts of files, and settings, together with what the proof must know about them."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     #: the texts before any edit, of the files in `texts`
     originals: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
-    #: conditions that the edits decide
+    #: conditions in the edited code, as in `Candidate`
     tests: tuple[str, ...] = ()
-    #: names whose numbers become tensors, as in `Candidate`
+    #: numbers that become tensors, as in `Candidate`
     tensors: tuple[str, ...] = ()
 
     def text(self, file: str) -> str:
-        """The current text of a file; "" if it cannot be read."""
+        """The text of a file under this plan; "" if it cannot be read."""
         return self.texts[file] if file in self.texts else "".join(linecache.getlines(file))
 
     def with_candidate(self, candidate: Candidate) -> Plan:
-        """This plan and one more candidate; raises NotApplicable if its edits do not fit."""
+        """This plan with one more candidate; raises NotApplicable if the candidate's edits do not fit or change nothing."""
         texts, originals = dict(self.texts), dict(self.originals)
         for file in dict.fromkeys(edit.file for edit in candidate.edits):
             before = self.text(file)
@@ -62,13 +62,19 @@ class Plan:
         return replace(self, texts={**self.texts, **texts})
 
     def origins(self, file: str, earlier: Plan | None = None) -> dict[int, int] | None:
-        """Line now -> line in the original text, or in that of an earlier plan; None: every line is where it was."""
+        """Line under this plan -> line in the original text, or under an earlier plan; None if the text is the same.
+
+        New and changed lines are missing.
+        """
         now, before = self.text(file), self.originals.get(file, "") if earlier is None else earlier.text(file)
         return None if file not in self.texts or now == before else line_origins(before, now)
 
     @contextlib.contextmanager
     def in_force(self, helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """The edits and the settings of Dynamo in force for the duration; raises NotApplicable if that is not possible."""
+        """Apply the edits and the settings of Dynamo for the duration; raises NotApplicable if one cannot be applied.
+
+        `helpers`: as in `live_edit.in_force`.
+        """
         values = {name.removeprefix(DYNAMO): v for name, v in self.settings.items() if name.startswith(DYNAMO)}
         missing = [name for name in values if not config.has_dynamo_setting(name)]
         if missing:
@@ -83,18 +89,18 @@ class Plan:
 
     @property
     def marks(self) -> list[str]:
-        """Sizes of arguments that are marked as dynamic, as in `MARK`."""
+        """Dimensions of arguments that are marked as dynamic, as in `MARK`."""
         found = self.settings.get(MARK)
         return list(map(str, found)) if isinstance(found, list) else []
 
     def compile_settings(self, settings: Settings) -> Settings:
-        """The settings of the run with those of the plan that are arguments of torch.compile."""
+        """`settings` with the plan's arguments of torch.compile."""
         own = {name: value for name, value in self.settings.items() if name in COMPILE}
         return settings.replace(**own) if own else settings
 
 
 def full_names(settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings by their full names: marks and what torch.compile takes keep their own, all else is Dynamo's."""
+    """Settings by their full names: all except MARK and arguments of torch.compile get the prefix DYNAMO, if they lack it."""
     return {n if n.startswith(DYNAMO) or n in (*COMPILE, MARK) else DYNAMO + n: value for n, value in settings.items()}
 
 
@@ -108,7 +114,7 @@ def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[
 
 
 def resolved(name: str) -> Any:
-    """The object with this dotted name."""
+    """The object with this dotted name; raises NotApplicable if its module cannot be imported."""
     parts = name.split(".")
     for length in range(len(parts) - 1, 0, -1):
         with contextlib.suppress(ImportError):

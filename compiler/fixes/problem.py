@@ -18,7 +18,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @dataclass(frozen=True)
 class _Place:
-    """Columns are in characters; None: unknown."""
+    """A place in a source file; columns are in characters, None where unknown."""
 
     file: str
     line: int
@@ -29,9 +29,9 @@ class _Place:
 
 
 def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
-    """The break, and the calls that lead to it: one for each of these places whose source can be changed, innermost first.
+    """One problem for the place of a break, and one for each call that leads to it, innermost first.
 
-    `text`: the text of a file.
+    Places whose source cannot be changed, such as torch's, are left out.  `text` returns the text of a file.
     """
     places = [_Place(b.file, b.line, b.end_line or b.line, b.column, b.end_column, b.function)]
     for entry in reversed(b.stack):
@@ -43,9 +43,9 @@ def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
 
 
 def problems_of_recompile(recompile: Recompile, frame: Frame, text: Callable[[str], str]) -> list[Problem]:
-    """One problem for each number whose value was not that of the compiled code; its reason is the number's name.
+    """One problem for each number whose value failed a guard; `reason` is the number's name.
 
-    `frame`: what was compiled again.
+    `frame`: the frame that was compiled again.  There are no problems if its code is not the user's.
     """
     sources = dict.fromkeys(
         g.source for g in recompile.failed_guards if g.source and g.kind == "value" and _is_number(g.before)
@@ -65,7 +65,7 @@ def _is_number(text: str | None) -> bool:
 
 
 def _problem(b: Break, place: _Place, source: str) -> Problem | None:
-    """One place with the source around it; None if the source is not there or cannot be parsed."""
+    """The problem at one place; None if the source there is missing or cannot be parsed."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -89,7 +89,7 @@ def _problem(b: Break, place: _Place, source: str) -> Problem | None:
 def _around(tree: ast.AST, line: int, end_line: int) -> list[ast.stmt]:
     """The statements that hold these lines, outermost first."""
     found: list[ast.stmt] = []
-    body = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]  # outer ones first
+    body = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]  # outer ones first, also where lines are equal
     for node in body:
         if node.lineno <= line and (node.end_lineno or node.lineno) >= end_line:
             found.append(node)
@@ -97,7 +97,7 @@ def _around(tree: ast.AST, line: int, end_line: int) -> list[ast.stmt]:
 
 
 def _qualified(scopes: Sequence[ast.stmt]) -> list[str]:
-    """Parts of the name that Python gives the innermost of these scopes."""
+    """The parts of the qualified name of the innermost of these scopes."""
     parts: list[str] = []
     for number, scope in enumerate(scopes):
         assert isinstance(scope, _SCOPES)

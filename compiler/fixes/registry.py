@@ -1,4 +1,4 @@
-"""Everything that makes candidates, in the order in which they are tried: settings, rewrites, wraps."""
+"""The sources of candidates for graph breaks.  `search` itself asks `setting_changes` and `counters` about recompiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynascope.compiler.fixes.rewrites import (
 )
 from dynascope.compiler.fixes.search import CandidateSource
 
-#: in the order in which they are tried: what removes a break first; `parts`, which only protects the code around it, last
+#: in the order in which they are tried: `parts` is last, because it leaves the break and only keeps the code around it compiled
 CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
     setting_changes.candidates,
     raise_checks.candidates,
@@ -32,5 +32,5 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
     wraps.called,
     parts.candidates,
 )
-#: those that wrap a function for its callers; they are not tried on the compiled function itself
+#: sources that wrap a function for its callers: not asked about the functions that the run compiles
 NOT_FOR_ENTRIES: tuple[CandidateSource, ...] = (custom_ops.candidates, wraps.decorated)

@@ -1,4 +1,4 @@
-"""From a search to the Report: its fixes, the set of those that were chosen, and the patch."""
+"""Adds the outcome of a search to the Report: all fixes that were considered, the set of the chosen ones, and the patch."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
 
 
 def _function_of(target: Any) -> FunctionType | None:
-    """The Python function of what was compiled; a module's is its `forward`."""
+    """The Python function of a target, which is `forward` for a module; None if there is none."""
     target = inspect.unwrap(marks.undecorated(marks.inner_function(target)))
     function = getattr(target, "__func__", target)
     if not isinstance(function, FunctionType):
@@ -62,12 +62,12 @@ def _function_of(target: Any) -> FunctionType | None:
 
 
 def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
-    """The user's file that the settings go into: that of what was compiled, or one that is edited; None if there is none."""
+    """The user's file that the settings go into: the compiled function's, else one that is edited; None if there is none."""
     files = [*([function.__code__.co_filename] if function is not None else []), *plan.texts]
     return next((file for file in files if is_users(file) and plan.text(file)), None)
 
 
 def _packages(function: FunctionType | None) -> dict[str, str]:
-    """Modules among a function's globals: module name -> its name there."""
+    """The modules among a function's globals: module's name -> the global's name."""
     names = {} if function is None else function.__globals__
     return {value.__name__: name for name, value in names.items() if isinstance(value, ModuleType) and not name.startswith("_")}

@@ -1,9 +1,10 @@
 """Searches for fixes for the graph breaks and recompiles of a run.
 
 A *source* makes *candidates* for a *problem* (a break or a recompile): changes that may remove it.  The candidates that were
-chosen so far are the *plan*.  For each problem the first candidate that holds joins the plan: its problem is gone, what the
-compiler does is no worse otherwise, and the proof finds no difference from eager.  One fix uncovers the next break, so the
-program is looked at again after each; a fix that only uncovers another break is kept if the end is better than the beginning.
+chosen so far are the *plan*.  For each problem, the first candidate that holds joins the plan: the problem is gone with it, the
+compiler does no worse otherwise, and the proof finds no difference from eager.  A rewrite may leave its break if it captures
+more.  A fix can uncover another break, so the calls are traced again after each fix.  A fix that only uncovers another break is
+kept if later fixes lead to a better result.
 """
 
 from __future__ import annotations
@@ -67,18 +68,19 @@ class Found:
 
 @dataclass
 class _Step:
-    """The program as it is with the candidates chosen so far."""
+    """The program with the candidates chosen up to here, and what the compiler made of it."""
 
     plan: Plan
     ran: Ran
-    #: what was added to the step before it
+    #: the change from the step before; None for the first step
     candidate: Candidate | None = None
     fix: Fix | None = None
-    #: of one that leaves its break: what is better with it
+    #: what is better, if the candidate leaves its break; else ""
     gain: str = ""
 
     @property
     def badness(self) -> tuple[int, int, int, int]:
+        # smaller is better
         report, counts = self.ran.report, self.ran.report.summary
         return len(report.breaks) + eager_frames(report), counts.recompiles, -counts.ops, counts.graphs
 
@@ -106,9 +108,9 @@ class Search:
         self._steps: list[_Step] = []
         self._banned: list[Candidate | None] = []
         self._refused: list[tuple[Candidate, Plan]] = []
-        #: id of a break, and the title of a change for it that does not hold
+        #: (id of a break, title of a change for it that was dropped)
         self._dropped: set[tuple[str | None, str]] = set()
-        #: what fails only where gradients are asked for
+        #: candidates that fail only where gradients are asked for
         self._lost_to_gradients: list[Candidate] = []
         self._gradients = True
         self._ids = itertools.count()
@@ -117,7 +119,7 @@ class Search:
         self.found = Found()
 
     def run(self) -> Found:
-        """Search until nothing more can be fixed, or the time is over; an interrupt ends it, too."""
+        """Search until nothing more can be fixed, the time is over, or an interrupt comes."""
         with found_once():
             self._search()
         self._trials.deadline = math.inf
@@ -131,7 +133,7 @@ class Search:
                 self._run()
             except (OutOfTime, TookTooLong):
                 self._stopped(TIME_LIMIT)
-                self._seconds *= 1.5  # time to prove what was found so far
+                self._seconds *= 1.5  # more time, to prove what was found so far
                 self._trials.deadline = self._started + self._seconds
                 while not self._settle():
                     pass
@@ -142,7 +144,7 @@ class Search:
             self._stopped(INTERRUPTED)
 
     def _finish(self) -> None:
-        """Confirm the result with the run's backend, keep it, and time it."""
+        """Drop settings that are not needed, confirm the result with the run's backend, and keep and time it."""
         if self._steps:
             with contextlib.suppress(OutOfTime, TookTooLong):
                 self._leave_out()
@@ -156,7 +158,7 @@ class Search:
             self.found.seconds_after = self._trials.seconds(self.found.plan, times)
 
     def _name_unfixable(self) -> None:
-        """Say of breaks for which nothing was tried what stands in the way."""
+        """Add a refused fix, with the reason, for each remaining break for which there was no candidate."""
         tried = {fix.break_ for fix in self.found.fixes}
         remain = {break_key(b, self.found.plan)[:2] for b in self.found.after.breaks} if self.found.after else set()
         for b in self._report.breaks:
@@ -213,7 +215,7 @@ class Search:
             self._work()
 
     def _work(self) -> None:
-        """Fix what can be fixed, and prove it."""
+        """Add, drop and prove steps until those that remain are proved."""
         while True:
             self._extend()
             self._cut_back()
@@ -221,7 +223,7 @@ class Search:
                 break
 
     def _extend(self) -> None:
-        """Add steps until no break that remains can be fixed."""
+        """Add steps until no remaining break or recompile can be fixed."""
         while (better := self._improved(self._steps[-1])) is not None:
             self._steps.append(better)
 
@@ -231,7 +233,7 @@ class Search:
         self._drop_from(best + 1, "it only uncovers another graph break, for which no fix was found")
 
     def _settle(self) -> bool:
-        """Prove all steps together; if that fails, drop the first that does not hold, and those after it."""
+        """Prove all steps together; if that fails, drop the first that does not hold, and those after it, and return False."""
         if len(self._steps) < 2:
             return True
         self._on_progress("proving all changes together")
@@ -254,7 +256,7 @@ class Search:
         return False
 
     def _leave_out(self) -> None:
-        """Drop settings that are not needed any more with the changes that came after them."""
+        """Drop settings that later changes have made unnecessary."""
         for number, step in enumerate(self._steps[1:-1], 1):
             if step.candidate is None or step.fix is None or step.candidate.kind != "setting":
                 continue
@@ -283,7 +285,7 @@ class Search:
         return proof
 
     def _how_gradients_fail(self, step: _Step) -> str:
-        """How the program fails where gradients are asked for, "" if it does not; raises Refused if they are wrong."""
+        """How the program fails where gradients are asked for, "" if it does not; raises Refused if the gradients are wrong."""
         try:
             self._prover.prove(step.plan, recompiles=True)
         except NoGradients as reason:
@@ -299,15 +301,15 @@ class Search:
             known = step.fix.assumption
             remarks = [r for r in proof.remarks if (step.fix.kind == "rewrite" if r == ZERO_GRADIENT else not known)]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
-            if not self._gradients and not failing:  # else an earlier step has said so for all
+            if not self._gradients and not failing:  # said only once, with the first step that fails
                 failing = self._how_gradients_fail(step).rstrip(":")
                 without = f"{_NO_GRADIENTS} ({failing})" if failing else ""
                 step.fix.assumption = ". ".join(filter(None, [step.fix.assumption.rstrip("."), without]))
 
     def _drop_from(self, number: int, reason: str) -> None:
-        """Refuse a step; those after it, which build on it, may be tried again."""
+        """Refuse a step and those after it, which build on it and may be tried again."""
         dropped = {step.fix.break_ for step in self._steps[number:] if step.fix is not None}
-        # they are tried now, and listed then
+        # the other changes for these breaks are tried now, and listed again then
         self.found.fixes = [fix for fix in self.found.fixes if not (fix.break_ in dropped and fix.reason == _INSTEAD)]
         for position, step in enumerate(self._steps[number:]):
             assert step.fix is not None
@@ -322,7 +324,7 @@ class Search:
         del self._steps[number:]
 
     def _confirm(self) -> None:
-        """Run the calls with the run's backend, too; give up all changes if that differs."""
+        """Run the calls with the run's backend, too, if it is named by a string; refuse all changes if the results differ."""
         backend = self._trials.settings.backend
         if len(self._steps) == 1 or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
             return
@@ -331,13 +333,13 @@ class Search:
         plan = self._steps[-1].plan
         try:
             ran = self._trials.run(plan, backend)
-            if not any(seen.outcome is not None and seen.outcome.drew for seen in ran.observed):  # it may draw other numbers
+            if not any(seen.outcome is not None and seen.outcome.drew for seen in ran.observed):  # random numbers may differ
                 self._prover.compare(plan, ran.observed)
         except (NotApplicable, Refused) as reason:
             self._drop_from(1, f"with the backend {backend}: {reason}")
 
     def _improved(self, step: _Step) -> _Step | None:
-        """The program with one more break fixed; None if none of those that remain can be."""
+        """The next step, with one more break or recompile fixed; None if no other can be."""
         for b in self._ordered(step.ran.report.breaks):
             key = break_key(b, step.plan)
             if key in self._given_up:
@@ -367,7 +369,7 @@ class Search:
         known = {break_key(other, Plan())[:2]: other.id for other in self._report.breaks}
         id = known.get(break_key(b, step.plan)[:2])
         candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
-        # the same change on top of another plan has other lines
+        # by title, because the same change has other line numbers on top of another plan
         candidates = [c for c in candidates if (id, c.title) not in self._dropped]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         for fix in fixes:
@@ -409,7 +411,7 @@ class Search:
         return None
 
     def _candidates(self, problems: list[Problem], plan: Plan) -> list[Candidate]:
-        """Everything that may help and was not refused on top of this plan; a source that fails is left out with a note."""
+        """The candidates for these problems that were not refused on top of this plan; a source that raises adds a note."""
         made: list[Candidate] = []
         for source in self._sources:
             for problem in problems:
@@ -426,7 +428,7 @@ class Search:
     def _try(
         self, candidate: Candidate, fix: Fix, step: _Step, why_worse: Callable[[Report, Plan], str | None]
     ) -> _Step | None:
-        """The program with this candidate; None if it does not hold, with the reason in `fix`."""
+        """The step with this candidate; None if the candidate does not hold, and `fix` gets the reason."""
         try:
             plan = step.plan.with_candidate(candidate)
             ran = self._trials.run(plan, QUICK)
@@ -465,6 +467,6 @@ def _distinct(candidates: Iterable[Candidate]) -> Iterable[Candidate]:
 
 
 def _entry_name(call: KeptCall) -> str:
-    """The qualified name of what was compiled."""
+    """The qualified name of the compiled function, or of a module's `forward`."""
     target = marks.undecorated(marks.inner_function(call.target))
     return str(getattr(target, "__qualname__", None) or f"{type(target).__qualname__}.forward")

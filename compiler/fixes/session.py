@@ -1,4 +1,4 @@
-"""`report.fixed()`: the proved fixes in force in the running process."""
+"""Implements `report.fixed()`, which applies the proved fixes in the running process for the duration of a block."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dynascope.compiler.torch_private import marks
 
 @dataclass
 class LiveFixes:
-    """What a report keeps of its run: texts, settings, and a weak reference to what was compiled."""
+    """What a report keeps for `fixed()`: the plan, and a function that returns what was compiled, or None if that is gone."""
 
     plan: Plan
     target: Callable[[], Any]
 
 
 def live_fixes(plan: Plan, target: Any) -> LiveFixes:
-    """The plan, and a reference that keeps nothing alive."""
+    """The LiveFixes of a plan; they do not keep the target alive."""
     target = marks.inner_function(target)
     try:
         reference = weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
@@ -36,7 +36,7 @@ def live_fixes(plan: Plan, target: Any) -> LiveFixes:
 
 @contextlib.contextmanager
 def fixed(report: Report) -> Iterator[Any]:
-    """The fixed function of a report, for the duration; raises ValueError if there is none."""
+    """The function or module of a report, with its fixes in force for the duration; raises ValueError if that is impossible."""
     live = report.live_fixes
     if report.fix_set is None or not report.fix_set.fixes:
         raise ValueError("the report has no proved fixes: run explain(f, fix=True)")

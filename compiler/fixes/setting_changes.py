@@ -1,4 +1,4 @@
-"""Settings of the compiler that remove a graph break, by what the break says."""
+"""Makes candidates that change settings, from the message of a graph break or the guards that failed before a recompile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|
 _REORDERABLE = re.compile(r"reorderable_logging_functions")
 _LOGGER = re.compile(r"logging\.Logger|ignore_logg")
 _IGNORED = re.compile(r"ignore_logg\w+")
-#: what a break names, with the title of switching it on
+#: a setting that a break's message may name -> title of the candidate that switches it on
 _SWITCHES = {
     "allow_rnn": "Capture recurrent layers",
     "trace_autograd_ops": "Capture torch.autograd.grad and backward()",
@@ -25,7 +25,7 @@ _AFTER = "The lines are printed after the graph has run, not between its operati
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """The settings that the break may need, smallest first."""
+    """Settings that may remove the break, in the order in which they are tried."""
     text = f"{problem.kind} {problem.reason}"
     found: list[Candidate] = []
     if _REORDERABLE.search(text) or "print" in text or "warn" in text:
@@ -40,16 +40,16 @@ def candidates(problem: Problem) -> list[Candidate]:
         found.append(_dynamo("Capture numbers, and sizes that depend on values", **both))
     found += [_dynamo(title, **{name: True}) for name, title in _SWITCHES.items() if name in text]
     if "Data-dependent branching" not in text and _LOGGER.search(text):
-        named = _IGNORED.search(text)  # torch 2.9 has another name for it
+        named = _IGNORED.search(text)  # torch 2.9 calls the setting ignore_logger_methods
         found += _ignored(problem, named[0] if named else "ignore_logging_functions")
     return found
 
 
 def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:
-    """Settings under which one compile may serve for all calls.
+    """Settings with which one compile may serve all calls.
 
-    A mark of the only size that varies is smaller than all sizes at once, where there is a line for it: before the calls of
-    `function` in `text`.
+    If the only guard that failed is for one size, marking that dimension is one of them.  This is tried before `dynamic=True`,
+    as the smaller change, if the mark can be written into `text`, before the calls of `function`.
     """
     found: list[Candidate] = []
     guards = recompile.failed_guards
@@ -70,13 +70,13 @@ def _dynamo(title: str, **values: object) -> Candidate:
 
 
 def _together(one: Candidate, other: Candidate) -> Candidate:
-    """Both settings: `print(f"{x.item():.3f}")` needs them."""
+    """One candidate with the settings of both: `print(f"{x.item():.3f}")` needs them."""
     title = f"{one.title}; {other.title[0].lower()}{other.title[1:]}"
     return replace(other, title=title, settings={**one.settings, **other.settings})
 
 
 def _reorderable(problem: Problem) -> list[Candidate]:
-    """Printing and warning are moved behind the graph."""
+    """Candidates that run print() and warnings.warn() after the graph."""
     names = {"print": "builtins.print", "warn": "warnings.warn"}
     found = dict.fromkeys(names[name] for name in _called(problem) if name in names)
     return [
@@ -89,7 +89,7 @@ def _reorderable(problem: Problem) -> list[Candidate]:
 
 
 def _ignored(problem: Problem, setting: str) -> list[Candidate]:
-    """Log records are dropped while compiled: a change of meaning, which the proof refuses where anything is logged."""
+    """Candidates that drop log records in compiled code, which the proof refuses where anything is logged."""
     methods = ("debug", "info", "warning", "error", "critical", "log", "exception")
     found = dict.fromkeys(name for name in _called(problem) if name in methods)
     return [
@@ -103,7 +103,7 @@ def _ignored(problem: Problem, setting: str) -> list[Candidate]:
 
 
 def _called(problem: Problem) -> list[str]:
-    """Names of what is called on the lines of the break."""
+    """The names of the functions and methods that are called on the lines of the break."""
     try:
         tree = ast.parse(problem.source)
     except (SyntaxError, ValueError):

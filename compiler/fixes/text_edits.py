@@ -1,4 +1,4 @@
-"""Edits of a text: applying them, finding them again between two texts, and which line became which."""
+"""Applies edits to a text, and compares two texts: the edits between them, and which of their lines are the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class NotApplicable(Exception):
 
 
 def with_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text with these lines replaced; raises NotApplicable if they are not what the edits expect."""
+    """The text with these edits; raises NotApplicable if its lines are not those that an edit replaces, or if edits overlap."""
     lines = text.splitlines(keepends=True)
     last_replaced = len(lines) + 1
     for edit in sorted(edits, key=lambda edit: (edit.first_line, edit.last_line), reverse=True):
@@ -29,7 +29,7 @@ def with_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def edits_between(file: str, before: str, after: str) -> list[Edit]:
-    """The smallest groups of lines that differ."""
+    """The edits that turn `before` into `after`: only lines that differ."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     changed = [change for change in _changes(old, new) if change[0] != "equal"]
     return [Edit(file, i1 + 1, i2, "".join(old[i1:i2]), "".join(new[j1:j2])) for _, i1, i2, j1, j2 in changed]

@@ -1,4 +1,4 @@
-"""Wraps: the function that breaks is put into the graph as it is, with `nonstrict_trace`."""
+"""Makes candidates that wrap a function with `nonstrict_trace`: the graph then calls it, and Dynamo does not look into it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _NONSTRICT = "_dynamo.nonstrict_trace"
 
 
 def decorated(problem: Problem) -> list[Candidate]:
-    """Wrap the function around the break."""
+    """Candidates that decorate the function around the break."""
     return _wrapped(problem, _decorated)
 
 
 def called(problem: Problem) -> list[Candidate]:
-    """Wrap the function that is called at the break."""
+    """Candidates that wrap the function that is called at the break."""
     return _wrapped(problem, _called)
 
 
@@ -31,7 +31,7 @@ def _wrapped(problem: Problem, make: Callable[[Problem, ast.Module, str], list[C
 
 
 def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
-    """The function of the module that holds the break, decorated."""
+    """Decorate the function around the break, if it is at the top level and has no decorator."""
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == problem.function]
     if len(found) != 1 or found[0].decorator_list:
         return []
@@ -42,7 +42,7 @@ def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate
 
 
 def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
-    """The library function that is called at the break, wrapped once for the module."""
+    """Wrap the imported function that is called at the break, once for the module."""
     calls = [
         node
         for node in ast.walk(tree)
@@ -56,7 +56,7 @@ def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
     call, name = calls[0], _dotted(calls[0].func)
     assert name is not None
     top = next((node for node in tree.body if node.lineno <= problem.line <= (node.end_lineno or 0)), None)
-    if name.partition(".")[0] in sys.stdlib_module_names:  # what they give changes, or is no tensor
+    if name.partition(".")[0] in sys.stdlib_module_names:  # their results vary between calls, or are no tensors
         return []
     if name.startswith((f"{torch}._dynamo.", f"{torch}.compiler.")):  # a break that is asked for
         return []
@@ -83,7 +83,7 @@ def _assumption(name: str) -> str:
 
 
 def name_of_torch(tree: ast.Module) -> str | None:
-    """The name by which a module knows torch."""
+    """The name under which a module imports torch; None if it does not."""
     names = [a.asname or a.name for node in tree.body if isinstance(node, ast.Import) for a in node.names if a.name == "torch"]
     return names[0] if names else None
 

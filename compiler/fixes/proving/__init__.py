@@ -1,7 +1,7 @@
 """Compares a changed program with eager: `trial` runs the recorded calls, compiled with the change and eagerly without it.
 
-`observed` is what one of these runs did and how two of them differ, `variations` makes other inputs, `forcing` the other sides
-of conditions, `fake_check` a backend that checks custom operators; `side_state` reads what a call changes besides its
-arguments, and `caller_changes` applies the part of a fix that the repeated calls do not run; `proof` puts them together.
-`improvement` says whether the compiler does better.
+`observed` holds what one run did and compares two runs, and `side_state` adds what a call changes besides its arguments.
+`variations` makes other inputs, `forcing` chooses the sides of conditions, `fake_check` is a backend that checks custom
+operators, `caller_changes` applies the part of a fix that the repeated calls do not run, and `time_limit` limits the time of a
+call.  `proof` combines these.  `improvement` says whether the compiler does better with a change.
 """

@@ -1,7 +1,7 @@
 """Applies the part of a fix that the repeated calls do not run.
 
-A fix may edit `__init__` or the caller; here its effect is made directly: numbers in arguments, attributes and globals become
-tensors, and sizes of arguments are marked as dynamic.
+A fix may edit `__init__` or the caller.  This module does directly what such edits would do: it makes tensors of numbers in
+arguments, attributes and globals, and marks dimensions of arguments as dynamic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynascope.compiler.torch_private.tensor_state import mark_dynamic
 
 @contextlib.contextmanager
 def numbers_as_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
-    """Turn the numbers with these names (`self.steps`, or globals of the target) into tensors, and back afterwards."""
+    """Turn the numbers with these names (`self.steps`, or globals of the target) into tensors; back into numbers afterwards."""
     owners = [found for name in names if (found := _owner(target, name)) is not None]
     for owner, name in owners:
         owner[name] = _tensor(owner[name])
@@ -48,9 +48,9 @@ def with_number_tensors(target: Any, entry: Callable[..., Any], names: Sequence[
 
 
 def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> Callable[..., Any]:
-    """Wrap `entry` (the compiled `target`) so that sizes of its arguments are marked as dynamic.
+    """Wrap `entry` (the compiled `target`) so that dimensions of its arguments are marked as dynamic.
 
-    The mark `"x, 0"` is for dimension 0 of `x`.  Raises NotApplicable if there is no such argument.
+    The mark `"x, 0"` is for dimension 0 of `x`.  Raises NotApplicable if `target` has no such argument.
     """
     if not marks:
         return entry
@@ -74,7 +74,7 @@ def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> 
 
 
 def _owner(target: Any, name: str) -> tuple[dict[str, Any], str] | None:
-    """The namespace that holds a name, and its name there; None if there is none."""
+    """The namespace that holds the value with this name, and the key there; None if there is no such value."""
     first, _, path = name.partition(".")
     if first != "self":
         function = getattr(target, "__func__", target)

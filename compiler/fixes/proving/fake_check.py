@@ -1,4 +1,4 @@
-"""A backend that runs a graph eagerly and compares what operators return with what they promised the compiler.
+"""A backend that runs a graph eagerly and compares what operators return with what their fake implementations promised.
 
 Only operators called through `torch.ops` are checked, above all custom ones.
 """

@@ -1,7 +1,7 @@
 """Forces conditions of a program, so that a changed branch is compared with eager on both sides.
 
-Each occurrence of a condition in the changed code is wrapped in a call to a helper that replaces its value.  The same is done
-in the original text.
+In the edited text and in the original, each occurrence of a condition in a top-level statement that the edits touch is wrapped
+in a call to a helper that replaces the condition's value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _HELPER = "__dynascope_force_{}"
 
 
 class Sides:
-    """The side that each numbered condition is forced to.  Switching the side of a tensor condition needs no recompile."""
+    """The side to which each condition is forced, by number.  Switching the side of a tensor condition needs no recompile."""
 
     def __init__(self, count: int) -> None:
         import torch
@@ -56,7 +56,7 @@ def with_forced(text: str, conditions: tuple[str, ...], changed: list[tuple[int,
 
 
 def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], helper: str) -> str | None:
-    """`with_forced` for one condition; None for that of a `while`, because a forced loop would not end."""
+    """`with_forced` for one condition; None for a `while` condition, because the forced loop would not end."""
     try:
         tree, wanted = ast.parse(text), ast.dump(ast.parse(condition.strip(), mode="eval").body)
     except (SyntaxError, ValueError):

@@ -1,25 +1,25 @@
-"""Does the compiler do better with one more change?  Compares the reports of two trials."""
+"""Compares the reports of two trials: does the compiler do better with one more change?"""
 
 from __future__ import annotations
 
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.report import Break, Recompile, Report, plural
 
-#: file, line in the original text, type of a break
+#: of a break: (file, line in the original text, type); of a recompile: (file, line of the frame, "recompile" and a source)
 Key = tuple[str, int, str]
 
 
 def break_key(b: Break, plan: Plan) -> Key:
     """The break as a place in the original text.
 
-    A changed line has no original line, so its negated number is used: no other break has that.
+    A changed line has no original line, so its negated number is used: no original line has that number.
     """
     origins = plan.origins(b.file)
     return (b.file, b.line if origins is None else origins.get(b.line, -b.line), b.type)
 
 
 def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
-    """Why the compiler does no better with one more change; None if it does."""
+    """Why the compiler does no better with a change for the break `b`; None if it does.  `earlier`: the plan without it."""
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
     failed = [f for f in after.frames if f.status == "failed"]
@@ -55,7 +55,7 @@ def _words(b: Break) -> str:
 
 
 def recompile_key(recompile: Recompile, report: Report) -> Key:
-    """What was compiled again, and the first reason."""
+    """The frame that was compiled again, and the source of the first guard that failed."""
     frame = report.frame(recompile.frame)
     guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
     return frame.file, frame.line, f"recompile {guard}"
@@ -73,7 +73,7 @@ def still_recompiles(after: Report, before: Report) -> str | None:
 
 
 def captures_more(after: Report, before: Report) -> bool:
-    """Whether more of the program is compiled, or the same in fewer graphs, and no more of it breaks.
+    """Whether more of the program is compiled, or as much in fewer graphs, without more breaks, eager frames or recompiles.
 
     Two examples: a loop around the break is compiled although the break stays; a message printed at the end of the function
     no longer splits the graph.

@@ -1,4 +1,4 @@
-"""One run of a recorded call as data: result and effects, what it printed, logged and warned, and the exception it raised."""
+"""What one run of a recorded call did, as data: result, effects, output, logs, warnings, exception; and how two runs differ."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dynascope.compiler.replay.replay import Arguments, Prepare
 #: tolerance for gradients, relative to their largest element
 _ROUNDING = 2e-6
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
-#: `grad_fn=` in a printed tensor, which compiled code prints differently
+#: `grad_fn=` in a printed tensor: compiled code has other names there
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
 
 
@@ -39,7 +39,7 @@ class Observed:
     logged: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
     random: tuple[Any, ...] = ()
-    #: whether `backward()` from its values raises; not tried if gradients were computed
+    #: whether `backward()` from the values raises; not tried if there are gradients
     backward_fails: bool = False
     #: state other than the arguments and modules, after the run
     state: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def observe_call(
     state: SideState | None = None,
     seconds: float = math.inf,
 ) -> Observed:
-    """Run `entry`, made of a call's target, once, on arguments that `vary` has changed; an error of the user's code is data.
+    """Run `entry`, which was made from the call's target, once on arguments that `vary` has changed; exceptions are recorded.
 
     Raises TookTooLong after so many seconds.
     """
@@ -127,7 +127,7 @@ def _messages(observed: Observed) -> Iterator[None]:
     collect = Collect()
     try:
         for logger, _ in kept:
-            # one that passes its records on would have them collected twice
+            # the records of a logger that propagates reach the root's handler; with its own, they would be collected twice
             logger.handlers = [] if logger is not logging.root and logger.propagate else [collect]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -142,12 +142,12 @@ def _is_torch_logger(logger: logging.Logger) -> bool:
     return logger.name.partition(".")[0] == "torch"
 
 
-#: in warnings about compiling, and about numbers that are taken out of tensors, which a change may make unnecessary
+#: found in torch's warnings about compiling, and about numbers taken out of tensors, which a change may make unnecessary
 _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
 
 
 def _is_torch_warning(warning: warnings.WarningMessage) -> bool:
-    """Whether torch warned about how the program runs, rather than the program about what it does."""
+    """Whether torch warned about how it runs the program, not about what the program does."""
     return any(part in warning.filename for part in ("_dynamo", "_inductor", "_functorch", "_subclasses")) or any(
         words in str(warning.message) for words in _TORCH_WARNINGS
     )
@@ -156,7 +156,7 @@ def _is_torch_warning(warning: warnings.WarningMessage) -> bool:
 def differences(actual: Observed, expected: Observed, assumption: str = "") -> str | None:
     """How a run differs from eager's, in words; None if it does not.
 
-    `assumption`: what the change takes for granted; it may name an exception that is raised instead of another one.
+    `assumption`: what the change takes for granted; where it names two exceptions, one may be raised instead of the other.
     """
     if expected.error is not None or actual.error is not None:
         return _other_error(actual, expected, assumption)
@@ -170,9 +170,9 @@ def differences(actual: Observed, expected: Observed, assumption: str = "") -> s
 
 
 def without_zero_gradients(actual: Observed, expected: Observed) -> Observed:
-    """The run without gradients of zero for arguments that get none in eager.
+    """The run without the gradients of zero of arguments that get no gradient in eager.
 
-    Not for parameters: an optimizer skips what has no gradient, and decays what has one of zero.
+    Those of parameters stay: an optimizer skips a parameter without a gradient, and decays one whose gradient is zero.
     """
     if actual.outcome is None or expected.outcome is None:
         return actual
@@ -188,7 +188,7 @@ def without_zero_gradients(actual: Observed, expected: Observed) -> Observed:
 
 
 def order_changed(actual: Observed, expected: Observed) -> bool:
-    """Whether lines are printed, or log records made, in another order; only after `differences` has found none."""
+    """Whether lines are printed or logged in another order; to be asked only after `differences` has found none."""
     if actual.error is not None or expected.error is not None:
         return False
     printed = _same_lines(actual.printed.splitlines(), expected.printed.splitlines())
@@ -227,10 +227,10 @@ def _other_outcome(actual: Outcome, expected: Outcome) -> str | None:
 
 
 def _is_rounding(one: Any, other: Any) -> bool:
-    """Whether gradients differ by no more than rounding, as another order of summation makes them."""
+    """Whether gradients differ only by rounding, as after summation in another order."""
     if one.shape != other.shape or one.dtype != other.dtype or not one.is_floating_point() or not one.numel():
         return False
-    return bool((one - other).abs().max() <= _ROUNDING * other.abs().max())  # not where one is NaN
+    return bool((one - other).abs().max() <= _ROUNDING * other.abs().max())  # False if one has a NaN
 
 
 def _other_output(actual: Observed, expected: Observed) -> str | None:
@@ -239,7 +239,7 @@ def _other_output(actual: Observed, expected: Observed) -> str | None:
         return f"prints {_summary(one, other)}"
     if not _same_lines(sorted(actual.logged), sorted(expected.logged)):
         return f"logs {_summary(actual.logged, expected.logged)}"
-    # compiling may add warnings of its own
+    # compiling may add warnings
     warned = [text for text in actual.warned if text in expected.warned]
     if sorted(warned) != sorted(expected.warned):
         return f"warns {_summary(warned, expected.warned)}"

@@ -1,8 +1,8 @@
 """Checks that a plan does what eager does: on the recorded inputs, on other ones, on both sides of each condition it changes.
 
-Eager is the original program in eager mode, run from the same state.  The changed program runs with the backend "aot_eager",
-so gradients, changes in place and side effects of tracing are checked too, and also without torch.compile: the changed source
-is what the user keeps.
+Eager is the original program in eager mode, run from the same state.  The changed program is compiled with the backend
+"aot_eager", so gradients, changes in place and side effects of tracing are checked too.  If its source is changed, it also runs
+without torch.compile, because that source is what the user keeps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import Variation, recorded, variations
 from dynascope.compiler.fixes.text_edits import edits_between
 
-#: the backend that looks for breaks, and the one that the proof runs
+#: the backends with which `search` looks for breaks, and with which the proof runs
 QUICK, THOROUGH = "eager", "aot_eager"
 _OTHER_ORDER = "Its output comes in a different order"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 class NoGradients(Refused):
-    """The changed program fails where gradients are asked for, on inputs that only the proof made require them."""
+    """The changed program, or backward from its result, raises an exception on inputs that the proof made require gradients."""
 
 
 @dataclass
@@ -56,9 +56,10 @@ class Proof:
 
 @dataclass
 class _Agreed:
-    """What has agreed with eager under a plan: calls, names of variations, and what was forced."""
+    """The cases in which a plan has agreed with eager, and remarks on them."""
 
     plan: Plan
+    #: (id of the call, name of the variation, what was forced or "without torch.compile, ", else "")
     cases: set[tuple[int, str, str]] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)
 
@@ -104,10 +105,10 @@ class Prover:
         return any(outcome is not None and outcome.parts["gradients"] for outcome in outcomes)
 
     def prove(self, plan: Plan, *, recompiles: bool, gradients: bool = True) -> Proof:
-        """Compare on all variations and on both sides of all conditions; raises Refused, or NotApplicable.
+        """Compare on all variations and on both sides of all conditions; raises Refused or NotApplicable.
 
-        `recompiles`: also on variations for which the compiler works again, which takes longer; `gradients`: also on inputs
-        that are made to require gradients.
+        `recompiles`: also on variations for which the compiler works again, which takes longer; `gradients`: also, if
+        `recompiles`, on inputs that are made to require gradients.
         """
         proof = Proof()
         levels = {False: (True, recompiles), True: (recompiles and gradients,) * 2}
@@ -123,7 +124,7 @@ class Prover:
         with self._trials.compiled(plan, THOROUGH) as run:
             for call, variation, expected in wanted:
                 case = (id(call), variation.name, "")
-                if case in agreed.cases and variation.name != recorded().name:  # other sizes come after the recorded ones
+                if case in agreed.cases and variation.name != recorded().name:  # the recorded sizes always come first
                     continue
                 self._tick()
                 actual = run(call, variation)
@@ -148,7 +149,7 @@ class Prover:
         return self._variations[id(call)]
 
     def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
-        """Compare what custom operators return with what they say that they return, for every size."""
+        """Compare what custom operators return with what their fake implementations promise, for every size."""
         plan = agreed.plan
         static = Plan(plan.texts, {**plan.settings, "dynamic": False}, plan.originals, plan.assumptions, plan.tests)
         with self._trials.compiled(static, checking_backend) as run:
@@ -171,9 +172,9 @@ class Prover:
     # -- conditions ---------------------------------------------------------------------------------------------------
 
     def _force(self, tests: tuple[str, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed) -> None:
-        """Compare on all sides of these conditions, which may be two."""
+        """Compare on all combinations of sides of these conditions, which are one or two."""
         pair = _forced_pair(agreed.plan, tests)
-        if pair is None:  # one condition is part of the other
+        if pair is None:  # two conditions: one is part of the other, or they are in different files
             return
         original, changed = pair
         forced, new, seen = forcing.Sides(len(tests)), [], []
@@ -199,7 +200,7 @@ class Prover:
     def _forced_cases(
         self, count: int, is_wanted: Callable[[Variation], bool]
     ) -> Iterator[tuple[tuple[bool, ...], KeptCall, Variation]]:
-        """Sides, calls and variations, so that what makes the compiler work again comes last."""
+        """Combinations of sides, calls and variations, without other sizes and numbers; gradients come last for each call."""
         for call in self._trials.calls:
             for variation in self._of(call):
                 if is_wanted(variation) and (variation.gradients or not variation.recompiles):
@@ -208,7 +209,7 @@ class Prover:
 
 
 def _says_nothing(variation: Variation, expected: Observed) -> bool:
-    """Whether there is nothing to compare with: the inputs do not fit the program, or it does not end with them."""
+    """Whether there is nothing to compare with: the eager program refuses these inputs, or does not end in time."""
     return isinstance(expected.error, TookTooLong) or (variation.may_fail and expected.error is not None)
 
 
@@ -225,18 +226,18 @@ def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: V
 
 
 def _forcings(plan: Plan) -> list[tuple[str, ...]]:
-    """Which conditions are forced together: each with the next one."""
+    """The conditions to force, in groups: each with the next one, or the only one by itself."""
     tests = []
     for test in dict.fromkeys(plan.tests):
         if _forced_pair(plan, (test,)) is not None:
             tests.append(test)
-        elif not _is_loop(plan, test):  # of a loop, every run that ends has seen both sides
+        elif not _is_loop(plan, test):  # the condition of a `while` is not forced, because the loop would not end
             raise Refused(f"the other side of `{test}` cannot be tried")
     return [(test,) for test in tests] if len(tests) < 2 else list(itertools.pairwise(tests))
 
 
 def _forced_pair(plan: Plan, tests: tuple[str, ...]) -> tuple[Plan, Plan] | None:
-    """The original and the plan with conditions forced; None if they are not in both."""
+    """Plans for the original and the changed program with the conditions forced; None if no file allows that in both."""
     for file, text in plan.texts.items():
         before, after = [], []
         for edit in edits_between(file, plan.originals[file], text):

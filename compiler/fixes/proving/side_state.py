@@ -1,7 +1,7 @@
-"""State outside of a call's arguments and modules that the call may change: globals, closures, attributes, and what they hold.
+"""State that a call may change besides its arguments: globals, closures, containers, and attributes of objects.
 
-`accuracy.outcome` has the arguments, the modules' parameters, buffers and numbers; this has the rest, so that a change that
-drops `stats["loss"] = ...` or `self.seen.append(...)` is not taken for one that does what eager does.
+`accuracy.outcome` compares the arguments, and the parameters, buffers and numbers of modules.  This module adds other state, so
+that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from dynascope.compiler.replay.reachable import Reachable
 
 #: attributes of a module whose contents `accuracy.outcome` compares
 _COMPARED_ELSEWHERE = frozenset(("_parameters", "_buffers", "_modules"))
-#: tensors with more elements are not copied
+#: tensors with more elements are not compared
 _LARGEST = 1 << 20
 
 
 class SideState:
-    """What a target reaches beside its arguments; made before anything is edited."""
+    """The state that a target can reach without its arguments; must be created before anything is edited.
+
+    Attributes of modules and other callable objects are not read; the contents of containers in them are.
+    """
 
     def __init__(self, target: Any) -> None:
         import torch
@@ -41,9 +44,9 @@ class SideState:
         self._owners = [o for o in objects if id(o) not in left_out and (isinstance(o, kinds) or _has_attributes(o))]
 
     def read(self) -> dict[str, Any]:
-        """The values that can be compared, each by a name that is the same for each run.
+        """The values that can be compared, each under a name that is the same in each run.
 
-        Of a set only its length is compared, of a dict only the entries whose keys are numbers, strings or bytes.
+        For a set, this is only its length; for a dict, only the entries whose keys are numbers, strings or bytes.
         """
         values: dict[str, Any] = {}
         for number, owner in enumerate(self._owners):
@@ -86,9 +89,9 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _kept(value: Any) -> Any:
-    """A copy of a value that can be compared; None for any other.
+    """A copy of a value that can be compared: a number, string or tensor; None for any other value.
 
-    Parameters, tensors that are too large and tensors without plain memory are not compared.
+    Parameters, tensors with more than `_LARGEST` elements, and meta and sparse tensors are not compared.
     """
     import torch
 

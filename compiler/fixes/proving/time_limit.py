@@ -16,14 +16,14 @@ _RETRY_SECONDS = 0.02
 
 
 class TookTooLong(BaseException):
-    """Raised in the call; no Exception, so that the program does not catch it."""
+    """Raised in a call that takes too long; a BaseException, so that `except Exception` in the program does not catch it."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TookTooLong in this thread, between two steps of Python, after so many seconds.
+    """Raise TookTooLong in this thread, between two bytecode instructions, after so many seconds.
 
-    Python discards what is raised in a weak reference's callback or in `__del__`: then it is raised again.
+    Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.
     """
     if seconds == math.inf:
         yield
@@ -62,10 +62,10 @@ class _Limit:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong))
 
     def end(self) -> None:
-        """After this, nothing is raised any more; what is not raised yet is raised here.
+        """Raise nothing after this method; a TookTooLong that is pending is raised in it.
 
-        It must not be taken back (by setting None): Python would look for it at each step from then on, and Python 3.11
-        would not end the next call under a profile function.
+        A pending exception must not be withdrawn (by setting None): Python would look for it at each instruction from then on,
+        and the next call under a profile function would never end in Python 3.11.
         """
         with self._lock:
             self._ended = True

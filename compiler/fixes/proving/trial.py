@@ -1,6 +1,6 @@
-"""Runs the kept calls of a program, compiled under a plan and in eager mode without it: what the compiler did, and the results.
+"""Runs the kept calls of a program, compiled under a plan or in eager mode, and observes the results and the compiler.
 
-Nothing of a trial stays: the calls run on copies, the edits are taken out, and Dynamo forgets the code.
+Nothing of a trial stays: what the calls change is restored, the edits are taken out, and Dynamo forgets the code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.torch_private import caches, config
 
-#: seconds of a call in eager mode: other inputs may make a loop endless
+#: most seconds of a call in eager mode, besides ten times the longest recorded one: other inputs may make a loop endless
 LONGEST_CALL = 10.0
 
 
@@ -38,10 +38,10 @@ class Compiling(Protocol):
         """The compiled target."""
 
     def environment(self, settings: Settings) -> AbstractContextManager[None]:
-        """The settings that are not arguments of torch.compile."""
+        """Applies the settings that are not arguments of torch.compile."""
 
     def retracing(self) -> AbstractContextManager[Callable[[Any], None]]:
-        """Has what Dynamo knows traced again."""
+        """Has the functions that Dynamo knows traced again; yields a function that does so for a target."""
 
 
 @dataclass
@@ -53,15 +53,15 @@ class Ran:
 
 
 class Trials:
-    """The recorded world: the calls of a run and how they are compiled."""
+    """Repeats the kept calls of a run: compiled under a plan, in eager mode, or with the edits but uncompiled."""
 
     def __init__(self, calls: list[KeptCall], settings: Settings, compiling: Compiling, cells: CellResolver | None) -> None:
         self.calls = calls
-        #: when a call is ended, as time.perf_counter() has it
+        #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
         self._recorded_seconds = 0.0
         self._states = {id(call): SideState(call.target) for call in calls}
-        #: as the run, but nothing else is measured, and a break is never an error
+        #: those of the run, but nothing is measured, a break is never an error, and mode and options are the defaults
         self.settings = settings.replace(
             fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False, mode=None, options={}
         )
@@ -71,7 +71,7 @@ class Trials:
     def compiled(
         self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None = None, *, strict: bool = True
     ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
-        """Yields what runs a call under the plan; what a call has compiled is used by the next ones.
+        """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 
         `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the user's program.
         """
@@ -88,7 +88,7 @@ class Trials:
     def _entries(
         self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None, strict: bool
     ) -> Iterator[Callable[[KeptCall], Callable[..., Any]]]:
-        """Yields what gives the compiled target of a call, with the plan in force."""
+        """Yields a function that returns the compiled target of a call, with the plan in force."""
         settings = plan.compile_settings(self.settings).replace(backend=backend)
         entries: dict[int, Callable[..., Any]] = {}
         with (
@@ -113,10 +113,10 @@ class Trials:
             entries.clear()
 
     def seconds(self, plan: Plan, times: int) -> float:
-        """The median time of the first call under a plan, with the backend of the run."""
+        """The median time of the first kept call under a plan, with the backend of the run."""
         call, taken = self.calls[0], []
         with self._entries(plan, self.settings.backend, None, False) as entry_of, call.recorded.replaying() as prepare:
-            for _ in range(times + 2):  # the first ones compile
+            for _ in range(times + 2):  # the first two, which may compile, do not count
                 args, kwargs = prepare()
                 started = time.perf_counter()
                 entry_of(call)(*args, **kwargs)
@@ -124,7 +124,7 @@ class Trials:
         return statistics.median(taken[2:])
 
     def run(self, plan: Plan, backend: Any) -> Ran:
-        """Run all calls with their recorded inputs under the plan, and report; raises NotApplicable."""
+        """Run all calls with their recorded inputs under the plan, and return the report with what they did."""
         observed = []
         with self.compiled(plan, backend, strict=False) as run, observe(self.settings, cells=self._cells) as recording:
             for call in self.calls:
@@ -135,7 +135,7 @@ class Trials:
     def eagerly(
         self, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None
     ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
-        """Yields what runs a call in eager mode, without any plan or (for forced conditions) with the edits of one."""
+        """Yields a function that runs a call in eager mode, without a plan or (to force conditions) with the edits of one."""
         import torch
 
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
@@ -154,9 +154,9 @@ class Trials:
 
     @contextlib.contextmanager
     def uncompiled(self, plan: Plan) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
-        """Yields what runs a call of the changed program without torch.compile.
+        """Yields a function that runs a call of the changed program without torch.compile.
 
-        The stance is not "force_eager": `torch.cond` and its like compile what they call, also where nothing else is compiled.
+        The stance is not "force_eager": that would keep `torch.cond` and its like from compiling what they call.
         """
         with caches.only_known_codes(), config.quiet_compiler(), plan.in_force():
 

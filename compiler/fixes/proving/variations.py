@@ -1,7 +1,7 @@
-"""Other inputs for a recorded call: the same arguments with other values, other sizes, other numbers, or asked for gradients.
+"""Other inputs for a recorded call: the same arguments with other values, sizes or numbers, or made to require gradients.
 
-The values are drawn from a generator of their own, so every run of a variation gets the same ones.  Arguments are changed in
-place, on the copies that a replay gets; tensors that share memory are changed once.
+Random values are drawn from a generator with a fixed seed, so every run of a variation gets the same ones.  Tensors are changed
+in place, which a replay undoes; of tensors that share memory, one is changed.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from dynascope.compiler.replay.reachable import names_used
 from dynascope.compiler.replay.replay import Arguments
 
 _LARGE = 1e4
-#: sizes that are changed, each by itself
+#: most sizes that are changed, each by itself
 _MOST_SIZES = 3
-#: Python numbers that are changed, each by itself
+#: most variations in which a Python number is changed; one number can have two
 _MOST_NUMBERS = 4
 
 
 @dataclass(frozen=True)
 class Variation:
-    """One kind of other input."""
+    """One way to change a call's inputs."""
 
     name: str
     vary: Vary
-    #: whether it is left out where the eager program raises with it
+    #: whether it is left out if the eager program raises an exception with it
     may_fail: bool = False
     #: whether the compiler may work again because of it
     recompiles: bool = False
-    #: whether it differs only in what gradients are asked for
+    #: whether the inputs are made to require gradients
     gradients: bool = False
 
 
@@ -51,7 +51,7 @@ def recorded() -> Variation:
 def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
     """The variations that make a difference for such arguments, most telling first.
 
-    `target`: what may hold further tensors; None if nothing does.
+    `target`: what is called; if it is a function, the values of tensors in its globals and closure are changed, too.
     """
     held = tensors_held(target)
     tensors = _tensors(args, kwargs, held)
@@ -60,7 +60,7 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
         for name, change in _VALUES:
             found.append(Variation(name, functools.partial(_vary_values, held, change)))
     if any(t.is_floating_point() and not t.requires_grad and t.is_leaf for t in _tensors(args, kwargs, [])):
-        # where a value is NaN, so is the gradient of what only another side of a branch makes of it
+        # without NaNs: where an input is NaN, the gradient through the side of a branch that is not taken can be NaN, too
         for other in [recorded(), *(v for v in found if "NaN" not in v.name)]:
             vary = functools.partial(_require_gradients, other.vary)
             found.append(Variation(f"{other.name} that require gradients", vary, True, True, True))
@@ -99,7 +99,7 @@ def _other_numbers(value: Any) -> list[Any]:
 
 
 def tensors_held(target: Any) -> list[Any]:
-    """Tensors that a function's globals and closure name themselves, except parameters."""
+    """Tensors that are themselves values of the globals and closure variables that a function uses, except parameters."""
     import torch
 
     function = getattr(target, "__func__", target)
@@ -133,13 +133,13 @@ def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs
         storage = tensor.untyped_storage().data_ptr()
         if storage not in done or not storage:
             done.add(storage)
-            with torch.no_grad(), contextlib.suppress(RuntimeError):  # one whose elements share memory
+            with torch.no_grad(), contextlib.suppress(RuntimeError):  # torch refuses a tensor whose elements share memory
                 tensor.data.copy_(change(tensor.data, generator))
     return args, kwargs
 
 
 def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any:
-    """Random values of the tensor's own range: an integer may be an index, so it stays within the range that there is."""
+    """Random values from the tensor's own range: integers may be indices, so they stay between their minimum and maximum."""
     import torch
 
     if t.numel() == 0:
@@ -156,7 +156,7 @@ def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any
 
 
 def _only_floats(change: Callable[[Any], Any], other: _Change) -> _Change:
-    """`change` for floating-point and complex tensors, `other` for those of integers and bools."""
+    """`change` for floating-point and complex tensors, `other` for integer and bool tensors."""
     return lambda t, generator: change(t) if t.is_floating_point() or t.is_complex() else other(t, generator)
 
 
@@ -169,7 +169,7 @@ def _reordered(t: Any, generator: Any) -> Any:
 
 
 def _extreme(t: Any, generator: Any, lowest: bool) -> Any:
-    """All values the lowest, or the highest, of those that the tensor has."""
+    """The tensor with all values set to its lowest, or its highest."""
     import torch
 
     if t.numel() == 0:
@@ -205,17 +205,17 @@ _VALUES: tuple[tuple[str, _Change], ...] = (
 
 
 def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """Make the inputs results of an operation: of a leaf that a call returns as it is, no gradient is computed."""
+    """Make the inputs require gradients, as results of an operation: a leaf that a call returns unchanged gets no gradient."""
     args, kwargs = first(args, kwargs)
     for tensor in _tensors(args, kwargs, []):
-        with contextlib.suppress(RuntimeError):  # one whose elements share memory
+        with contextlib.suppress(RuntimeError):  # torch refuses a tensor whose elements share memory
             if tensor.is_floating_point() and not tensor.requires_grad:
                 computed(tensor)
     return args, kwargs
 
 
 def _resize(size: int, other: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """Give every dimension of this size another one; values are repeated."""
+    """Resize every dimension of length `size` to `other`; values are repeated."""
     import torch
 
     for tensor in _tensors(args, kwargs, []):
