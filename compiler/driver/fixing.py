@@ -42,7 +42,7 @@ def find_fixes(
     on_progress: Progress | None = None,
     user_code: Callable[..., Any] = lambda function, *args: function(*args),
 ) -> Report | None:
-    """Add fixes to a finished Report; returns the report of the calls that were repeated without any fix, None if none were.
+    """Add fixes to a finished Report; returns the report of the calls repeated without any fix, or None if there is none.
 
     `on_progress` gets the counts of the run, the seconds, and as "stage" a sentence on what is being tried; `user_code` calls
     functions that run the user's code.

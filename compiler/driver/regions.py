@@ -18,7 +18,7 @@ _SET = {"error": True, "allow": False}
 
 
 def region(*, error_on_graph_break: bool) -> Any:
-    """A decorator and context manager inside which graph breaks are errors (True) or allowed (False).
+    """A context manager and decorator: in the block or function, graph breaks are errors (True) or allowed (False).
 
         with dynascope.region(error_on_graph_break=False):
             print("half way")

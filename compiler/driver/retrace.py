@@ -1,8 +1,8 @@
 """Makes Dynamo retrace functions that it has compiled before.
 
 Dynamo keeps compiled code, skip marks and resume functions for the code object of each function, so a second run of the same
-cell would record nothing.  During a run, `retracing()` replaces the code objects of such functions by copies.  Afterwards it
-restores the originals, so that the code compiled before the run is used again.  It never resets Dynamo.
+cell would record nothing.  During a run, `retracing()` replaces the code objects of such functions with copies.  Afterwards it
+restores the originals, so that the code compiled before the run is used again.  Dynamo is never reset.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _replaced: dict[int, tuple[CodeType, CodeType]] = {}
 
 
 class _Swaps:
-    """The swaps of one run; runs can be nested or in several threads, and can end in any order."""
+    """The code objects that one run has swapped; runs can be nested or in several threads, and can end in any order."""
 
     def __init__(self) -> None:
         self.done: dict[int, tuple[FunctionType, CodeType]] = {}  # id of the function -> (function, its copy)

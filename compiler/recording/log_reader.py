@@ -3,8 +3,8 @@
 A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the record above.
 The file may be compressed with gzip, and its lines may end with CRLF.
 
-Problems are counted by kind.  A line that cannot be read and a repeated record are dropped; a value of another JSON type than
-torch's is removed.  A payload whose MD5 sum does not match and a record that is older than the one before it are kept.
+Problems are counted by kind.  Lines that cannot be read, repeated records, and values whose JSON type is not the one that torch
+writes are dropped.  A payload whose MD5 sum does not match and a record that is older than the one before it are kept.
 
 Lines are read one by one, and only the payloads that `events.record_kinds` asks for are kept, so memory grows with what the
 report shows, not with the log.

@@ -1,8 +1,8 @@
 """Detects records that are missing from a log.
 
 torch writes certain records for each compile, and the compile's metrics count what the other records show.  So the log itself
-shows that a record was deleted: a compile has no start record, compile ids skip a number, or the metrics count guards that are
-not recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does not write is not
+shows that a record was deleted, for example if a compile has no start record, if compile ids skip a number, or if the metrics
+count guards that are not recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does not write is not
 reported.
 
 Two losses cannot be detected: the metrics of a backward graph that a backend other than Inductor compiled (the graph looks
@@ -39,7 +39,7 @@ class _Compile:
     used: set[str] = field(default_factory=set)
     #: symbols whose creation is recorded
     created: set[str] = field(default_factory=set)
-    #: whether the compile's error says that the frame is skipped, for which torch also records a graph break
+    #: whether the compile's error says that the frame is skipped because of a graph break, which torch records, too
     skipped: bool = False
     #: whether another compile has started in the process since
     over: bool = False
@@ -48,7 +48,7 @@ class _Compile:
 
 
 class MissingRecords:
-    """Finds out which records the logs of one run lack; gets all records in the order in which they are read."""
+    """Finds out which records the logs of one run lack; `add` gets all records in the order in which they are read."""
 
     def __init__(self) -> None:
         self._missing: Counter[str] = Counter()

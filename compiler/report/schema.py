@@ -87,7 +87,7 @@ class Frame:
     cell: int | None = None
     kind: FrameKind = "function"
     status: FrameStatus = "compiled"
-    #: why the frame was skipped, ignored or failed
+    #: why the frame's status is not "compiled"
     reason: str | None = None
     #: id of the break after which a resume function continues; for any other frame, id of the break because of which it was
     #: skipped or failed
