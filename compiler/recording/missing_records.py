@@ -2,8 +2,8 @@
 
 torch writes certain records for each compile, and the compile's metrics count what the other records show.  So the log itself
 shows that a record was deleted, for example if a compile has no start record, if compile ids skip a number, or if the metrics
-count guards that are not recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does not write is not
-reported.
+count guards that are not recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does
+not write is not reported.
 
 Two losses cannot be detected: the metrics of a backward graph that a backend other than Inductor compiled (the graph looks
 pending), and the graph break of a frame that was then skipped or failed, if the error does not mention the break (the frame

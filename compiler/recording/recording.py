@@ -139,7 +139,7 @@ class Recording:
         self._targets[key] = name or self._targets.get(key)
 
     def _named(self, event: schema.CompiledCall) -> schema.CompiledCall:
-        """The event with the name to show; adds this name to `called` and, if the user's code compiled, to `users_own`."""
+        """The event with the name to show; adds this name to `called`, and to `users_own` if `compiles` did not announce it."""
         name, code = self._targets.get(event.target) or event.name, event.code
         # leave out functions of torch that torch compiles, but not its wrappers and modules, which call the user's code
         if in_torch(code.file) and code.name not in ("inner", "forward"):
