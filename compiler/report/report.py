@@ -31,7 +31,7 @@ Identified = TypeVar("Identified", Frame, Graph, Break)
 class Report(ReportData):
     """What the compiler did during one recording."""
 
-    #: the report of the previous run of the same cell or function; not part of the data
+    #: the report of the previous run of the same cell; not part of the data
     previous: Report | None = field(default=None, compare=False, repr=False)
     #: graph id -> name of a later stage's artifact -> the texts of the artifact, one for each graph that the backend compiled
     #: (forward, backward); the artifacts are "fx_graph_runnable" (a script), "after_pre_grad_graph" and
@@ -242,7 +242,7 @@ class Report(ReportData):
         return "" if self.fix_set is None else self.fix_set.patch
 
     def fixed(self) -> AbstractContextManager[Any]:
-        """A context manager that yields the explained function with all proved fixes in force, and restores everything.
+        """A context manager that yields the explained function with all proved fixes in force; at its end, all is restored.
 
         In the `with` block, every function that the fixes change, also one of a library, has its fixed code, and the settings
         of Dynamo are in force.  You compile the function yourself.  `report.fix_set.settings` says what else that needs: an
