@@ -1,5 +1,6 @@
-"""Runs the user's code with given settings and makes the finished Report: `pipeline`, for `explain` and all other callers.
+"""Runs the user's code with given settings and makes the finished Report.
 
-`compile` calls torch.compile as the settings say, `regions` is the API of regions, `retrace` makes Dynamo trace known functions
-again, `fixing` and `second_call` try the calls again, `latest` keeps the latest report.
+`pipeline` has the `Run` in which `explain` and all other callers run the code.  `compile` calls torch.compile as the settings
+say, `regions` has the API of regions and parses `--region`, and `retrace` makes Dynamo trace known functions again.  `fixing`
+searches for fixes, `second_call` traces the calls once more, `latest` keeps the latest report.
 """

@@ -24,8 +24,8 @@ def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **ar
 
     Args:
         model: a function or `nn.Module`; if it is not given, a decorator is returned.
-        error_on_graph_break: whether a graph break is an error while the compiled code runs; None inherits the flag in force.
-        arguments: the arguments of `torch.compile`.
+        error_on_graph_break: whether a graph break in a call of the result is an error; None: the flag in force at the call.
+        arguments: all other arguments of `torch.compile`.
     """
     import torch
 
@@ -52,7 +52,7 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
         target, fullgraph=settings.fullgraph, dynamic=settings.dynamic, backend=settings.backend, mode=settings.mode,
         options=dict(settings.options) or None,
     )  # fmt: skip
-    restore_mark()
+    restore_mark()  # torch.compile marks a module as compiled, and the target must not change
     flag = settings.error_on_graph_break
     if flag is None or settings.fullgraph:
         return compiled
@@ -66,7 +66,7 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
 
 
 def compiled_anew(settings: Settings, call: WatchedCall) -> Compiled:
-    """A function that compiles the target of a call anew with the backend "eager", temporarily, to measure guards."""
+    """The `Compiled` for a call: compiles its target anew with the backend "eager", to measure guards."""
 
     @contextlib.contextmanager
     def compiled(options: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Callable[..., Any]]:
@@ -85,7 +85,7 @@ def compiled_anew(settings: Settings, call: WatchedCall) -> Compiled:
 
 @contextlib.contextmanager
 def environment(settings: Settings) -> Iterator[None]:
-    """Apply the settings that are not arguments of torch.compile for the duration of a run; restored exactly."""
+    """For the duration of a run, apply the settings that are not arguments of torch.compile; what they change is restored."""
     import torch
 
     with contextlib.ExitStack() as stack:
@@ -96,7 +96,7 @@ def environment(settings: Settings) -> Iterator[None]:
         if not settings.cache:
             stack.enter_context(config.no_caches())
         if not settings.fullgraph:
-            # without this, an exception in the user's code would differ from that of eager code, and so would its side effects
+            # without this, exceptions and side effects of the user's code would differ from those of eager code
             stack.enter_context(config.suppressed_errors())
         stack.enter_context(region_flag.flag_kept())
         yield

@@ -1,4 +1,4 @@
-"""`--fix`: searches for fixes of the graph breaks of a finished run; trials are compiled as the driver compiles."""
+"""`--fix`: searches for fixes for the graph breaks and recompiles of a finished run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynascope.compiler.source.lines import CellResolver
 
 
 class TrialDriver:
-    """The driver's way of compiling, which `fixes` uses for trials and cannot import."""
+    """Compiles trials in the same way as runs; `fixes` gets it as an argument because it cannot import the driver."""
 
     def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
         return compiling.entry_point(target, settings)
@@ -42,10 +42,10 @@ def find_fixes(
     on_progress: Progress | None = None,
     user_code: Callable[..., Any] = lambda function, *args: function(*args),
 ) -> Report | None:
-    """Add fixes to a finished Report; returns the report of the calls that were repeated without any fix.
+    """Add fixes to a finished Report; returns the report of the calls repeated without any fix, or None if there is none.
 
-    `on_progress` gets the counts of the run, and as "stage" a sentence on what is being tried; `user_code` calls functions that
-    run the user's code.
+    `on_progress` gets the counts of the run, the seconds, and as "stage" a sentence on what is being tried; `user_code` calls
+    functions that run the user's code.
     """
     counts = report.summary
     progress = {"frames": counts.frames, "graphs": counts.graphs, "breaks": counts.breaks}

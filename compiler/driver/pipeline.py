@@ -1,4 +1,4 @@
-"""The one way from settings to a finished Report: a `Run`.
+"""`Run`: the one way from settings to a finished Report.
 
 `explain`, `%%compile`, `%%observe`, `dynascope.observe`, `dynascope run`, the pytest fixture and the button "Run again" differ
 in the code that they run and in what they show.  All of them run the code inside a `Run`:
@@ -37,19 +37,21 @@ Quiet = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 class Run:
-    """One run; a context manager around the code that runs.
+    """One run: a context manager around the user's code.
 
     Args:
         settings: how to compile, already checked (`validate.check_settings`); None: only observe what the code compiles.
         compiled: names of what is compiled; more may be appended to `run.compiled` during the run.
         cells: returns the execution count of a notebook cell, given its file name.
-        on_progress: called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works.
-        retraces: whether to retrace functions that Dynamo has compiled before; their earlier compiled code is used again later.
+        on_progress: called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works, and with "stage" in
+            place of "now" while `--fix` searches.
+        retraces: whether to retrace functions that Dynamo has compiled before; after the run, their earlier compiled code is
+            used again.
         regions: the `--region` options in force.
-        warn: called before a call is repeated, with each sentence on effects that cannot be undone.
-        quiet: context manager entered while calls are repeated.
+        warn: called before a call that will be repeated, with each sentence on effects of the call that cannot be undone.
+        quiet: makes the context manager that is entered while calls are repeated.
         user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
-        fix_own: search for fixes for functions that the program compiles itself, and try the fixes with these settings.
+        fix_own: settings with which to search for fixes for functions that the program compiles itself; None: do not search.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Run:
                 stack.enter_context(self._kept.watching_compiled_code())
             if self.settings is not None:
                 stack.enter_context(compiling.environment(self.settings))
-                # the report shows the value that is in force, also if it is torch's default
+                # the report shows the value in force, even if it is torch's default
                 self.recording.settings = self.settings.replace(nested_graph_breaks=config.nested_graph_breaks())
             if self._regions is not None:
                 stack.enter_context(self._regions.installed(self.recording))
@@ -121,12 +123,12 @@ class Run:
             if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
                 try:
                     self._try_again(self._report)
-                except Exception as fault:  # an error of dynascope's must not stop the user's code
+                except Exception as fault:  # an error in dynascope must not stop the user's code
                     self._report.notes.append(f"the calls were not tried again: {type(fault).__name__}: {fault}")
             remember(self._report)
 
     def _annotated(self, report: Report) -> Report:
-        """Add the run's measurements, and its notes as the first ones, to the Report that was assembled from events."""
+        """Add the run's measurements and notes to the Report that was assembled from events; the run's notes come first."""
         if self._regions is not None:
             self._regions.annotate(report)
         if self._tried is not None:
@@ -160,13 +162,13 @@ class Run:
     # -- inside -----------------------------------------------------------------------------------------
 
     def retrace(self, target: Any) -> None:
-        """Have one more function, method or module retraced."""
+        """Make Dynamo retrace one more function, method or module."""
         self._retrace(target)
 
     def entry_point(
         self, target: Any, namespace: dict[str, Any] | None = None, *, name: str | None = None
     ) -> Callable[..., Any]:
-        """Compile `target`; the last call of the result can be repeated.
+        """Compile `target`; `repeat_last_call` can repeat the last call of the result.
 
         `namespace`: for a cell's statements, the namespace whose names are restored before each repeated call.
         `name`: the report's name for the target; None: the name that the target has.
@@ -182,7 +184,7 @@ class Run:
         return made if self._kept is None or self._fixes_own else self._kept.watch(target, made, namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
-        """Run the last call again for `--check`, `--profile` and `--inputs`, undoing its changes.
+        """Repeat the last call for `--check` and `--profile`, and try the inputs of `--inputs`; all changes are undone.
 
         `given`: the list of inputs, checked by `inputs.wrong_with`; None without `--inputs`.
         """

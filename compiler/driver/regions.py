@@ -1,4 +1,4 @@
-"""`region()` sets `error_on_graph_break` for a block of code; `parse_regions` parses `--region TARGET=error|allow`."""
+"""`region()` sets `error_on_graph_break` for a block or a function; `parse_regions` parses `--region TARGET=error|allow`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SET = {"error": True, "allow": False}
 
 
 def region(*, error_on_graph_break: bool) -> Any:
-    """A decorator and context manager inside which graph breaks are errors (True) or allowed (False).
+    """A context manager and decorator: in the block or function, graph breaks are errors (True) or allowed (False).
 
         with dynascope.region(error_on_graph_break=False):
             print("half way")
@@ -28,6 +28,7 @@ def region(*, error_on_graph_break: bool) -> Any:
 
     Raises:
         TypeError: if the flag is not a bool.
+        RuntimeError: if this torch has no `error_on_graph_break` (before 2.9).
     """
     if not isinstance(error_on_graph_break, bool):
         raise TypeError(f"region(error_on_graph_break=...) takes True or False, not {error_on_graph_break!r}")
@@ -38,12 +39,12 @@ class RegionsInForce(Protocol):
     """The interface of a `Run` to the `--region` options; `dynascope.regions.active` implements it for notebooks."""
 
     def installed(self, recording: Recording) -> AbstractContextManager[None]:
-        """Set the regions for the duration; restores every object exactly."""
+        """Set the regions for the duration, and restore every object exactly."""
 
     def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
         """An entry point that keeps the flag of a region in force when it is called inside the region.
 
-        `made`: the entry point that sets the flag of the run; `plain` makes one that sets no flag.
+        `made`: the entry point that sets the flag of the run; `plain`: makes an entry point that sets no flag.
         """
 
     def annotate(self, report: Report) -> None:
@@ -65,7 +66,7 @@ class Region:
         return f"--region {self.target}={'error' if self.flag else 'allow'}"
 
     def contradicts(self, other: Region) -> bool:
-        """Whether only one of the two can hold: the same target with both settings, or lines that overlap without nesting."""
+        """Whether the two cannot both hold: different flags for the same target, or for lines that overlap without nesting."""
         if self.flag == other.flag or self.lines is None or other.lines is None:
             return self.flag != other.flag and self.target == other.target
         (start, end), (first, last) = sorted([self.lines, other.lines])
@@ -96,7 +97,7 @@ def parse_region(text: str) -> Region:
 def parse_regions(texts: list[str]) -> list[Region]:
     """Parse all `--region` options; in the result, outer lines come before inner ones.
 
-    Raises ValueError, with a one-line message, if one cannot be read or two contradict each other.
+    Raises ValueError, with a one-line message, if an option cannot be read or two options contradict each other.
     """
     regions = list(dict.fromkeys(parse_region(text) for text in texts))
     for other, one in itertools.combinations(regions, 2):

@@ -1,8 +1,8 @@
-"""Makes Dynamo trace functions again that it has compiled before.
+"""Makes Dynamo retrace functions that it has compiled before.
 
 Dynamo keeps compiled code, skip marks and resume functions for the code object of each function, so a second run of the same
-cell would record nothing.  During a run, `retracing()` replaces the code objects of such functions by copies.  Afterwards it
-restores the originals, so that the code compiled before the run is used again.  It never resets Dynamo.
+cell would record nothing.  During a run, `retracing()` replaces the code objects of such functions with copies.  Afterwards it
+restores the originals, so that the code compiled before the run is used again.  Dynamo is never reset.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dynascope.compiler.torch_private import caches, marks
 
 @contextlib.contextmanager
 def retracing() -> Iterator[Callable[[Any], None]]:
-    """Replace the code of the user's functions that Dynamo knows; yields `trace_anew(target)`, which does so for a target.
+    """Replace the code of the user's functions that Dynamo knows; yields `trace_anew`, which replaces the code of a target.
 
-    A target is a function, a bound method, or an object whose class has a `forward`.
+    A target is a function, a bound method, or an object such as an `nn.Module`: then all methods of its class, except torch's.
     """
     swaps = _Swaps()
     try:
@@ -44,14 +44,14 @@ _replaced: dict[int, tuple[CodeType, CodeType]] = {}
 
 
 class _Swaps:
-    """The swaps of one run; runs can be nested or in several threads, and can end in any order."""
+    """The code objects that one run has swapped; runs can be nested or in several threads, and can end in any order."""
 
     def __init__(self) -> None:
         self.done: dict[int, tuple[FunctionType, CodeType]] = {}  # id of the function -> (function, its copy)
         self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
 
     def swap_known(self) -> None:
-        """Swap every function that has, or contains, a code object that Dynamo knows."""
+        """Swap the code of every function if Dynamo knows this code or that of a function defined in it."""
         known = {id(code): code for code in caches.known_codes() if not is_resume(code.co_name)}
         if not known:
             return
@@ -83,7 +83,7 @@ class _Swaps:
             function.__code__ = copy
 
     def copy(self, code: CodeType) -> CodeType:
-        """An equivalent code object that is new to Dynamo, also for the functions defined in it."""
+        """An equivalent code object that is new to Dynamo, as are the code objects of the functions defined in it."""
         known = self.copies.get(id(code))
         if known is None:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
@@ -106,11 +106,11 @@ class _Swaps:
             for function, copy in self.done.values():
                 if function.__code__ is copy:  # otherwise another run, or the user's code, has replaced the copy
                     function.__code__ = before[id(copy)]
-            for key, (copy, replaced) in _replaced.items():  # other runs restore the code that was there before this one
+            for key, (copy, replaced) in _replaced.items():  # other runs are to restore the code from before this run
                 _replaced[key] = (copy, before.get(id(replaced), replaced))
 
     def _inner_copies(self) -> list[tuple[CodeType, weakref.ref[CodeType]]]:
-        """(original, weak reference to the copy) of the functions that are defined in the swapped ones."""
+        """(original, weak reference to its copy) for each function that is defined in a swapped one."""
         outer = {id(copy) for _, copy in self.done.values()}
         return [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) not in outer]
 

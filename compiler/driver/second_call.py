@@ -1,7 +1,7 @@
-"""`--second-call`, and part of `--fix`: which graph breaks only a first call has.
+"""`--second-call`, and part of `--fix`: finds the graph breaks that occur only in the first call.
 
 The recorded calls are traced again with their own arguments, from the state that the program has left: modules are imported,
-caches are filled, warnings have been given.  Like every trial, this happens on copies and leaves nothing behind.
+caches are filled, warnings have been given.  Like every trial, the calls run on copies and leave nothing behind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynascope.compiler.source.lines import CellResolver
 def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: CellResolver | None) -> Report | None:
     """The report of the same calls, traced once more.
 
-    None if there is no break to look at; None, and a note, if the calls cannot be repeated.
+    None if there is no graph break; None, with a note, if the calls cannot be repeated or fail when repeated.
     """
     if not report.breaks:
         return None
@@ -35,7 +35,7 @@ def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: Cell
 
 
 def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> None:
-    """Set `first_call_only` of each break, where the calls of a run and their repetition can be compared."""
+    """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
     if _refusal(report, kept) is not None or second.error is not None or not second.frames:
         return
     again = {_place(b) for b in second.breaks}

@@ -1,5 +1,7 @@
 """Gets the compiler's events: from a live `recording`, or from logs of TORCH_TRACE (`trace_files`).
 
-Both give events of the same types to `assembly`; facts that a source does not have stay unknown.  `cache_hits` finds code that
-was compiled before the recording, `late_backwards` completes a report whose backward graphs are compiled later.
+`assembly` makes a Report of the events of either; facts that a source does not have stay unknown.  For a live recording,
+`cache_hits` finds code that was compiled before it, and `late_backwards` completes the report if backward graphs are compiled
+later.  For logs, `log_reader` reads the records, `processes` finds processes, ranks and runs, `missing_records` detects records
+that are missing, and `outside_compiles` notes exports whose graph is not in the log.
 """

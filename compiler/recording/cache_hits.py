@@ -1,8 +1,8 @@
 """Finds functions that ran from code compiled before the recording.
 
-Dynamo does not report cache hits, so a recording notes which compiled functions were called.  At its end, the code that Dynamo
-holds for those that were not compiled meanwhile is looked up.  It shows how many graphs and which resume functions there are,
-but not the reasons of graph breaks.
+Dynamo does not report cache hits, so a recording notes which compiled functions were called.  At its end, `cache_hits` looks up
+the code that Dynamo holds for those that the recording did not see compiled.  This code shows how many graphs and which resume
+functions there are, but not the reasons for graph breaks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from dynascope.compiler.torch_private.hooks import code_info
 
 
 def cache_hits(entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Iterable[int | None]) -> Iterator[CacheHit]:
-    """One event for each code object that ran without being compiled in this recording.
+    """Events for the code objects that ran without being compiled in this recording, and for their resume functions.
+
+    There is one event for each compiled version, or a single one if Dynamo knows the code but holds no compiled version of it.
 
     `entered`: uid -> (code, globals) of the compiled functions that were called; `compiled`: uids of the code that was compiled
     in this recording.

@@ -1,7 +1,7 @@
-"""Adds backward graphs that are compiled after their forward's recording has ended to the report of that recording.
+"""Completes a report when a backward graph is compiled after the recording of its forward has ended.
 
-Inductor compiles a backward graph at the first `.backward()`, perhaps in a later cell.  It belongs to its forward graph, so the
-recording in which it is compiled completes the earlier report, which is kept by a weak reference.
+Inductor compiles a backward graph at the first `.backward()`, perhaps in a later cell.  The recording that sees this compile
+adds the backward graph to the report of the forward, which is referenced only weakly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dynascope.compiler.report import Report, plural
 from dynascope.compiler.report import seconds as seconds_text
 from dynascope.compiler.torch_private import caches
 
-#: compile id -> (generation of the compile id, the report, id of the graph that waits for its backward)
+#: compile id -> (its generation, as in `caches.generation`; the report; id of the graph that waits for its backward)
 _pending: dict[str, tuple[object, weakref.ref[Report], str]] = {}
 
 
@@ -26,7 +26,7 @@ def remember(report: Report) -> None:
 
 
 def complete(report: Report) -> None:
-    """Add the late backward graphs of `report` to the reports of their forwards, with a note in `report`."""
+    """Add the late backward graphs of `report` to the reports of their forwards, and their time and a note to `report`."""
     late, known = report.late_backwards, 0
     for backward in late:
         generation, reference, graph_id = _pending.pop(backward.compile_id, (None, None, ""))

@@ -3,8 +3,8 @@
 A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the record above.
 The file may be compressed with gzip, and its lines may end with CRLF.
 
-Problems are counted by kind.  A line that cannot be read and a repeated record are dropped; a value of another JSON type than
-torch's is removed.  A payload whose MD5 sum does not match and a record that is older than the one before it are kept.
+Problems are counted by kind.  Lines that cannot be read, repeated records, and values whose JSON type is not the one that torch
+writes are dropped.  A payload whose MD5 sum does not match and a record that is older than the one before it are kept.
 
 Lines are read one by one, and only the payloads that `events.record_kinds` asks for are kept, so memory grows with what the
 report shows, not with the log.
@@ -39,7 +39,7 @@ _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _MAX_PID = 1 << 22
 #: payloads that are not needed are hashed and dropped in chunks of this many bytes
 _CHUNK = 1 << 20
-#: most kinds of problems that are counted under a name from the file
+#: most kinds of problems to count separately; further unknown kinds of records are counted together
 _MAX_KINDS = 100
 
 
@@ -74,7 +74,7 @@ class _Head:
 
 
 def read_log(file: Path, problems: Counter[str]) -> Iterator[LogRecord]:
-    """The records of one log, in order, with the names of files in place of their ids in the log's table of strings."""
+    """The records of one log, in order, with file names in place of their ids in the log's table of strings."""
     strings: dict[int, str] = {}
     latest: dict[int | None, str] = {}
     seen: set[int] = set()
@@ -105,7 +105,7 @@ def process_id(number: bytes) -> int | None:
 
 
 def read_lines(file: Path, problems: Counter[str]) -> Iterator[bytes]:
-    """The lines of a log with their ends, unpacked if the file is compressed."""
+    """The lines of a log with their line ends, decompressed if the file is compressed."""
     try:
         with _open(file) as stream:
             first = True
@@ -143,7 +143,7 @@ def _heads(file: Path, problems: Counter[str]) -> Iterator[tuple[_Head, str | No
                 yield head, payload.end()
             head = _head(line, problems)
             payload = _Payload(head, problems)
-            orphaned = head is None  # its payload belongs to a line that is counted already
+            orphaned = head is None  # the payload of an unreadable line is not counted again
     if head is not None:
         yield head, payload.end()
 
@@ -153,7 +153,7 @@ class _Payload:
 
     def __init__(self, head: _Head | None, problems: Counter[str]) -> None:
         self.head, self.problems = head, problems
-        #: the payload's lines so far, with their tabs and ends, without those that are hashed
+        #: the lines that are not hashed yet, with their tabs and line ends
         self.lines = bytearray()
         self.hash = hashlib.md5(usedforsecurity=False)
         self.hashed = False
@@ -161,7 +161,7 @@ class _Payload:
         self.blanks = 0
 
     def add(self, line: bytes) -> None:
-        """Add a line with its tab and its end."""
+        """Add a line with its tab and its line end."""
         if self.head is None:
             return
         if self.blanks:
@@ -195,14 +195,14 @@ class _Payload:
         return text.decode("utf-8", errors="replace") if head.keep else None
 
     def _text(self) -> bytes:
-        """The lines without their tabs, and without the line end of the last one."""
+        """The lines without their tabs, without CRLF, and without the line end of the last one."""
         lines = b"\n" + bytes(self.lines).removesuffix(b"\n")
         if self.head is not None and self.head.crlf:
             lines = lines.removesuffix(b"\r").replace(b"\r\n", b"\n")
         return lines.replace(b"\n\t", b"\n")[1:]
 
     def _hash(self, text: bytes) -> hashlib._Hash:
-        """The hash of what was hashed so far, and of this text."""
+        """The hash of everything hashed so far, followed by this text."""
         combined = self.hash.copy()
         combined.update(b"\n" + text if self.hashed else text)
         return combined

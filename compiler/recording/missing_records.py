@@ -1,12 +1,13 @@
 """Detects records that are missing from a log.
 
-torch writes certain records for each compile, and the compile's metrics count what the other records show.  So a log shows by
-itself that a record was deleted: a compile has no start record, compile ids skip a number, or the metrics count guards that are
-not recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does not write is not
-reported.
+torch writes certain records for each compile, and the compile's metrics count what the other records show.  So the log itself
+shows that a record was deleted, for example if a compile has no start record, if compile ids skip a number, or if the metrics
+count guards that are not recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does
+not write is not reported.
 
-Two losses cannot be detected: the metrics of a backward that a backend other than Inductor compiled (it looks pending), and
-the graph break of a frame that was then skipped or failed, if its error does not mention the break (the frame looks empty).
+Two losses cannot be detected: the metrics of a backward graph that a backend other than Inductor compiled (the graph looks
+pending), and the graph break of a frame that was then skipped or failed, if the error does not mention the break (the frame
+looks empty).
 
 A compile without an end is not counted here: its frame is shown as unfinished.
 """
@@ -31,14 +32,14 @@ _SKIPS = re.compile(r"^  Explanation: [^\n]*Skipping the frame", re.M)
 class _Compile:
     """What is recorded of one compile."""
 
-    #: records per kind; artifacts count under their own names
+    #: number of records of each kind (`_kind`); artifacts count under their own names
     kinds: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, Any] | None = None
     #: symbols of sizes in the graph
     used: set[str] = field(default_factory=set)
     #: symbols whose creation is recorded
     created: set[str] = field(default_factory=set)
-    #: whether the compile's error says that the frame is skipped, for which torch also records a graph break
+    #: whether the compile's error says that the frame is skipped because of a graph break, which torch records, too
     skipped: bool = False
     #: whether another compile has started in the process since
     over: bool = False
@@ -47,7 +48,7 @@ class _Compile:
 
 
 class MissingRecords:
-    """Looks at the records of one run as they are read."""
+    """Finds out which records the logs of one run lack; `add` gets all records in the order in which they are read."""
 
     def __init__(self) -> None:
         self._missing: Counter[str] = Counter()
@@ -104,7 +105,7 @@ class MissingRecords:
             known.split_into = len(set(re.findall(r"\bself\.(submod_\d+)\(", record.payload or "")))
 
     def problems(self) -> Counter[str]:
-        """The missing records by kind, once all records were added."""
+        """The number of missing records of each kind; call it once all records have been added."""
         for process in list(self._compiles):
             self._end_run(process)
         return Counter({f"missing: {what}": count for what, count in self._missing.items() if count})

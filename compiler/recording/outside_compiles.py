@@ -1,7 +1,7 @@
-"""Counts the records that no compile of torch.compile wrote, but torch.export, AOTInductor, or AOTAutograd used by itself.
+"""Adds a note if torch.export ran and its graph is not in the log: an empty report would look as if nothing had happened.
 
-Their graphs are shown like any other.  torch logs the graph of an export only in some versions and modes.  If a log has records
-of an export and no graph, a note says so, because an empty report would look as if nothing had happened.
+Some records belong to no compile of torch.compile: torch.export, AOTInductor, or AOTAutograd used by itself wrote them.  A
+report shows the graphs in them like any other, but torch logs the graph of an export only in some versions and modes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OutsideCompiles:
         self._guards: list[str] = []
 
     def add(self, name: str, metadata: dict[str, Any]) -> None:
-        """Count a record; also one that reports do not show."""
+        """Count a record, even one that reports do not show."""
         compile_id = record_compile_id(metadata)
         if compile_id is not None:  # torch.export(strict=True) traces with Dynamo, but Dynamo then logs no dynamo_start
             if name == "dynamo_start":
@@ -43,7 +43,7 @@ class OutsideCompiles:
             self._guards.append(str(metadata[name].get("expr")))
 
     def notes(self) -> list[str]:
-        """A sentence, in a list, if torch.export ran and its graph is not in the log; else an empty list."""
+        """One sentence if torch.export ran and the log has no graph from outside torch.compile; else none."""
         if not self._of_export or self._graphs:
             return []
         guards = list(dict.fromkeys(self._guards))

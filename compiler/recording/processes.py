@@ -1,8 +1,8 @@
 """Finds the processes that wrote a folder of logs, their ranks, and the runs that they belong to.
 
-torch writes one log for each process, and nothing in it names the run: a folder that was used twice holds two runs.  They are
-distinguished by the rank, the process id and the time of each record.  No rank occurs twice in a run; so if ranks occur twice,
-or are unknown, processes that did not run at the same time belong to different runs.
+torch writes one log for each process, and nothing in the log names the run, so a folder that was used twice holds two runs.  If
+all ranks are known and different, there is one run.  Otherwise a new run begins with each process that starts after all
+processes of the run before have ended, or whose rank that run already has.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LoggedProcess:
     pid: int | None
     #: number of the rank; None: unknown, or the process is not part of a job
     rank: int | None
-    #: times of the process's first and last record; logs have no year, so it is always 2000
+    #: times of the process's first and last record; logs have no year, so the year is always 2000
     start: datetime
     end: datetime
 

@@ -1,6 +1,6 @@
 """`observe()`: a Report of everything that the compiler does while a block runs.
 
-Recordings nest, run in several threads at once, survive any exception and a `torch._dynamo.reset()` in
+Recordings can be nested and can run in several threads at once.  They survive any exception and a `torch._dynamo.reset()` in
 the user's code, and leave nothing behind.
 """
 
@@ -33,10 +33,10 @@ Progress = Callable[[dict[str, Any]], None]
 
 
 class Recording:
-    """Records what the compiler does in a `with` block: `with observe() as recording: ...`; `recording.report`.
+    """Records what the compiler does in a `with observe() as recording:` block; `recording.report` is the Report.
 
-    Until the block has ended, `report` is the report so far.  `compiled` (names that the report shows first) and `notes`
-    (sentences for the user) may be extended while the block runs; if no names are given, the report names the compiled
+    Until the block has ended, `report` is the report so far.  `compiled` (the names that the report shows as compiled) and
+    `notes` (sentences for the user) may be extended while the block runs; if no names are given, the report names the compiled
     functions that were called, in order of their first call.  `cells` returns the execution count of a notebook cell, given its
     file name; `on_progress` is called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works.
     """
@@ -54,7 +54,7 @@ class Recording:
         self.events: list[schema.Event] = []
         #: names of compiled functions that were called, in order of the first call
         self.called: list[str] = []
-        #: those of them that the user's code compiled: `compiles` did not announce them
+        #: those in `called` that the user's code compiled: `compiles` did not announce them
         self.users_own: list[str] = []
         self._targets: dict[int, str | None] = {}
         self.hooks: dict[str, bool | str] = {}
@@ -99,7 +99,7 @@ class Recording:
         entered = {
             uid: called
             for uid, called in hooks.HOOKS.entered.items()
-            # leave out functions of torch that torch compiles; but its wrapper `inner` is all that shows some compiled modules
+            # leave out functions of torch that torch compiles, but keep `inner`, the wrapper that runs some compiled modules
             if uid not in self._entered_before and (not in_torch(called[0].co_filename) or called[0].co_name == "inner")
         }
         hits: list[schema.Event] = []
@@ -139,7 +139,7 @@ class Recording:
         self._targets[key] = name or self._targets.get(key)
 
     def _named(self, event: schema.CompiledCall) -> schema.CompiledCall:
-        """The event with the name to show; adds that name to the lists."""
+        """The event with the name to show; adds this name to `called`, and to `users_own` if `compiles` did not announce it."""
         name, code = self._targets.get(event.target) or event.name, event.code
         # leave out functions of torch that torch compiles, but not its wrappers and modules, which call the user's code
         if in_torch(code.file) and code.name not in ("inner", "forward"):
@@ -148,7 +148,7 @@ class Recording:
         for names in (self.called,) if announced else (self.called, self.users_own):
             if name not in names:
                 names.append(name)
-        return dataclasses.replace(event, name=name)  # other recordings have another name for it
+        return dataclasses.replace(event, name=name)  # a copy: other recordings may have another name for the function
 
     def _advance(self, event: schema.Event) -> bool:
         """Update the progress with an event; returns whether it changed."""
@@ -175,7 +175,7 @@ class Recording:
     def _assemble(self, error: BaseException | None) -> Report:
         if "torch" in sys.modules and not any(isinstance(e, schema.FrameEnd) for e in self.events):
             self._note_eager()
-        # if torch forgot the known sizes meanwhile, the run was traced as if there had been none before it
+        # if Dynamo was made to forget the known sizes meanwhile, the run was traced as if there had been no earlier run
         sizes_before = self._sizes_before if caches.times_forgotten == self._times_forgotten else {}
         facts = RecordingFacts(
             strings=caches.interned_strings(),

@@ -1,7 +1,7 @@
 """Reads TORCH_TRACE logs and saved reports, without torch.
 
-Records that are unknown or damaged are skipped, counted by kind and shown in `report.unread`; with `strict=True` they are an
-error.  The known kinds of records are in `events.record_kinds`.  If a folder holds several runs, the last one is read.
+Records that are unknown, damaged or missing are counted by kind in `report.unread`; with `strict=True` they are an error.  The
+known kinds of records are in `events.record_kinds`.  If a folder holds several runs, the report is that of the last one.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SUFFIXES = (".log", ".txt", "", ".gz")
 
 
 def load(path: str | Path, *, strict: bool = False) -> Report:
-    """The Report of a TORCH_TRACE log, of a folder of them (one for each process), or of a saved report.json.
+    """The Report of a TORCH_TRACE log, of a folder of logs (one for each process), or of a saved report (.json).
 
     Raises FileNotFoundError if there is no such file or no log in the folder, and ValueError if nothing can be read or, with
-    `strict`, if a record is unknown or damaged; each message is one line.
+    `strict`, if a record is unknown, damaged or missing; each message is one line.
     """
     path = Path(path)
     if path.is_dir():
@@ -57,7 +57,7 @@ def _saved(path: Path) -> Report:
 
 
 def load_traces(files: list[Path], *, strict: bool = False) -> Report:
-    """One Report of several logs, one for each process; if they are from several runs, of the last run."""
+    """One Report of the logs of several processes; if the logs are from several runs, of the last run."""
     found = runs(files)
     if not found:
         raise ValueError(f"no trace records in {', '.join(map(str, files[:3]))}: is it a TORCH_TRACE log?")
@@ -73,7 +73,7 @@ def load_traces(files: list[Path], *, strict: bool = False) -> Report:
 
 
 class _Log:
-    """Reads the logs of one run into events; the other attributes are complete once all events were taken."""
+    """Makes events of the logs of one run; all other attributes are complete once all events have been taken."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -106,7 +106,7 @@ class _Log:
         )
 
     def version(self, record: LogRecord) -> None:
-        """Note torch's version, which some releases write into the log's first record."""
+        """Store torch's version, which some releases write into the first record of a log."""
         artifact = record.metadata.get("artifact")
         if self.torch_version is not None or artifact is None or artifact["name"] != "torch_version":
             return
@@ -118,7 +118,7 @@ class _Log:
 
 
 def _writer(record: LogRecord, processes: list[tuple[int, LoggedProcess]]) -> tuple[int, LoggedProcess | None]:
-    """The number of the process that wrote this record, and the process; (-1, None) if it does not belong to the run."""
+    """(number, process) of the process that wrote a record; (-1, None) if the record does not belong to the run."""
     same = [(i, p) for i, p in processes if p.pid == record.process]
     rank: Any = record.metadata.get("rank")
     of_rank = [(i, p) for i, p in same if p.rank == rank]
@@ -126,7 +126,7 @@ def _writer(record: LogRecord, processes: list[tuple[int, LoggedProcess]]) -> tu
 
 
 def _about_runs(found: list[Run]) -> list[str]:
-    """Notes on the runs and processes in the logs, if there is more than one of them."""
+    """Notes on the runs and processes in the logs, if there are several."""
     notes, run = [], found[-1]
     if len(found) > 1:
         earlier = ", ".join(f"{r.start:%m-%d %H:%M:%S} ({r.processes[0].file.name})" for r in found[:-1][-3:])

@@ -1,7 +1,7 @@
 """Turns the frames of a report into a tree of the program's function calls.
 
 Dynamo splits one call into several frames: the function itself, a resume function after each break, and another version for
-each recompile.  In the tree they are one node, below the node of the function that called it.
+each recompile.  In the tree, these frames are one node, below the node of the calling function.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dynascope.compiler.report.schema import Break, Frame, ReportData
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+?)(?:\.py)?(?:[/\\]|$)")
 _FIRST_PART = re.compile(r"\w+(?=[/\\])")
 _PYTHON = re.compile(r"[/\\]python3\.\d+[/\\]|^<")
-#: owners of files, the most interesting first: the user, the package that the model is from, or another package
+#: owners of files, the most interesting first: the user, the package that the model is from, any other package
 OWNERS = ("own", "model", "other")
 
 
 @dataclass(kw_only=True)
 class Call:
-    """All calls of one function from one function of the program."""
+    """The calls of one function by one caller."""
 
     name: str
     file: str
     line: int
     cell: int | None = None
-    #: the frames that Dynamo made of the function, in order
+    #: the function's frames, in the order of the report
     frames: list[Frame] = field(default_factory=list)
     #: ids of the breaks on the function's own lines
     breaks: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Call:
 
     @property
     def graphs(self) -> list[str]:
-        """Ids of the graphs captured from the function, with those of all recompiles."""
+        """Ids of the graphs captured from the function, including those of its recompiles."""
         return [f.graph for f in self.frames if f.graph is not None]
 
     @property
@@ -65,7 +65,7 @@ class Call:
 
 
 def call_tree(report: ReportData) -> list[Call]:
-    """The outermost calls; ignored frames (library code that torch runs by itself) are left out."""
+    """The outermost calls; frames with the status "ignored" are left out."""
     return _Tree(report).roots
 
 
@@ -82,7 +82,7 @@ def package(file: str) -> str | None:
 
 
 class Owners:
-    """Decides to whom the files of a report belong."""
+    """Finds the owner of each file in a report: the user or a package."""
 
     def __init__(self, report: ReportData) -> None:
         packages = Counter(package(f.file) for f in report.frames if f.status != "ignored")
@@ -101,8 +101,8 @@ class Owners:
 def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
     """The segments of the profiled call, each with the id of the frame that it ran in.
 
-    Eager code between two graphs belongs to the function that was skipped there, if there is one, including the skipped
-    functions that it calls; otherwise to the frame that has the graphs.
+    Eager code between two graphs ran in the function that was skipped there; other skipped functions that this function calls
+    count as part of it.  If no function was skipped, the code ran in the frame that has the graphs.
     """
     frames = [f for f in reversed(report.frames) if f.status == "skipped" and f.break_]
     skipped: dict[tuple[str | None, str | None], str] = {(f.parent, f.break_): f.id for f in frames}
@@ -128,7 +128,7 @@ class _Tree:
                 call.breaks.append(broken.id)
 
     def place(self, frame: Frame) -> None:
-        """Add a frame to the call that it belongs to; the frames that it continues and that called it must have been added."""
+        """Add a frame to its call; the frame that it continues and the frame that called it must have been added before."""
         call = self.call_of.get(frame.continues or "")
         if call is None:
             parent = self.caller(frame)
@@ -156,7 +156,10 @@ class _Tree:
         return None
 
     def holder(self, broken: Break) -> Call | None:
-        """The call that has the break on its own lines; if the function was inlined, a new call below the deepest frame."""
+        """The call that has the break on its own lines; if the function was inlined, a call below the deepest frame.
+
+        None if none of the break's frames is in the tree.
+        """
         hit = [self.call_of[h.frame] for h in broken.hits if h.frame in self.call_of]
         if not hit:
             return None

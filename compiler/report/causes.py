@@ -1,8 +1,9 @@
-"""Groups the graph breaks and recompiles of a report by cause: one change may remove all of a group.  Most expensive first.
+"""Groups the graph breaks and recompiles of a report by cause, so that one change may remove a whole group.
 
-Breaks are one group if the compiler's hints name the same setting for them, or else if they have the same type.  Recompiles are
-one group if guards of the same kind failed.  If no times were measured, the cost of a group is the number of frames that it
-splits or causes to run eagerly.
+Breaks that occur only in the first call are one group.  Other breaks are in one group if the compiler's hints name the same
+setting for them.  If the hints name none, the breaks that may follow from an earlier break are one group, and the rest is
+grouped by type.  Recompiles are in one group if guards of the same kind failed.  If no times were measured, groups are ranked
+by the number of frames that they split or cause to run eagerly.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class Cause:
     """Graph breaks, or recompiles, that one change may remove."""
 
     kind: Literal["break", "recompile"]
-    #: the setting of `torch._dynamo.config` that the compiler's hints name for these breaks; None: they name none
+    #: the setting of `torch._dynamo.config` that the compiler's hints name for these breaks; None: another cause
     setting: str | None = None
-    #: torch's type of the breaks; if a setting is their common cause, the type of the first
+    #: torch's type of the breaks; if they have another cause in common, the type of the first
     type: str = ""
-    #: kind of the guard that failed, for recompiles
+    #: for recompiles, the kind of the guard that failed
     guard: FailedGuardKind | None = None
     #: ids of the breaks, the most expensive first
     breaks: list[str] = field(default_factory=list)
@@ -49,7 +50,10 @@ class Cause:
 
 
 def causes(report: ReportData) -> list[Cause]:
-    """The causes, the most expensive first; breaks that may follow from others or occur once come later, recompiles last."""
+    """The causes of graph breaks, then those of recompiles, the most expensive first.
+
+    Breaks that may follow from earlier ones, and then breaks that occur only in the first call, come after the other breaks.
+    """
     groups: dict[tuple[str, str], Cause] = {}
     ops = _eager_ops(report)
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
@@ -78,12 +82,12 @@ def causes(report: ReportData) -> list[Cause]:
 
 
 def setting_in(hints: Iterable[str]) -> str | None:
-    """The setting of `torch._dynamo.config` that the compiler's hints advise to switch on."""
+    """The setting of `torch._dynamo.config` that the compiler's hints advise to switch on; None if they name none."""
     return next((match[1] for hint in hints if (match := _SETTING.search(hint))), None)
 
 
 def _eager_ops(report: ReportData) -> dict[str, int]:
-    """The number of operations that run eagerly because of a break, by the break's id, if the call was profiled."""
+    """Id of a break -> number of operations that run eagerly because of it; empty if the call was not profiled."""
     found: dict[str, int] = {}
     for segment in report.profile.segments if report.profile else []:
         if segment.break_ is not None and segment.op_count is not None:

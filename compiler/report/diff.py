@@ -1,7 +1,7 @@
 """Compares two reports of the same code, which may have been edited in between.
 
-Two breaks are the same if their functions, types and texts of their lines are equal; if the line numbers differ, it has moved.
-Cells get another file name with every edit, so all cells count as one file.
+Two breaks are the same if they have the same file, function, type and text of the line; if the line number or the column
+differs, the break has moved.  Every edit gives a cell another file name, so all cells count as one file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynascope.compiler.report.formatting import dynamic_words
 from dynascope.compiler.report.schema import Break, ReportData, Setting, Source
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
-#: counts of `Summary` that are compared; their words are in `labels.comparisons._COUNTS`
+#: counts of `Summary` that are compared; their words are in `widgets.labels.comparisons._COUNTS`
 COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 
 
@@ -31,7 +31,7 @@ class Diff:
     not_reached: list[Break] = field(default_factory=list)
     #: breaks that were not there before
     new: list[Break] = field(default_factory=list)
-    #: (before, now) of breaks on another line
+    #: (before, now) of breaks with another line or column
     moved: list[tuple[Break, Break]] = field(default_factory=list)
     #: (before, now) of breaks with another outcome, or allowed in one of the reports only
     changed: list[tuple[Break, Break]] = field(default_factory=list)
@@ -39,9 +39,9 @@ class Diff:
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: compile time in seconds, before and now
     compile_seconds: tuple[float, float] = (0.0, 0.0)
-    #: sentences on reasons, other than edits and settings, why the same code was compiled differently
+    #: sentences on why the same code was compiled differently, for other reasons than edits and settings
     causes: list[str] = field(default_factory=list)
-    #: which of the two runs did not finish: breaks missing from it are neither fixed nor new
+    #: which of the two runs did not finish; a break that is missing from its report counts as neither fixed nor new
     unfinished: list[Literal["now", "before"]] = field(default_factory=list)
     #: settings that differ: name -> (before, now)
     settings: dict[str, tuple[Setting, Setting]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Diff:
 
     @property
     def lines(self) -> list[str]:
-        """One sentence for each change, what matters most first."""
+        """One sentence for each change, the most important first."""
         return [str(line) for line in lower("diff lines", self)]
 
     @property
@@ -105,7 +105,7 @@ def _causes(before: ReportData, now: ReportData) -> list[str]:
 
 
 def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
-    """Breaks missing from a report whose run was stopped, unless the report shows that they are fixed.
+    """The breaks in `gone` that a stopped run may not have reached: the report does not show that they are fixed.
 
     A break is fixed if its line is no longer in the source, or if an operation on that line is in a graph.  If only some of
     several equal lines are gone, the last ones count as not reached.

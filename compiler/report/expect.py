@@ -1,7 +1,7 @@
 """Checks that a report has the expected counts, for docs tests and CI.
 
-`graphs=2,breaks<=1,unexpected=0` names counts of the summary.  If one is not as expected, an error says what was found and
-where.
+In `graphs=2,breaks<=1,unexpected=0`, the names are those of the summary's counts.  If a count is not as expected, an error says
+what was found and where.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Expectation:
         return int(getattr(report.summary, self.name))
 
     def holds(self, report: ReportData) -> bool:
-        """Whether the count is as expected.  If some breaks are unknown, their number is not bounded: only `>=` can hold."""
+        """Whether the count is as expected; if some breaks are unknown, only `>=` can hold for the number of breaks."""
         if self.name in ("breaks", "unexpected") and report.summary.unknown_breaks and self.sign != ">=":
             return False
         return _SIGNS[self.sign](self.actual(report), self.number)
@@ -49,7 +49,7 @@ class Expectation:
 def parse(text: str) -> list[Expectation]:
     """Parse expectations such as `graphs=2,breaks<=1`.
 
-    Raises ValueError, with a one-line message, if a term is not a count with a number.
+    Raises ValueError, with a one-line message, if there is no term, or one that is not a count with a sign and a number.
     """
     expectations = []
     for term in filter(str.strip, text.split(",")):

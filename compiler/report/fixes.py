@@ -1,6 +1,6 @@
 """The results of `--fix` in a Report: the changes tried for each graph break, and the fixes that were chosen together.
 
-Only a change with the verdict "proved" is a fix; the others say why they are not.
+A change is a fix only if its verdict is "proved"; otherwise `reason` says why it is not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Literal
 
 FixVerdict = Literal["proved", "refused", "untried"]
 FixKind = Literal["setting", "wrap", "rewrite"]
-#: a name in `torch._dynamo.config`, or an argument of torch.compile; a list holds the dotted names of functions
+#: full name of a setting (`torch._dynamo.config.NAME`), or argument of torch.compile -> the value; a list holds dotted names of
+#: functions.  `torch._dynamo.mark_dynamic` -> the sizes to mark before each call: "x, 0" is dimension 0 of x
 FixSettings = dict[str, bool | int | float | str | list[str] | None]
 
 
@@ -45,11 +46,11 @@ class Fix:
     verdict: FixVerdict = "untried"
     #: why the change is not proved; if it is, what was compared
     reason: str = ""
-    #: what the change takes for granted, in one sentence
+    #: what the change takes for granted
     assumption: str = ""
     #: whether `report.patch()` and `report.fixed()` apply the change
     chosen: bool = False
-    #: counts of the repeated calls before and after the change, both with the fixes chosen before it
+    #: counts of the repeated calls without and with the change; the fixes chosen before it are in force for both
     breaks_before: int | None = None
     breaks_after: int | None = None
     graphs_before: int | None = None
@@ -68,19 +69,19 @@ class FixSet:
     patch: str = ""
     #: file name of each cell that changes -> its new text
     cells: dict[str, str] = field(default_factory=dict)
-    #: counts of the repeated calls before and after the fixes
+    #: counts of the repeated calls without and with the fixes
     breaks_before: int = 0
     breaks_after: int = 0
     graphs_before: int = 0
     graphs_after: int = 0
     recompiles_before: int = 0
     recompiles_after: int = 0
-    #: median time of a call before and after the fixes; None: the run was not profiled
+    #: median time of a call without and with the fixes; None: the run was not profiled, or there are no fixes
     seconds_before: float | None = None
     seconds_after: float | None = None
     #: how long the search took
     search_seconds: float = 0.0
-    #: whether the search ended by itself, and not by the time limit or an interrupt
+    #: whether the search ended by itself, not because of the time limit or an interrupt
     is_complete: bool = True
     #: sentences for the user
     notes: list[str] = field(default_factory=list)

@@ -22,7 +22,7 @@ def seconds(value: float) -> str:
 
 
 def time_text(value: float) -> str:
-    """A run time as text with two or three digits: `480 ns`, `12 µs`, `1.2 ms`, `0.84 s`."""
+    """A run time as text: `480 ns`, `12 µs`, `1.2 ms`, `0.84 s`."""
     if value < 1e-6:
         return f"{value * 1e9:.0f} ns"
     if value < 1e-3:
@@ -38,7 +38,7 @@ def byte_text(count: int) -> str:
 
 
 def label(file: str, cell: int | None) -> str:
-    """The short name of a file or cell: `In[3]`, `model.py`."""
+    """The short name of a file or cell: `In[3]`, `model.py`; `cell` for a cell without a number."""
     if cell is not None:
         return f"In[{cell}]"
     marimo = re.match(r"__marimo__cell_(\w+?)_?\.py$", os.path.basename(file))
@@ -53,7 +53,7 @@ def place(broken: Break) -> str:
 
 
 def dynamic_words(frame: Frame) -> str:
-    """A sentence on why a frame was traced with symbolic sizes from the start; for notes and for differences of reports."""
+    """A sentence on why a frame was traced with symbolic sizes from the start, for a report's notes and for diffs."""
     names = ", ".join(frame.dynamic_before)
     return (
         f"{frame.name} was traced with symbolic sizes because of earlier runs: {names} had other sizes there "

@@ -45,7 +45,7 @@ class Guard:
     origin: GuardOrigin = "unknown"
     #: the function of torch that needed the guard ("infer_size"), or torch's words for the reason
     asked_by: str | None = None
-    #: number of guards of this kind at this line; `text` and `source` are those of the first
+    #: number of guards at this line that differ from this one at most in indices; `text` and `source` are those of the first
     count: int = 1
 
 
@@ -84,7 +84,7 @@ class Constraint:
 
     #: the condition as the compiler writes it ("Eq(s77, 5)")
     expression: str
-    #: the condition with the symbols' sources in place of the symbols
+    #: the condition with each symbol replaced by its source ("x.size()[0] == 5")
     text: str = ""
     #: the only value that the condition allows for its symbol; None: it allows several
     value: str | None = None
@@ -126,7 +126,7 @@ class FailedGuard:
     """Why compiled code could not be used again: what it expected, and what it got."""
 
     #: what the guard checks; "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is
-    #: known, which is the compiler's expression; "text": only `text` is known, which is a sentence (reports of schema 1)
+    #: known, the compiler's expression; "text": only `text` is known, a sentence (reports of schema 1)
     kind: FailedGuardKind = "unknown"
     #: the guarded expression, as the user would write it ("x", "self.scale"), or the name of a global state
     source: str | None = None
@@ -139,7 +139,7 @@ class FailedGuard:
     text: str = ""
     #: the compile that made the guard ("0/1")
     compile_id: str | None = None
-    #: the value in the call that failed; for an expression, the values of the sizes in it
+    #: the value in the call that needed a recompile; for an expression, the values of the sizes in it
     actual: str | None = None
     #: the line that made the guard; None: unknown
     at: StackEntry | None = None

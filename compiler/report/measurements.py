@@ -1,7 +1,7 @@
 """The measured parts of a Report: profile, inputs, graphs run alone, compile time, compiled against eager.
 
 `None` means *unknown* (or *does not apply*); times are seconds; a `share` is a fraction; a `spread` is the first and the third
-quartile.  These are mostly numbers and enums, of which the views make sentences; notes and error messages are text.
+quartile.  The data is mostly numbers and enums, from which the views make sentences; notes and error messages are text.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dynascope.compiler.report.guards import FailedGuard
 
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
 #: how the cost of a break was computed.  "gap": guards, prologues, Python and synchronisation between two graphs, without
-#: the eager ops; "device idle": the same, but at most the time in which the devices were idle; "eager frame": not at all, as
-#: its frame runs eagerly and how fast its compiled code would run is unknown
+#: the eager ops; "device idle": as "gap", but at most the time in which the devices were idle; "eager frame": not computed,
+#: because the break's frame runs eagerly, and the speed of its compiled code is unknown
 CostMethod = Literal["gap", "device idle", "eager frame"]
-#: whether compiling pays off.  "calls": after `payback_calls`; "compile time unknown": after an unknown number of calls;
+#: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
 #: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower
 Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
-#: what the compiler does in a phase.  "backend": the backend's time where only the total is known; "compiler": C++ and Triton
-#: compilers
+#: what the compiler does in a phase.  "backend": any of the backend's work, where only its total time is known; "compiler": the
+#: C++ and Triton compilers
 PhaseKind = Literal[
     "dynamo", "guards", "backend", "aot", "passes", "lowering", "codegen", "compiler", "autotuning", "cache", "other"
 ]
@@ -52,12 +52,12 @@ class GraphRun:
     #: median time of a call, and its spread; eager and compiled calls alternate
     eager_seconds: float
     eager_spread: list[float] = field(default_factory=list)
-    #: None: the backend could not compile it (a note says why)
+    #: None: the backend could not compile the graph (a note says why)
     compiled_seconds: float | None = None
     compiled_spread: list[float] = field(default_factory=list)
     #: `eager_seconds` / `compiled_seconds`
     speed_up: float | None = None
-    #: the most that torch's allocators held during a call, besides the inputs; None: unknown
+    #: the most bytes that torch's allocators held during a call, besides the inputs; None: unknown
     eager_peak_bytes: int | None = None
     compiled_peak_bytes: int | None = None
     #: each operation of the eager graph, in order
@@ -72,27 +72,27 @@ class InputRun:
 
     #: `float32[7, 3], scale=2`
     arguments: str
-    #: reused (ran from compiled code), recompiled (a guard failed), compiled (code that no input had reached), eager (nothing
-    #: compiled runs: the recompile limit, say), failed (see `error`)
+    #: reused (ran from compiled code), recompiled (a guard failed), compiled (code that no input had reached before), eager (no
+    #: compiled code runs, for example because of the recompile limit), failed (see `error`)
     outcome: InputOutcome = "reused"
-    #: frames that the compiler worked on because of it, and how many of them were recompiles
+    #: frames that the compiler worked on because of this input, and the number of recompiles
     frames: list[str] = field(default_factory=list)
     recompiles: int = 0
     #: the guard that failed, for each recompile
     failed_guards: list[FailedGuard] = field(default_factory=list)
-    #: why it runs eagerly, in the compiler's words
+    #: why the call runs eagerly, in the compiler's words
     reasons: list[str] = field(default_factory=list)
     compile_seconds: float = 0.0
-    #: time of its first call, compiling included
+    #: time of the first call with this input, including the compile
     first_seconds: float | None = None
-    #: median time of a later call, and its spread
+    #: median time of a later call, and the spread
     seconds: float | None = None
     spread: list[float] = field(default_factory=list)
     #: median time of a call in eager mode
     eager_seconds: float | None = None
-    #: the graphs that a call with it runs, in order
+    #: the graphs that a call with this input runs, each once, in order
     graphs: list[str] = field(default_factory=list)
-    #: whether compiling for it pays; None: nothing was compiled for it, or not timed
+    #: whether compiling for this input pays off; None: nothing was compiled for it, or the calls were not timed
     payback: Payback | None = None
     payback_calls: int | None = None
     error: str | None = None
@@ -115,10 +115,10 @@ class Segment:
     #: unaccounted; on the lane of a device: kernel or copy
     kind: SegmentKind
     lane: str
-    #: its start, in seconds from the start of the call, and how long it took, in the one call that is drawn
+    #: start, in seconds from the start of the call, and duration, both in the one call that is drawn
     start: float
     duration: float
-    #: its short name
+    #: short name for display
     label: str
     frame: str | None = None
     graph: str | None = None
@@ -129,7 +129,7 @@ class Segment:
     spread: list[float] = field(default_factory=list)
     #: the eager ops of a gap, slowest first
     ops: list[EagerOp] = field(default_factory=list)
-    #: how many eager ops ran in a gap, also those that `ops` leaves out; None: unknown
+    #: number of eager ops that ran in a gap, including those that `ops` leaves out; None: not a gap, or unknown
     op_count: int | None = None
 
 
@@ -160,9 +160,9 @@ class BreakCost:
     parts: CostParts | None = None
     #: time of the gap's eager ops: without the break they would still run, in a graph, at an unknown speed
     ops_seconds: float = 0.0
-    #: how long the frame runs eagerly, where the break makes Dynamo skip one
+    #: if the break makes Dynamo skip a frame: how long this frame runs eagerly
     eager_seconds: float | None = None
-    #: how often a call meets it
+    #: how often a call runs into the break
     times: float = 0.0
 
 
@@ -202,7 +202,7 @@ class GuardSwitch:
     #: seconds of guards and prologue in a call, with the backend "eager": `before` without the switch, `seconds` with it
     before: float | None = None
     seconds: float | None = None
-    #: why it could not be tried
+    #: why the switch could not be tried
     failed: str | None = None
 
 
@@ -210,7 +210,8 @@ class GuardSwitch:
 class GuardCosts:
     """What guards cost a call."""
 
-    #: median seconds of a call: all guard evaluation (the profiler's "TorchDynamo Cache Lookup"), and the code around graphs
+    #: median seconds of a call that go to evaluating guards (the profiler's "TorchDynamo Cache Lookup"), and to the code around
+    #: graphs
     lookups: float
     prologue: float
     #: fraction of the call's time that both take together
@@ -219,7 +220,7 @@ class GuardCosts:
     frames: list[FrameGuards] = field(default_factory=list)
     #: the most expensive first; [] if they could not be timed
     guards: list[GuardTime] = field(default_factory=list)
-    #: [] if guards take too little to matter
+    #: [] if none was tried, for example because guards take too little time to matter
     switches: list[GuardSwitch] = field(default_factory=list)
 
 
@@ -229,10 +230,10 @@ class Verdict:
 
     eager_seconds: float | None = None
     compiled_seconds: float | None = None
-    #: the compiled call without what its breaks cost
+    #: `compiled_seconds` without the cost of the breaks
     without_breaks_seconds: float | None = None
     compile_seconds: float | None = None
-    #: whether compiling pays; None: not timed
+    #: whether compiling pays off; None: not timed
     payback: Payback | None = None
     payback_calls: int | None = None
 
@@ -252,9 +253,9 @@ class Profile:
     #: the most expensive first; unknown ones last
     breaks: list[BreakCost] = field(default_factory=list)
     verdict: Verdict = field(default_factory=Verdict)
-    #: None: unknown, as this torch does not mark the evaluation of guards
+    #: None: unknown, because this torch does not mark the evaluation of guards
     guards: GuardCosts | None = None
-    #: names of the devices it ran on
+    #: names of the CPU and of the accelerators, if the program uses any
     devices: list[str] = field(default_factory=list)
     #: what repeating the call could not undo, and how far the figures can be trusted
     notes: list[str] = field(default_factory=list)
@@ -267,7 +268,7 @@ class CompilePhase:
     #: as the compiler names it ("bytecode_tracing")
     name: str
     kind: PhaseKind = "other"
-    #: its start, in seconds since the first phase began; how long it took; how long without the phases nested in it
+    #: start, in seconds since the first phase began; duration; duration without the phases nested in this one
     start: float = 0.0
     seconds: float = 0.0
     self_seconds: float = 0.0
@@ -276,7 +277,7 @@ class CompilePhase:
     depth: int = 0
     compile_id: str | None = None
     frame: str | None = None
-    #: it belongs to the compile of a backward graph
+    #: whether the phase belongs to the compile of a backward graph
     backward: bool = False
 
 
@@ -286,7 +287,7 @@ class PhaseTotal:
 
     name: str
     kind: PhaseKind = "other"
-    #: its name in `torch._dynamo.utils.compile_times()`, if different
+    #: the phase's name in `torch._dynamo.utils.compile_times()`, if different
     function: str | None = None
     count: int = 0
     seconds: float = 0.0
@@ -302,7 +303,7 @@ class CacheLookup:
     outcome: str
     frame: str | None = None
     compile_id: str | None = None
-    #: why it was bypassed, in the compiler's words
+    #: why the cache was bypassed, in the compiler's words
     reason: str | None = None
     #: compile time that a hit saved, as recorded by the compiler
     saved_seconds: float | None = None
@@ -312,17 +313,17 @@ class CacheLookup:
 class AutotuneChoice:
     """One operation for which Inductor timed several kernels, as recorded by Inductor."""
 
-    #: "mm", and its inputs: "64x64, 64x64", "float32, float32"
+    #: the operation ("mm"), and the shapes and dtypes of its inputs ("64x64, 64x64", "float32, float32")
     op: str
     shapes: str | None = None
     dtypes: str | None = None
     #: how many kernels were timed
     choices: int | None = None
-    #: the fastest of them, what the compiler says of it, and how long it takes
+    #: the fastest of these kernels, Inductor's description of it, and how long it takes
     best: str | None = None
     best_description: str | None = None
     best_ms: float | None = None
-    #: how long timing them all took
+    #: how long it took to time all of them
     seconds: float = 0.0
     compile_id: str | None = None
     frame: str | None = None
@@ -344,20 +345,20 @@ class RepeatedBlock:
     """A block of operations that was compiled several times: in one graph, or in several that are equal."""
 
     count: int
-    #: number of operations in one copy, and the fraction of the graphs that all copies make up
+    #: number of operations in one copy, and the fraction of the graphs' operations that are in a copy
     ops: int
     share: float = 0.0
     graphs: list[str] = field(default_factory=list)
-    #: paths of the modules that are one block each ("layers.0", "layers.1"), where known
+    #: paths of the modules that are one block each ("layers.0", "layers.1"); [] if unknown
     modules: list[str] = field(default_factory=list)
     #: the first operation of the first copy, in the first graph
     first_node: str | None = None
-    #: functions that its operations are in, in order
+    #: up to five functions that the block's operations are in, in order
     functions: list[str] = field(default_factory=list)
     file: str | None = None
     line: int | None = None
     cell: int | None = None
-    #: what one region would save; only after `report.try_region`
+    #: what compiling the block only once would save; only after `report.try_region`
     trial: RegionTrial | None = None
 
 
@@ -370,16 +371,16 @@ class CompileTime:
     lanes: list[str] = field(default_factory=list)
     #: sorted by lane and start; only the longest if there are very many
     phases: list[CompilePhase] = field(default_factory=list)
-    #: how many are left out of `phases`; `totals` counts them
+    #: number of phases that are left out of `phases`; `totals` includes them
     left_out: int = 0
-    #: all phases by name, the most expensive (without the phases nested in them) first
+    #: all phases by name and kind, largest `self_seconds` first
     totals: list[PhaseTotal] = field(default_factory=list)
     #: names of phases that began and have no recorded end: their time is not counted
     unfinished: list[str] = field(default_factory=list)
     caches: list[CacheLookup] = field(default_factory=list)
-    #: choices taken from a cache are not listed
+    #: the choices that Inductor made by timing; those taken from a cache are not listed
     autotuning: list[AutotuneChoice] = field(default_factory=list)
-    #: the largest first
+    #: the blocks that were compiled several times, the largest first
     repeats: list[RepeatedBlock] = field(default_factory=list)
 
 

@@ -1,6 +1,6 @@
-"""The outline of a report: its counts and, for each graph break, its type, line and outcome.
+"""The outline of a report: the counts, the version of torch, and the type, line and outcome of each graph break.
 
-A cell's output has the outline next to the picture of the report (mime type `MIME`); docs tests compare it.
+The output of a cell contains the outline, under the mime type `MIME`, for docs tests to compare; nothing displays it.
 """
 
 from __future__ import annotations

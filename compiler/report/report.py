@@ -1,8 +1,8 @@
-"""The Report: everything one recording learned, as plain data, and its methods.
+"""The Report: everything that one recording learned, as plain data, with methods to look up, compare, save and show it.
 
-Schema 2.  The names of the fields are a contract: `report.to_dict()` is what is saved, what the views show and what tests
-compare.  A Report holds strings, numbers, lists, dicts and its own dataclasses, and none of the user's tensors, modules or code
-objects: keeping a report keeps nothing else alive.
+The names of the fields are a contract (schema 2): `report.to_dict()` is what is saved, what the views show and what tests
+compare.  A Report holds strings, numbers, lists, dicts and the dataclasses of this package.  It keeps none of the user's
+tensors, modules or code objects alive.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Identified = TypeVar("Identified", Frame, Graph, Break)
 class Report(ReportData):
     """What the compiler did during one recording."""
 
-    #: the report of the previous run of the same cell or function; not part of the data
+    #: the report of the previous run of the same cell; not part of the data
     previous: Report | None = field(default=None, compare=False, repr=False)
-    #: graph id -> name of a later stage's artifact -> its texts, one for each graph that the backend compiled (forward,
-    #: backward); the artifacts are "fx_graph_runnable" (a script), "after_pre_grad_graph" and "inductor_post_grad_graph".  Not
-    #: part of the data
+    #: graph id -> name of a later stage's artifact -> the texts of the artifact, one for each graph that the backend compiled
+    #: (forward, backward); the artifacts are "fx_graph_runnable" (a script), "after_pre_grad_graph" and
+    #: "inductor_post_grad_graph".  Not part of the data
     stage_texts: dict[str, dict[str, list[str]]] = field(default_factory=dict, compare=False, repr=False)
-    #: weak references to the run's functions and their changed texts, for `fixed()`; not part of the data
+    #: the proved fixes, and a weak reference to the function that was compiled, for `fixed()`; not part of the data
     live_fixes: Any = field(default=None, compare=False, repr=False)
     #: whether the report was loaded from saved data; not part of the data
     loaded: bool = field(default=False, compare=False, repr=False)
@@ -146,7 +146,8 @@ class Report(ReportData):
             before: the earlier report.
 
         Returns:
-            A Diff: breaks that are fixed, new, moved, changed or not reached, and counts. It is false if nothing changed.
+            A Diff: breaks that are fixed, new, moved, changed or not reached, and the counts and settings that differ. It is
+            false if nothing but times and settings differs.
 
         Example:
             if report.previous:
@@ -159,14 +160,14 @@ class Report(ReportData):
 
         Args:
             expected: terms such as "graphs=2,breaks<=1" (=, <= or >=) with the names of the summary's counts.
-            counts: counts by name: a number, or a string with the sign (`skipped="<=3"`).
+            counts: the expected counts by name, each as a number, or as a string with the sign (`skipped="<=3"`).
 
         Returns:
             The report itself.
 
         Raises:
             ExpectationFailed: an AssertionError with the actual counts and their places.
-            ValueError: a count is unknown, or nothing is expected.
+            ValueError: a term cannot be read, or nothing is expected.
 
         Example:
             report = dynascope.explain(f)(x)
@@ -178,7 +179,7 @@ class Report(ReportData):
 
     @property
     def from_file(self) -> bool:
-        """Whether the report was loaded from a file, or read from the files of a trace."""
+        """Whether the report was made from saved data or from TORCH_TRACE logs."""
         return self.loaded or self.origin == "trace"
 
     def run_graph(self, id: str, *, device: str | None = None, backend: str | None = None, calls: int = 10) -> GraphRun:
@@ -187,16 +188,16 @@ class Report(ReportData):
         Args:
             id: id of the graph ("g0").
             device: the device to use in place of the recorded one ("cpu", "cuda").
-            backend: the backend that compiles the graph; None: that of the run, or "inductor" if that of the run is eager.
+            backend: the backend that compiles the graph; None: the backend of the run, or "inductor" if that one runs eagerly.
             calls: number of timed calls, eager and compiled.
 
         Returns:
-            A GraphRun: seconds (medians), speed-up, time of each operation, memory peak in bytes. It is also kept
-            in the graph's `run`, and every view shows it. The graphs of a report from a file cannot be run.
+            A GraphRun: median seconds, speed-up, time of each operation, peak memory in bytes. It is also kept in the graph's
+            `run`, and every view shows it.
 
         Raises:
             KeyError: there is no graph with this id.
-            ValueError: the graph cannot be run again; one sentence says why.
+            ValueError: the graph cannot be run again, for example because the report is from a file; one sentence says why.
 
         Example:
             run = report.run_graph("g0", device="cpu")
@@ -208,20 +209,21 @@ class Report(ReportData):
     def try_region(self, id: str, *, backend: str | None = None) -> RegionTrial:
         """Measure what compiling the repeated block of a graph only once would save.
 
-        The block is compiled in two ways: as one region of the graph (nested_compile_region), and by itself while the rest
-        runs eagerly (regional compilation: `block.compile()`). All compiles are from scratch, on synthetic data and without
-        gradients, so this takes somewhat longer than the recorded compile. What Dynamo would save is not measured.
+        The graph is compiled as it is, and with the block as a region (nested_compile_region). Then the block is compiled by
+        itself while the rest runs eagerly (regional compilation: `block.compile()`). All compiles are from scratch, on
+        synthetic data and without gradients, so this takes longer than the recorded compile. What Dynamo would save is not
+        measured.
 
         Args:
             id: id of the graph ("g0"); its block is in `report.compile_time.repeats`.
-            backend: the backend that compiles the graph; None: as for `run_graph`.
+            backend: the backend that compiles the graph; None: the same choice as in `run_graph`.
 
         Returns:
-            A RegionTrial: seconds of these compiles. It is also kept in the block's `trial`, and every view shows it.
+            A RegionTrial: the seconds of these three compiles. It is also kept in the block's `trial`, and every view shows it.
 
         Raises:
             KeyError: there is no graph with this id.
-            ValueError: no block repeats in the graph, or the block cannot be compiled again; one sentence says why.
+            ValueError: no block repeats in the graph, or the graph cannot be compiled again; one sentence says why.
         """
         trial: RegionTrial = lower("try_region", self, id, backend)
         return trial
@@ -231,7 +233,7 @@ class Report(ReportData):
     def patch(self) -> str:
         """The proved fixes as a unified diff that `git apply` takes; "" if there are none.
 
-        Settings of the compiler are statements after the imports of the file.
+        Settings of Dynamo become statements after the first imports of the file.
 
         Example:
             report = dynascope.explain(f, fix=True)(x)
@@ -240,11 +242,11 @@ class Report(ReportData):
         return "" if self.fix_set is None else self.fix_set.patch
 
     def fixed(self) -> AbstractContextManager[Any]:
-        """The fixed function, with all proved fixes in force in a `with` block; everything is restored after it.
+        """A context manager that yields the explained function with all proved fixes in force; at its end, all is restored.
 
-        Inside, the function that was explained has its fixed code, and so have functions of libraries; settings of Dynamo
-        are in force.  Compile it yourself: an argument of torch.compile (`dynamic`) and sizes that are to be marked before each
-        call (`torch._dynamo.mark_dynamic`) are in `report.fix_set.settings`.
+        In the `with` block, every function that the fixes change, also one of a library, has its fixed code, and the settings
+        of Dynamo are in force.  You compile the function yourself.  `report.fix_set.settings` says what else that needs: an
+        argument of torch.compile (`dynamic`), or sizes to mark before each call (`torch._dynamo.mark_dynamic`).
 
         Raises:
             ValueError: there are no proved fixes, the report is from a file, or the functions have changed since.
@@ -267,7 +269,7 @@ class Report(ReportData):
         return str(lower("svg", self))
 
     def view(self) -> Any:
-        """The live view, an anywidget, for example as the last value of a marimo cell; `%%compile` shows it by itself."""
+        """The live view, an anywidget.  `%%compile` displays it by itself; in marimo, make it the last value of a cell."""
         return lower("view", self)
 
     def to_graphviz(self) -> graphviz.Digraph:

@@ -1,7 +1,7 @@
 """The data of a Report (`ReportData`) and its recorded parts, such as frames, graphs and breaks, as plain dataclasses.
 
-`None` always means *unknown* (or *does not apply*), never "no".  Line numbers start at 1; columns are 0-based
-character offsets, as in `ast`; times are seconds.  Import these names from `dynascope.compiler.report`.
+`None` always means *unknown* (or *does not apply*), never "no".  Line numbers start at 1; columns start at 0 and count
+characters (`ast` counts bytes); times are seconds.  Import these names from `dynascope.compiler.report`.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ class Frame:
     cell: int | None = None
     kind: FrameKind = "function"
     status: FrameStatus = "compiled"
-    #: why the frame was skipped, ignored or failed
+    #: why the frame's status is not "compiled"
     reason: str | None = None
-    #: id of the break after which a resume function continues; for any other frame, of the break that made it be skipped or
-    #: fail
+    #: id of the break after which a resume function continues; for any other frame, id of the break because of which it was
+    #: skipped or failed
     break_: str | None = None
     #: id of the frame that this one continues after a break
     continues: str | None = None
@@ -104,22 +104,22 @@ class Frame:
     recompile_of: str | None = None
     resume: Resume | None = None
     compile_seconds: float | None = None
-    #: phase of the compile ("dynamo", "backend", "inductor", "codegen", "guards") -> its seconds
+    #: phase of the compile ("dynamo", "AOTAutograd", "backend", "inductor", "code generation", "triton") -> its seconds
     phases: dict[str, float] = field(default_factory=dict)
     guards: list[str] = field(default_factory=list)
     guard_count: int | None = None
-    #: the frame's guards by the line that made them; those of unknown origin first
+    #: the frame's guards by the line that made them
     guard_sites: list[GuardSite] = field(default_factory=list)
     #: the symbols in the frame's shapes
     symbols: list[Symbol] = field(default_factory=list)
-    #: inputs that were traced with symbolic sizes from the start, because runs before the recording had seen other sizes
+    #: inputs that were traced with symbolic sizes from the start, because runs before the recording had other sizes
     dynamic_before: list[str] = field(default_factory=list)
     #: functions that were traced into this frame's graph; only those with an operation on their own lines are known
     inlined: list[InlinedFunction] = field(default_factory=list)
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
     thread: int | None = None
-    #: whether another thread than the recording's compiled the frame
+    #: whether a thread other than the recording's compiled the frame
     foreign: bool = False
     rank: int | None = None
     bytecode: str | None = None
@@ -136,7 +136,7 @@ class Node:
     target: str
     #: names of the nodes that are arguments of this one
     inputs: list[str] = field(default_factory=list)
-    #: the place according to the compiler: in the user's code, or in torch's if an operation is composed of others
+    #: the place according to the compiler: in the user's code, or in torch's code for the operations inside a function of torch
     file: str | None = None
     line: int | None = None
     dtype: str | None = None
@@ -183,7 +183,7 @@ class Graph:
 
     id: str
     frame: str
-    #: number of nodes that are neither placeholder, get_attr nor output; None: compiled before the recording
+    #: number of nodes other than placeholder, get_attr and output; None: compiled before the recording
     ops: int | None
     nodes: list[Node] = field(default_factory=list)
     code: str = ""
@@ -195,7 +195,7 @@ class Graph:
     break_: str | None = None
     #: the graphs into which DDPOptimizer split the graph
     splits: list[GraphSplit] = field(default_factory=list)
-    #: bytes at which DDP's first bucket (that of the last split) is full, and at which the other buckets are; []: unknown
+    #: bytes that fill DDP's first bucket, which belongs to the last split, and bytes that fill any other bucket; []: unknown
     bucket_limits: list[int] = field(default_factory=list)
     aot_forward: str | None = None
     aot_backward: str | None = None
@@ -204,9 +204,9 @@ class Graph:
     kernels: list[Kernel] = field(default_factory=list)
     backward: Backward = "none"
     from_cache: bool | None = None
-    #: answers of the compiler's caches: {"aot": "hit", "fx": "miss"}; also "bypass"
+    #: cache of the compiler -> its answer ("hit", "miss" or "bypass"), as in {"aot": "hit", "fx": "miss"}
     caches: dict[str, str] = field(default_factory=dict)
-    #: sentences on later stages (CUDA graphs that were skipped) and on loops that were unrolled
+    #: sentences on later stages, such as skipped CUDA graphs, and on unrolled loops
     notes: list[str] = field(default_factory=list)
     #: known values of the symbols in the graph's shapes when it was captured: {"s77": 8}
     sizes: dict[str, int | float] = field(default_factory=dict)
@@ -256,7 +256,7 @@ class Break:
     reason: str = ""
     explanation: str = ""
     hints: list[str] = field(default_factory=list)
-    #: address of torch's page on each GB id
+    #: URL of torch's page on each GB id
     urls: list[str] = field(default_factory=list)
     #: the worst outcome among its hits
     outcome: Outcome = "resumed"
@@ -267,13 +267,13 @@ class Break:
     region: FlagOrigin = field(default_factory=FlagOrigin)
     #: whether a region explicitly allows graph breaks there; None: unknown
     allowed: bool | None = None
-    #: whether the break did not occur when the same calls were traced again, from the state that they had left; None: not tried
+    #: whether the break was absent when the same calls were traced again from the state that they had left; None: not tried
     first_call_only: bool | None = None
     stack: list[StackEntry] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     #: the compiler's whole message
     text: str = ""
-    #: what depends on data, if that is the reason of the break; None: another reason, or unknown
+    #: the expression that depends on data, if that is the reason for the break; None: another reason, or unknown
     undecided: Undecided | None = None
 
 
@@ -297,8 +297,8 @@ class Recompile:
     entries: int | None = None
     #: most compiled versions that the code object may have
     limit: int | None = None
-    #: the setting of `torch._dynamo.config` whose limit refused the recompile, so that the frame runs eagerly from then on;
-    #: None: it was compiled
+    #: the limit in `torch._dynamo.config` that refused the recompile, so that the frame runs eagerly from then on; None: not
+    #: refused
     refused_by: str | None = None
 
 
@@ -394,7 +394,8 @@ class ReportData:
     #: names of the functions and modules that were compiled, or ["the cell's statements"]
     compiled: list[str] = field(default_factory=list)
     settings: dict[str, Setting] = field(default_factory=dict)
-    #: name of each hook into torch -> True, or why the hook does not fit this torch
+    #: name of each hook into torch -> True, or why it is not installed; also the names of parts that this torch lacks and of
+    #: hooks that failed, with the error
     hooks: dict[str, bool | str] = field(default_factory=dict)
     summary: Summary = field(default_factory=Summary)
     frames: list[Frame] = field(default_factory=list)
@@ -413,14 +414,14 @@ class ReportData:
     inputs: list[InputRun] | None = None
     #: comparison of compiled with eager; only with `--check`
     check: Check | None = None
-    #: the changes that were tried for each graph break; only with `--fix`
+    #: the changes that were considered for each graph break and recompile; only with `--fix`
     fixes: list[Fix] | None = None
     #: the proved fixes that were chosen together; only with `--fix`
     fix_set: FixSet | None = None
     #: remarks for the user, one sentence each
     notes: list[str] = field(default_factory=list)
     late_backwards: list[LateBackward] = field(default_factory=list)
-    #: number of log records that could not be used, by kind
+    #: number of log records that are unknown, damaged or missing, by kind
     unread: dict[str, int] = field(default_factory=dict)
     #: source of the events: "live": a recording; "trace": TORCH_TRACE logs; "partial": a recording that was interrupted
     origin: Literal["live", "trace", "partial"] = "live"

@@ -18,7 +18,7 @@ from dynascope.compiler.report.upgrade import from_schema_1
 _FIELD, _KEY = "break_", "break"
 #: parts that most reports do not have; they are left out of the data if they are None
 _OPTIONAL = ("compile_time", "profile", "inputs", "check", "fixes", "fix_set")
-#: parts of which a report may have thousands; their fields that have the default value are left out of the data
+#: parts of which a report may have thousands; fields of these parts that have the default value are left out of the data
 _SPARSE = (GuardSite, Symbol, CompilePhase, PhaseTotal, CacheLookup, AutotuneChoice, RepeatedBlock)
 
 
@@ -37,7 +37,7 @@ def to_dict(report: ReportData) -> dict[str, Any]:
 
 
 def from_dict(data: dict[str, Any]) -> ReportData:
-    """Validate the data that `to_dict` returned; raises ValueError if it is not a report or has a newer schema."""
+    """The report from the data that `to_dict` returned; raises ValueError if it is not a report or has a newer schema."""
     if not isinstance(data, dict) or "schema" not in data:
         raise ValueError("not a dynascope report: no 'schema' in it")
     import msgspec  # on first use: `import dynascope` stays light
@@ -69,7 +69,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _plain(value: Any, sparse: bool = False) -> Any:
-    """The value as JSON-ready data; `sparse`: without the fields that have the default value."""
+    """The value as JSON-ready data; `sparse`: leave out the fields that have the default value."""
     if dataclasses.is_dataclass(value):
         sparse = sparse or isinstance(value, _SPARSE)
         fields = dataclasses.fields(ReportData if isinstance(value, ReportData) else value)

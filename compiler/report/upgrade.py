@@ -18,7 +18,7 @@ _CALLS = re.compile(r"Median of (\d+) calls")
 
 
 def from_schema_1(data: Data) -> Data:
-    """Convert a report of schema 1 to schema 2, changing `data`; data of the wrong form is left to the validation."""
+    """Convert a report of schema 1 to schema 2, changing `data`; parts with the wrong form are left for the validation."""
     data["schema"] = 2
     sources = list(_dicts(data.get("sources")))
     names = [str(s.get("label")) for s in sources]
