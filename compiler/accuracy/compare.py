@@ -1,6 +1,6 @@
 """Splits a value into comparable parts (tensors, arrays, Python numbers and strings), and compares two parts.
 
-Containers, dataclasses and objects of the user's classes are split without running any of the user's code.
+Containers, and objects with attributes or slots, are split without running any of the user's code.
 """
 
 from __future__ import annotations

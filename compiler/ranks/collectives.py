@@ -1,7 +1,7 @@
 """Reads the collectives of a graph from the graph's printed code, in order.
 
-`collectives` reads AOTAutograd's graphs, which have shapes and the backward; if the forward has no collectives there, it reads
-Dynamo's graph in its place.  `schedule` reads Inductor's code, in which the order may differ from the graph's.
+`collectives` reads AOTAutograd's graphs, which have shapes and the backward; if the forward graph has no collectives, it reads
+Dynamo's graph instead.  `schedule` reads Inductor's code, in which the order may differ from the graph's.
 """
 
 from __future__ import annotations

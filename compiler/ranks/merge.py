@@ -117,7 +117,7 @@ def _join_rank_constants(groups: list[_Group]) -> list[_Group]:
 def _by_constants(groups: list[_Group]) -> list[_Group]:
     """Join groups whose integers are equal up to the number of the rank; the groups' loose hashes are equal already.
 
-    A place holds the number of the rank if it does so in more than half of the groups, and in at least two.
+    The integer at a place can be the number of the rank only if it is so in more than half of the groups, and in at least two.
     """
     places = [(step, n) for step, constants in enumerate(groups[0].first.structure.constants) for n in range(len(constants))]
     values = {place: [g.first.structure.constants[place[0]][place[1]] for g in groups] for place in places}

@@ -46,7 +46,7 @@ class Reachable:
         self.names: set[str] = set()
         #: generators and other iterators that a call could use up
         self.single_use: list[Any] = []
-        #: locks and files, with the state that they must have for another call
+        #: locks, semaphores and files, with the state that they must have for another call
         self.fragile: list[tuple[Any, Any]] = []
         self.is_complete = True
         self.add(roots)

@@ -75,8 +75,8 @@ def emit_timed(hooks: Hooks, event: Any) -> None:
 def _quiet_trace(hooks: Hooks) -> Undo:
     """Keep torch from making trace records that are not read; making them would be most of the cost of a recording.
 
-    torch's modules import `trace_structured` by name, so the code of the function is replaced; but not if another handler reads
-    the trace, such as that of the user's TORCH_TRACE log.
+    torch's modules import `trace_structured` by name, so the function's code is replaced.  It stays as it is if another handler
+    reads the trace, such as that of the user's TORCH_TRACE log.
     """
     from torch._logging import _internal
 
@@ -161,7 +161,7 @@ def _frames(hooks: Hooks) -> Undo:
 
 
 def _swallowed_errors(hooks: Hooks) -> Undo:
-    """Observe the exception that Dynamo swallows when it skips a frame, and the frame's fullgraph and error_on_graph_break."""
+    """Observe the exception that Dynamo swallows when it skips a frame, and the frame's two flags (fullgraph, error_on_graph_break)."""
     from torch._dynamo import convert_frame
 
     def began(converter: Any) -> None:

@@ -33,7 +33,7 @@ class Attempt:
 
     code: Code
     frame: FrameType
-    #: the Python frame that called torch's
+    #: the Python frame from which Dynamo was called
     caller: FrameType
     compile_id: str | None = None
     fullgraph: bool | None = None

@@ -119,7 +119,7 @@ def _trace() -> Undo:
     return lambda: _internal.trace_log.removeFilter(keep)
 
 
-#: name of a setting of the caller's -> saves it, turns it off if it would affect the graph, and returns what restores it
+#: name of a setting of the caller's -> turns it off, where needed, and returns a function that restores it
 _REMOVED: dict[str, Callable[[], Undo]] = {
     "functions' modes": _function_modes,
     "dispatch modes": _dispatch_modes,

@@ -77,7 +77,8 @@ def summaries(stack: Any) -> list[Location]:
 def callers(frame: FrameType | None) -> list[Location]:
     """A Python frame and its callers, outermost first, without those inside an enclosing compile.
 
-    The stack in torch's record lacks the innermost callers as well: torch cuts off more frames than its own.
+    The stack that torch records is no substitute: it lacks the innermost callers, because torch cuts off more frames than its
+    own.
     """
     entries: list[Location] = []
     while frame is not None:

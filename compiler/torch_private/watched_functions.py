@@ -30,7 +30,7 @@ _rewritten: dict[tuple[CodeType, str, tuple[str, str, str]], CodeType] = {}
 def watch(function: Any, observer: Any, *, before: str = "", returned: str = "", failed: str = "") -> Callable[[], None]:
     """Call `observer` from inside `function`; returns a function that restores the original code.
 
-    `before` runs first, `returned` is an expression that replaces each return value (its name there is `result`), and `failed`
+    `before` runs first, `returned` is an expression that replaces each return value and refers to it as `result`, and `failed`
     runs when an exception leaves the function.  All are Python text that may use `observer` and the function's parameters.
     Raises OSError or ValueError if the function cannot be observed in this way.
     """
@@ -73,7 +73,7 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
 
 
 def _parse(function: Any) -> tuple[ast.Module, Any]:
-    """Parse the function at its lines and columns in the file, inside its classes (for name mangling): (module, definition)."""
+    """The parsed module and, in it, the definition: at its lines and columns, inside its classes because of name mangling."""
     code = function.__code__
     lines, _ = inspect.getsourcelines(code)
     *around, name = function.__qualname__.split(".")
