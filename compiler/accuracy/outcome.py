@@ -44,7 +44,7 @@ def replay(
     """Run `entry`, the compiled `target`, once more, and return the outcome.
 
     `namespace`: the namespace of a cell's statements; `names`: the names in it that count as the statements' arguments and
-    results.
+    results.  If `names` is empty, the names that `target` uses are compared, only as effects.
     """
     import torch
 

@@ -22,7 +22,7 @@ def known_codes() -> list[CodeType]:
     if convert_frame is None:
         return []
     with guarded("codes Dynamo knows"):
-        # with nested graph breaks, functions that were only inlined have resume functions, too; `input_codes` lacks them
+        # with nested graph breaks, functions that were only inlined have resume functions, too, but are not in `input_codes`
         resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
         return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _is_decorators(c))]
@@ -51,7 +51,7 @@ def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
 
 
 def compiles() -> int:
-    """How often Dynamo has started to compile a frame since its last reset, in any thread."""
+    """How many times Dynamo has started to compile a frame since its last reset, in all threads."""
     counter = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
     if counter is None:
         note_missing("counting compiles", "no FRAME_COMPILE_COUNTER")

@@ -161,7 +161,7 @@ def _frames(hooks: Hooks) -> Undo:
 
 
 def _swallowed_errors(hooks: Hooks) -> Undo:
-    """Observe the exception that Dynamo swallows when it skips a frame, and the frame's two flags (fullgraph, error_on_graph_break)."""
+    """Observe the exception that Dynamo swallows when it skips a frame, and the fullgraph and error_on_graph_break flags."""
     from torch._dynamo import convert_frame
 
     def began(converter: Any) -> None:

@@ -28,7 +28,7 @@ def inner_function(compiled: Any) -> Any:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether `torch.compile` made this function; `torch.compiler.disable`, which sets the same attribute, did not."""
+    """Whether `torch.compile` made this function, and not `torch.compiler.disable`, which sets the same attribute."""
     return hasattr(function, ORIGINAL) and not is_disabled(function)
 
 
