@@ -1,6 +1,6 @@
 """Splits a value into comparable parts (tensors, arrays, Python numbers and strings), and compares two parts.
 
-Containers, dataclasses and objects of the user's classes are split without running any of the user's code.
+Containers, and objects with attributes or slots, are split without running any of the user's code.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _inside(name: str, value: Any) -> list[Part] | None:
-    """The contents of a container or object; None if they are unknown, or have no order."""
+    """The named contents of a container or object; None if they are unknown, have no order, or are internals of torch."""
     if isinstance(value, dict):
         items = [(f"{name}[{key!r}]" if isinstance(key, NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
         return [*items, *_attributes(name, value)]
@@ -71,7 +71,7 @@ def _attributes(name: str, value: Any) -> list[Part]:
 
 
 def difference(actual: Any, expected: Any) -> str | None:
-    """How two parts differ, in the words of `torch.testing`; None if they are close enough for their dtype."""
+    """How two parts differ, mostly in the words of `torch.testing`; None if they are equal, or close enough for their dtype."""
     import torch
 
     exact = (str, bytes, bool)

@@ -1,6 +1,6 @@
 """Collects the outcome of one replay: the call's result, its effects on arguments and modules, and gradients.
 
-The gradients are those of all tensors and parameters that the call can reach and that require one: the gradients of the
+Gradients are collected for all tensors and parameters that the call can reach and that require them: the gradients of the
 result, and those that the call leaves in `.grad`.
 """
 
@@ -26,11 +26,11 @@ class Outcome:
 
     #: "values", "effects" and "gradients" -> their parts, each with a name
     parts: dict[str, list[Part]]
-    #: whether the call drew random numbers from torch's generator
+    #: whether the call drew random numbers from torch's default CPU generator
     drew: bool
     #: names of classes whose objects cannot be compared
     opaque: list[str]
-    #: names of the numbers in modules that the call did not change
+    #: names of the numbers and strings in modules that the call did not change
     unchanged: set[str]
 
 
@@ -43,7 +43,8 @@ def replay(
 ) -> Outcome:
     """Run `entry`, the compiled `target`, once more, and return the outcome.
 
-    `namespace`: the namespace of a cell's statements; `names`: the names in it that count as their arguments and results.
+    `namespace`: the namespace of a cell's statements; `names`: the names in it that count as the statements' arguments and
+    results.  If `names` is empty, the names that `target` uses are compared, only as effects.
     """
     import torch
 
@@ -77,7 +78,7 @@ def _copied(value: Any) -> Any:
 
 
 class _Before:
-    """The state that a call may change, kept from before the call."""
+    """State that a call may change, as it is before the call."""
 
     def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[str, Any]) -> None:
         """`bound`: the values of the names that count as arguments of a cell's statements."""
@@ -98,7 +99,7 @@ class _Before:
         self._asking = [(name, t, version_of(t), _gradient_of(t)) for name, t in reversed(first.values())]
 
     def effects(self, bound: dict[str, Any]) -> list[Part]:
-        """The present contents of the arguments, of the names in `bound`, and of modules."""
+        """The present contents of arguments, names in `bound` and modules, without parameters that have not changed."""
         given = [(name, value) for name, value in self._given if not isinstance(value, NUMBERS)]  # a number cannot change
         return [
             *(part for name, value in [*given, *bound.items()] for part in parts_of(name, value)),
@@ -106,13 +107,13 @@ class _Before:
         ]
 
     def _is_untouched(self, value: Any) -> bool:
-        """Whether the value is a parameter that the call has not changed; it is not copied."""
+        """Whether the value is a parameter that the call has not changed; such a parameter is left out."""
         import torch
 
         return isinstance(value, torch.nn.Parameter) and self._versions.get(id(value)) == version_of(value)
 
     def unchanged(self) -> set[str]:
-        """Names of the numbers in modules that have not changed."""
+        """Names of the numbers and strings in modules that have not changed."""
         return {name for name, value in self._of_modules() if isinstance(value, NUMBERS) and (name, value) in self._numbers}
 
     def gradients(self, values: list[Part]) -> list[Part]:
@@ -128,7 +129,7 @@ class _Before:
         )
 
     def _of_modules(self) -> Iterator[Part]:
-        """The parameters, buffers and numbers in the modules that the call can reach, with their names."""
+        """The parameters, buffers, numbers and strings in the modules that the call can reach, with their names."""
         done: set[int] = set()
         for module in self._modules:
             own, kind = vars(module), type(module).__name__
@@ -140,7 +141,7 @@ class _Before:
 
 
 def _gradient_of(tensor: Any) -> tuple[int, int | None]:
-    """Identity and version of a leaf's gradient."""
+    """Identity and version of a leaf's `.grad`; other tensors count as having none."""
     gradient = tensor.grad if tensor.is_leaf else None
     return id(gradient), None if gradient is None else version_of(gradient)
 

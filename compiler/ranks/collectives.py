@@ -1,7 +1,7 @@
 """Reads the collectives of a graph from the graph's printed code, in order.
 
-`collectives` reads the graph of the latest stage: AOTAutograd's, which has shapes and the backward, else Dynamo's.  `schedule`
-reads Inductor's code, which may have another order than the graph.
+`collectives` reads AOTAutograd's graphs, which have shapes and the backward; if the forward graph has no collectives, it reads
+Dynamo's graph instead.  `schedule` reads Inductor's code, in which the order may differ from the graph's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def schedule(code: str | None) -> list[str]:
 
 
 def kinds_of(calls: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Kinds of the operations that start a collective, among matches of a call."""
+    """Kinds of the operations that start a collective, among matches of `_CALL`."""
     return [kind.rstrip("_") for _, kind, _ in calls if kind not in _HELPERS]
 
 
@@ -99,7 +99,7 @@ def _sizes(text: str) -> list[int | str]:
 
 
 def describe(collective: Collective) -> str:
-    """`all_reduce(sum) over mesh_tp of f32[8, 3]`."""
+    """A collective in one line: `all_reduce(sum) over mesh_tp of f32[8, 3]`."""
     reduction = f"({collective.reduction})" if collective.reduction else ""
     group = collective.group_name or ("all ranks" if collective.group == "0" else f"group {collective.group}")
     over = f" over {group}" if collective.group else ""

@@ -42,7 +42,7 @@ class Side:
     structure: Structure
     names: GroupNames = dataclasses.field(default_factory=dict)
     finished: bool = True
-    #: the rank's number in the job and on its machine; constants in graphs that are these numbers do not count as a difference
+    #: the rank's number in the job and on its machine; constants in graphs that equal them do not count as a difference
     numbers: frozenset[int | None] = frozenset()
 
 
@@ -67,7 +67,7 @@ def compare(here: Side, there: Side) -> Difference | None:
 
 
 def _first(here: Side, there: Side) -> int | None:
-    """The first step that Dynamo compiled differently; if there is none, the first with other collectives after AOTAutograd."""
+    """The first step that Dynamo compiled differently; if there is none, the first with different collectives."""
     mine, theirs = here.structure, there.structure
     for a, b in ((mine.steps, theirs.steps), (mine.forward, theirs.forward), (mine.backward, theirs.backward)):
         for number, (one, other) in enumerate(zip_longest(a, b)):
@@ -77,7 +77,7 @@ def _first(here: Side, there: Side) -> int | None:
 
 
 def _rank_numbers_alone(here: Side, there: Side, step: int) -> bool:
-    """Whether a step is the same on both sides, up to constants that are the number of the rank."""
+    """Whether both sides have this step, and it is the same up to constants that are the number of the rank."""
     both = step < min(len(here.structure.steps), len(there.structure.steps))
     return both and _alike(here, there, step, step)
 
@@ -89,7 +89,7 @@ def _alike(here: Side, there: Side, mine: int, theirs: int) -> bool:
 
 
 def step_hashes(here: Side, there: Side) -> list[str]:
-    """A hash of each step of `here`; equal steps of `there`, up to the number of the rank, have the same hash."""
+    """A hash of each step of `here`; a step of `there` that is equal up to the number of the rank has the same hash."""
     mine, theirs = here.structure, there.structure
     by_loose: dict[str, list[int]] = {}
     for number, loose in enumerate(theirs.loose):
@@ -104,14 +104,14 @@ def step_hashes(here: Side, there: Side) -> list[str]:
 
 
 def _own_numbers(mine: list[int], theirs: list[int], here: Side, there: Side) -> bool:
-    """Whether integers are equal, or on both sides the rank's own number."""
+    """Whether the integers are equal in pairs, or the rank's own number on both sides."""
     return len(mine) == len(theirs) and all(
         a == b or (a in here.numbers and b in there.numbers) for a, b in zip(mine, theirs, strict=True)
     )
 
 
 def _positions(side: Side, step: int) -> int:
-    """How many collectives the steps before this one have."""
+    """Number of collectives in the steps before this one."""
     before = steps_of(side.report, finished=side.finished)[:step]
     return sum(len(collectives.collectives(s.graph)) for s in before if s.graph)
 
@@ -163,7 +163,7 @@ def _recompiled(mine: Step, theirs: Step) -> Iterator[Difference]:
 
 
 def _one_recompiled(mine: Step | None, theirs: Step | None) -> Difference:
-    """The difference between two steps of which one, at least, is a recompile."""
+    """The difference between two steps, at least one of which is a recompile."""
     is_mine = mine is not None and mine.recompile is not None
     step = mine if is_mine else theirs
     assert step is not None
@@ -191,7 +191,7 @@ def _failed(step: Step | None) -> str | None:
 
 
 def _outcomes(mine: Step, theirs: Step) -> Iterator[Difference]:
-    """A frame that failed, was skipped, or came from a cache in one of the groups only."""
+    """A frame that failed, was skipped, or came from a cache in only one of the groups."""
     statuses = mine.frame.status, theirs.frame.status
     if statuses[0] == statuses[1]:
         return
@@ -232,7 +232,7 @@ def _at_break(found: Difference, broken: Break, place_of: str) -> None:
 def _collectives(
     mine: Step, theirs: Step, normals: _Normals, position: int, names: tuple[GroupNames, GroupNames]
 ) -> Iterator[Difference]:
-    """The first collective that differs in kind, reduction, process group, dtype, shape or place."""
+    """The first collective that differs in kind, reduction, process group, dtype or shape, or in being in the backward."""
     a, b = (
         collectives.collectives(step.graph, called) if step.graph else []
         for step, called in zip((mine, theirs), names, strict=True)
@@ -254,7 +254,7 @@ def _facts(collective: Collective | None, normal: Normal) -> list[object] | None
 
 
 def _graphs(mine: Step, theirs: Step, sides: tuple[Side, Side], normals: _Normals) -> Iterator[Difference]:
-    """The first node of the graphs that differs."""
+    """The first node in which the graphs differ."""
     a, b = (step.graph.nodes if step.graph else [] for step in (mine, theirs))
     for one, other in zip_longest(a, b):
         found = _nodes(one, other, sides, normals)
@@ -329,7 +329,7 @@ def _place(found: Difference, step: Step | None, place_of: str) -> None:
 
 
 def _guards(mine: Step, theirs: Step, normals: _Normals) -> list[GuardPair]:
-    """The guards that only one of two steps has; guards on the same expression are paired."""
+    """The guards that only one of two steps has, pairs first: two guards on the same expression are a pair."""
     a, b = ({n.text(g): g for g in s.frame.guards} for s, n in zip((mine, theirs), normals, strict=True))
     here, there = [g for t, g in a.items() if t not in b], [g for t, g in b.items() if t not in a]
     pairs = []

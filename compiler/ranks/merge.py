@@ -1,7 +1,8 @@
 """Merges the records of many ranks into one RanksReport.
 
-Ranks with equal hashes form a group, and one Report is read for each group.  The largest group is the reference with which all
-others are compared; if several are equally large, it is the one with the lowest rank.
+Ranks with equal hashes form a group.  Ranks that differ only in constants that are their own numbers join it, and so do
+unfinished ranks, if the group begins with what they compiled.  One Report is read for each group.  The largest group is the
+reference with which all others are compared; if several are equally large, it is the one with the lowest rank.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dynascope.compiler.report import Report
 MOST_GROUPS = 32
 #: steps of a group whose caches and schedules are compared
 _MOST_STEPS = 1000
-#: seconds by which a rank must be slower than the median of its group, and how many times, to be called slow
+#: a slow rank takes this many seconds longer than the fastest of its group, and this many times the median of the others
 _SLOW_SECONDS, _SLOW_TIMES = 0.5, 1.5
 
 
@@ -46,7 +47,7 @@ class RankRecord:
 
 @dataclass
 class _Group:
-    """A group of equal ranks, in the making."""
+    """A group of equal ranks, while it is being built."""
 
     #: the rank that represents the group
     first: RankRecord
@@ -63,7 +64,7 @@ class _Group:
 def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes: Iterable[str] = ()) -> RanksReport:
     """The RanksReport of these ranks; each rank is given once.
 
-    `world_size`: how many ranks the job has; None: as many as the records say, or as there are.
+    `world_size`: number of ranks in the job; None: as the records say, or else the number of records.
     """
     known = sorted(records, key=lambda r: r.rank.rank)
     groups = _grouped(known)
@@ -114,7 +115,10 @@ def _join_rank_constants(groups: list[_Group]) -> list[_Group]:
 
 
 def _by_constants(groups: list[_Group]) -> list[_Group]:
-    """Join groups with the same loose hashes whose integers are equal, or are the number of the rank in each group."""
+    """Join groups whose integers are equal up to the number of the rank; the groups' loose hashes are equal already.
+
+    The integer at a place can be the number of the rank only if it is so in more than half of the groups, and in at least two.
+    """
     places = [(step, n) for step, constants in enumerate(groups[0].first.structure.constants) for n in range(len(constants))]
     values = {place: [g.first.structure.constants[place[0]][place[1]] for g in groups] for place in places}
     varying = [place for place in places if len(set(values[place])) > 1]
@@ -135,7 +139,7 @@ def _is_own_number(value: int, group: _Group) -> bool:
 
 
 def _join_stopped(groups: list[_Group]) -> list[_Group]:
-    """Join ranks that were stopped, or have not ended, with the group whose beginning they compiled."""
+    """Join each group in which no rank finished with the largest group that begins with what it compiled."""
     whole = [g for g in groups if any(r.rank.status == "finished" for r in g.records)]
     rest = [g for g in groups if not any(g is other for other in whole)]
     rest.sort(key=lambda g: len(g.first.structure.steps), reverse=True)
@@ -149,7 +153,7 @@ def _join_stopped(groups: list[_Group]) -> list[_Group]:
 
 
 def _read_reports(groups: list[_Group]) -> list[str]:
-    """Read one Report for each group; returns a sentence for each one that could not be read."""
+    """Read one Report for each group, trying up to three ranks; returns a sentence for each that could not be read."""
     damaged = []
     for group in groups[:MOST_GROUPS]:
         whole = sorted(group.records, key=lambda r: len(r.structure.steps), reverse=True)
@@ -245,8 +249,9 @@ def _surroundings(records: list[RankRecord]) -> list[Difference]:
 
 
 def _inside(groups: list[_Group], shown: list[RankGroup], kind: DifferenceKind) -> list[Difference]:
-    """Steps that differ inside a group: in the answers of the compiler's caches ("cache"), or in the order of collectives in
-    Inductor's code ("collective").
+    """Differences between the ranks of the same group, step by step.
+
+    `kind`: "cache" compares the answers of the compiler's caches, "collective" the order of collectives in Inductor's code.
     """
     found = []
     for index, (group, shown_group) in enumerate(zip(groups, shown, strict=True)):
@@ -275,7 +280,7 @@ def _inside(groups: list[_Group], shown: list[RankGroup], kind: DifferenceKind) 
 
 
 def _times(groups: list[_Group]) -> list[StepTime]:
-    """Steps in which one rank took much longer than the median of its group, the longest wait first."""
+    """Steps in which one rank took much longer than the others of its group, the longest wait first."""
     slow = []
     for index, group in enumerate(groups):
         count = max((len(r.rank.seconds) for r in group.records), default=0)

@@ -1,8 +1,8 @@
-"""Normalizes texts: replaces what differs between ranks that compile the same.
+"""Normalizes texts: replaces what differs between ranks that compile the same code.
 
-Addresses, ids, times and folders are removed.  Devices, process groups without a name and symbols are numbered in the order of
-their first use, so that rank 3, which uses `cuda:3` throughout, equals rank 0, which uses `cuda:0`; a rank that uses two
-devices equals neither.
+Addresses, ids and times are replaced, and folders are removed.  Devices, process groups without a name and symbols are
+numbered in the order of their first use, so that rank 3, which uses `cuda:3` throughout, equals rank 0, which uses `cuda:0`; a
+rank that uses two devices equals neither.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Normal:
         return size if isinstance(size, int) else _SYMBOL.sub(self._symbol, size)
 
     def group(self, name: str) -> str:
-        """A process group's name: "world" for the default one, the program's name, or a number in the order of first use."""
+        """A process group's name: the program's; else "world" for the default group, "group 1", "group 2", ... for others."""
         if name == WORLD:
             return self._groups.get(name, "world")
         if name not in self._groups:

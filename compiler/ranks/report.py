@@ -16,7 +16,7 @@ from dynascope.compiler.report.report import Report
 #: suffixes of the files that `save` can write
 SUFFIXES = (".html", ".json", ".svg", ".txt")
 SCHEMA = 1
-#: terms of `expect` that require all ranks to be alike; all other terms are counts
+#: terms of `expect` that require all ranks to be alike; all others are about counts
 ALIKE = ("ranks=alike", "ranks==alike")
 
 
@@ -57,7 +57,7 @@ class RanksReport:
 
     @property
     def alike(self) -> bool:
-        """Whether all ranks finished, and compiled the same code in the same order."""
+        """Whether all ranks finished, and compiled the same code in the same order with the same versions."""
         ended = all(r.status == "finished" for r in self.ranks)
         return ended and len(self.groups) == 1 and not any(d.kind not in SOFT_KINDS for d in self.differences)
 
@@ -86,10 +86,10 @@ class RanksReport:
     # -- expectations -------------------------------------------------------------------------
 
     def expect(self, expected: str = "ranks=alike", /) -> RanksReport:
-        """Fail if the ranks are not alike, or if a group's report does not have the expected counts.
+        """Fail if the ranks are not alike, or the counts of a group's report are not as expected.
 
         Args:
-            expected: `ranks=alike`, and terms such as `breaks<=1`, which each group must fulfil.
+            expected: `ranks=alike`, or terms such as `breaks<=1`, which each group must meet, or both.
 
         Returns:
             The report itself.
@@ -113,7 +113,7 @@ class RanksReport:
     # -- showing ------------------------------------------------------------------------------
 
     def headline(self) -> str:
-        """One line: `4 ranks: 0-2 alike, 3 differs`."""
+        """One line: `4 ranks: 0-2 alike; 3 differs`."""
         return str(lower("ranks headline", self))
 
     def to_html(self) -> str:

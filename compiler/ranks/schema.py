@@ -1,6 +1,6 @@
 """The parts of a RanksReport, as plain dataclasses.
 
-`None` means unknown, or does not apply.  A *step* is one compile of a rank; steps are numbered in the order in which they
+`None` means unknown or not applicable.  A *step* is one compile of a rank; steps are numbered in the order in which they
 began, from 0.
 """
 
@@ -11,8 +11,8 @@ from typing import Literal
 
 from dynascope.compiler.report import Report, StackEntry
 
-#: how the rank ended, as far as its file shows; "no end": it was killed or is still running, so the file is not its last word;
-#: "missing": the rank wrote no file
+#: how the rank ended, as far as its file shows; "no end": the file lacks the end, because the rank was killed or is still
+#: running; "missing": the rank wrote no file
 RankStatus = Literal["finished", "failed", "no end", "missing"]
 DifferenceKind = Literal[
     "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "placement",
@@ -38,7 +38,7 @@ class Collective:
     ranks: list[int] | None = None
     dtype: str | None = None
     shape: list[int | str] | None = None
-    #: line of the graph's code, comments not counted, in which `wait_tensor` waits for the result; None: there is none
+    #: line of the graph's code, from 0 and without comments, in which `wait_tensor` waits for the result; None: there is none
     waited: int | None = None
     #: whether the collective is in the backward graph
     backward: bool = False
@@ -49,14 +49,14 @@ class Rank:
     """One process of the job."""
 
     rank: int
-    #: index of the rank's group in the RanksReport's `groups`; None: what the rank compiled is not known
+    #: index of the rank's group in `groups` of the RanksReport; None: what the rank compiled is not known
     group: int | None = None
     status: RankStatus = "finished"
     #: the error that ended the rank, in one line
     error: str | None = None
     #: the user's code that ran when the rank last wrote its file, as a stack, outermost first
     at: list[StackEntry] = field(default_factory=list)
-    #: seconds for which the rank had stayed at that place
+    #: seconds that the rank had spent at that place
     at_seconds: float | None = None
     #: the function that was being compiled when the rank last wrote its file
     compiling: str | None = None
@@ -69,7 +69,7 @@ class Rank:
     local_rank: int | None = None
     #: number of the machine in the job (torchrun's GROUP_RANK)
     node: int | None = None
-    #: how many times torchrun had restarted the job
+    #: number of times that torchrun had restarted the job
     restarts: int = 0
     #: when the recording of the rank started, in seconds since the epoch
     started: float | None = None
@@ -100,7 +100,7 @@ class StepSummary:
     kind: str = "function"
     status: str = "compiled"
     recompile: bool = False
-    #: hash of what was compiled; equal for steps of any group that compiled the same
+    #: hash of what was compiled; equal for the steps, in any group, that compiled the same code
     hash: str = ""
     #: number of graphs into which DDPOptimizer split the step's graph, one for each bucket of gradients; 0: not split
     splits: int = 0
@@ -115,7 +115,7 @@ class RankGroup:
     steps: list[StepSummary] = field(default_factory=list)
     #: the Report of one rank of the group; None: it was left out, or is damaged
     report: Report | None = None
-    #: ids of the frames whose graphs contain the number of the rank as a constant, so that each rank has another graph
+    #: ids of the frames whose graphs contain the number of the rank as a constant, so that the ranks have different graphs
     rank_constants: list[str] = field(default_factory=list)
 
 
@@ -134,7 +134,7 @@ class Difference:
     """A difference between a group, or some ranks, and the reference: the largest group, or the most frequent value."""
 
     kind: DifferenceKind
-    #: index of the group that differs; None: the difference is between ranks of any group
+    #: index of the group that differs; None: the ranks that differ can be of several groups
     group: int | None = None
     #: index of the group that is the reference
     reference: int | None = None
@@ -151,9 +151,9 @@ class Difference:
     line: int | None = None
     cell: int | None = None
     function: str | None = None
-    #: text of that line
+    #: text of the line
     source: str = ""
-    #: the one whose code is at that place
+    #: the side whose code `file` and `line` refer to
     place_of: Literal["group", "reference"] = "group"
     #: what is compared: a setting, an input, an operation
     subject: str | None = None

@@ -24,7 +24,7 @@ def to_dict(report: Any) -> dict[str, Any]:
 
 
 def from_dict(cls: type[AnyRanksReport], data: dict[str, Any]) -> AnyRanksReport:
-    """Load a report from the data that `to_dict` returned; raises ValueError if it is not one or has a newer schema."""
+    """Load a report from the data that `to_dict` returned; raises ValueError for other data, or another schema."""
     if not isinstance(data, dict) or "ranks_schema" not in data:
         raise ValueError("not a dynascope report of ranks: no 'ranks_schema' in it")
     if data["ranks_schema"] != 1 or isinstance(data["ranks_schema"], bool):

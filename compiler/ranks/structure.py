@@ -1,8 +1,8 @@
-"""Reduces the report of one rank to hashes, one for each step, so that a rank equal to one already read costs little.
+"""Reduces the report of one rank to hashes, one for each step, so that equal ranks are found without reading all reports.
 
-Two ranks are alike if their hashes are equal.  Times, ids, paths, addresses, device numbers, sizes behind symbols and the
-values that guards compare are not in the hashes; the operations, shapes, breaks, skips, kinds of failed guards and collectives
-are.
+Ranks with equal hashes compiled the same code.  The hashes are made from operations, shapes, breaks, skips, kinds of failed
+guards and collectives.  They leave out times, ids, folders, addresses, device numbers, sizes behind symbols, and the values
+that guards compare.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class Structure:
     #: hash of the collectives in each step's backward; "": there are none, or the backward was not compiled
     backward: list[str] = field(default_factory=list)
     #: kinds of the collectives of each step in the order of Inductor's code, separated by spaces; "": there are none, or the
-    #: order is unknown.  Not part of `key`: a report lacks the code if a cache had it
+    #: order is unknown.  Not part of `key`: a report lacks Inductor's code if it came from a cache
     schedules: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> str:
-        """Equal for ranks that compiled the same."""
+        """Equal for ranks that compiled the same code."""
         return hash_of([self.steps, self.forward, self.backward])
 
     @property
     def loose_key(self) -> str:
-        """Equal for ranks that compiled the same, up to integers in the code of graphs."""
+        """Equal for ranks that compiled the same code, up to integers in graphs."""
         return hash_of([self.loose, self.forward, self.backward])
 
     def begins(self, other: Structure) -> bool:
@@ -117,7 +117,10 @@ def structure(report: ReportData, names: GroupNames | None = None, *, finished: 
 
 
 def normalizer(names: GroupNames | None) -> Normal:
-    """The Normal of a rank.  Process groups keep the program's names, which are equal on all ranks; torch's names are not."""
+    """The Normal of a rank.
+
+    Process groups get the program's names, if these are unique: they are equal on all ranks, and torch's names are not.
+    """
     named = {name: called for name, (called, _) in (names or {}).items() if called and not called.startswith("undefined")}
     return Normal({name: called for name, called in named.items() if list(named.values()).count(called) == 1})
 
@@ -149,7 +152,7 @@ def step_facts(step: Step, normal: Normal) -> dict[str, Any]:
 
 
 def break_facts(broken: Break | None) -> list[Any] | None:
-    """The place of a break, and its type."""
+    """The place, type and outcome of a break."""
     if broken is None:
         return None
     return [basename(broken.file), broken.line, broken.column, broken.type, broken.gb_ids, broken.outcome]
@@ -178,7 +181,7 @@ def hash_of(facts: Any) -> str:
 
 
 def without_integers(code: str, constants: list[int]) -> str:
-    """The code with each integer replaced; the integers are added to `constants`."""
+    """The code with each integer replaced by `#`; the integers are appended to `constants`."""
 
     def note(match: re.Match[str]) -> str:
         constants.append(int(match[0]))

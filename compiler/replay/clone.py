@@ -1,8 +1,9 @@
 """Clones the tensors among a call's arguments, so that a replay does not change the originals' autograd history.
 
-A clone has the values, device, dtype, strides, offset, `requires_grad` and `is_leaf` of its original.  Tensors that share
-memory also share it in the clones; a tensor that occurs twice is one tensor in the clones.  Parameters are not cloned, because
-compiled code is bound to them; their state is restored.  Tensors with a `__del__` method are not cloned, either.
+A clone has the values, device, dtype, `requires_grad` and `is_leaf` of its original.  Clones of plain strided tensors also
+have the strides and offset, and share memory where the originals do.  A tensor that occurs twice has one clone.  Parameters
+are not cloned, because compiled code is bound to them; their state is restored.  Tensors with a `__del__` method are not
+cloned, either.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ class NotRepeatable(Exception):
 
 
 class Clones:
-    """Clones tensors, and rebuilds the tuples that hold them; every other object is returned unchanged."""
+    """Clones tensors, and rebuilds the tuples and frozensets that hold them; returns every other object unchanged."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Any]] = {}  # id of an original -> (the original, to keep it alive; its clone)
         self._memo: dict[int, Any] = {}  # `copy.deepcopy`'s memo: each storage is cloned once
 
     def __call__(self, value: Any) -> Any:
-        """Clone one argument; raises NotRepeatable for a tensor that torch cannot clone."""
+        """Clone one value; raises NotRepeatable for a tensor that torch cannot clone."""
         import torch
 
         if isinstance(value, (tuple, frozenset)):
@@ -60,7 +61,7 @@ class Clones:
         return made.requires_grad_(value.requires_grad)
 
     def _strided(self, value: Any) -> Any:
-        """The same view on a clone of the storage."""
+        """A tensor with the same view on a clone of the storage."""
         import torch
 
         storage = copy.deepcopy(value.untyped_storage(), self._memo)

@@ -14,18 +14,19 @@ _ENTRY = "_dynascope_entry"
 
 @dataclass
 class WatchedCall:
-    """A call of `entry`, the compiled `target`; `namespace`: the namespace that replays restore (`names` of RecordedCall)."""
+    """A call of `entry`, the compiled `target`."""
 
     target: Any
     entry: Callable[..., Any]
     recorded: RecordedCall
+    #: the namespace of a cell's statements, whose names replays restore; None for any other target
     namespace: dict[str, Any] | None
     #: whether the call returned; False: it raised, or is still running
     returned: bool = False
 
 
 class LastCall:
-    """Watches entry points; `warn` is called, before a call, with each sentence on what repeating it cannot undo."""
+    """Watches entry points; before a call, `warn` gets each new sentence on what cannot be undone when the call is repeated."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn

@@ -1,7 +1,7 @@
 """Reads and writes the state of objects that a call can change; one case for each kind of object.
 
-Inspecting an object runs none of the user's code: attributes are read from `__dict__`, no methods of the user's classes are
-called, and contents are compared by identity, not by equality.
+Inspecting an object avoids the user's code: attributes are read from `__dict__`, containers with the methods of the built-in
+class, and their contents are compared by identity, not by equality.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NotRestored(Exception):
 
 
 def identical(now: Any, before: Any) -> bool:
-    """Whether two tuples hold the same objects."""
+    """Whether two tuples hold the same objects in the same order."""
     return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
@@ -56,11 +56,11 @@ class State:
         self.before = self.keep(self.read())
 
     def restore(self) -> bool:
-        """Write the earlier value; returns whether the current one was different."""
+        """Write the earlier value, unless it is the current one; returns whether it was written."""
         return self.set(self.before)
 
     def set(self, value: Any) -> bool:
-        """Write this value, unless it is the current one."""
+        """Write this value, unless it is the current one; returns whether it was written."""
         if self.same(self.read(), value):
             return False
         self.write(value)
@@ -126,7 +126,7 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
 
 
 def slots_of(kind: type) -> list[Any]:
-    """Descriptors of the `__slots__` of a class and those it inherits."""
+    """Descriptors of a class's `__slots__`, inherited ones included."""
     kinds = [vars(c) for c in kind.__mro__ if "__slots__" in vars(c)]
     return [d for names in kinds for d in list(names.values()) if isinstance(d, types.MemberDescriptorType)]
 
@@ -158,7 +158,7 @@ def _refill(container: Any, contents: tuple[Any, ...]) -> None:
 
 
 def _class_values(kind: type) -> tuple[Any, ...]:
-    """The class's own attributes and methods, without inherited ones: name, value, name, value, ..."""
+    """A class's attributes and methods, without inherited and `__special__` ones: name, value, name, value, ..."""
     own = [(name, v) for name, v in list(vars(kind).items()) if not isinstance(v, DESCRIPTORS) and name != "_abc_impl"]
     return tuple(part for name, v in own if not (name.startswith("__") and name.endswith("__")) for part in (name, v))
 
@@ -239,7 +239,7 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
 
 
 def has_gradient(tensor: Any) -> bool:
-    """Whether torch keeps a gradient with this tensor."""
+    """Whether autograd may store a gradient in this tensor's `.grad`."""
     return bool(tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad))
 
 
@@ -247,7 +247,7 @@ def _geometry(tensor: Any) -> tuple[Any, ...]:
     """Where and how a tensor's values are stored; `resize_` and assigning `tensor.data` change it."""
     try:
         return (tensor.data_ptr(), tensor.storage_offset(), tensor.size(), tensor.stride(), tensor.dtype, tensor.device)
-    except (RuntimeError, NotImplementedError):  # sparse tensors, for example, have no data pointer and strides
+    except (RuntimeError, NotImplementedError):  # sparse tensors, for example, have no data pointer or strides
         return (tensor.size(), tensor.dtype, tensor.device)
 
 
@@ -285,7 +285,7 @@ def storage_of(tensor: Any) -> Any:
 
 
 def storage_state(storage: Any) -> State:
-    """The bytes of a storage; restoring them does not change the versions of its tensors."""
+    """The bytes of a storage; restoring them does not change the versions of the tensors that use it."""
     return State(lambda: storage, functools.partial(_set_bytes, storage), _same_bytes, lambda now: now.clone())
 
 

@@ -1,4 +1,4 @@
-"""State of the process and the thread that a call may change: random numbers, torch's gradient mode, settings, output."""
+"""Restores state of the process and the thread (random numbers, torch's modes and settings, environment), and drops output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def states() -> Iterator[State]:
         (lambda: list(sys.path), functools.partial(operator.setitem, sys.path, slice(None))),
     ]
     for read, write in settings:
-        with contextlib.suppress(OSError, RuntimeError):  # the directory is gone; torch's newer API set the precision
+        with contextlib.suppress(OSError, RuntimeError):  # the directory was removed; torch's newer API set the precision
             yield State(read, write, operator.eq)
     yield from random_states()
 
@@ -61,7 +61,7 @@ def random_states() -> list[State]:
 
 
 class _HeldBack:
-    """A stream that keeps the output of one thread and passes on that of the others, because all threads share `sys.stdout`."""
+    """A stream that keeps the output of one thread and passes on the others' output, because all threads share `sys.stdout`."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -73,5 +73,5 @@ class _HeldBack:
 
 
 def held_back(stream: Any) -> Any:
-    """A replacement for a stream (or None) that drops the output of the calling thread."""
+    """A replacement for `stream` that drops the output of the calling thread; for None, that of all threads."""
     return io.StringIO() if stream is None else _HeldBack(stream)

@@ -1,8 +1,8 @@
 """Finds the objects that a call can reach: from the function and its arguments through everything that they refer to.
 
-Followed are arguments, closures, defaults, the globals that the user's functions name (and those of the user's functions and
-classes among them), modules, optimizers, containers, attributes, gradients, and the leaves from which a tensor was computed.
-Not followed are the internals of libraries' functions, and objects that are shared with other code (`side_effects`).
+The search follows arguments, functions, their closures and defaults, the globals that the user's functions name, classes,
+modules, optimizers, containers, attributes, gradients, and the leaves from which a tensor was computed.  It does not follow
+the internals of libraries' functions, nor objects that are shared with other code (`side_effects`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Reachable:
         self.names: set[str] = set()
         #: generators and other iterators that a call could use up
         self.single_use: list[Any] = []
-        #: locks and files, with the state that they must have for another call
+        #: locks, semaphores and files, with the state that they must have for another call
         self.fragile: list[tuple[Any, Any]] = []
         self.is_complete = True
         self.add(roots)
@@ -95,7 +95,7 @@ class Reachable:
     # -- one object ------------------------------------------------------------------------------------------------
 
     def _referents(self, value: Any) -> Iterable[Any]:
-        """The objects that this one leads to; adds this one to `objects`, unless it belongs to a library or is shared."""
+        """The objects that `value` leads to; adds `value` to `objects` unless it is a library's, shared, or single-use."""
         import torch
 
         if isinstance(value, GlobalName):
@@ -170,13 +170,13 @@ class Reachable:
 
 
 def _attributes(value: Any) -> list[Any]:
-    if object_state.is_array(value):  # the only one is a memmap's file, to which restoring the array's values writes
+    if object_state.is_array(value):  # a memmap's attributes lead to its file, to which restoring the array's values writes
         return []
     return list((object_state.attributes_of(value) or {}).values())
 
 
 def _plain_referents(value: Any) -> list[Any]:
-    """The objects that an object refers to, according to Python's garbage collector."""
+    """The objects that an object refers to: for most kinds of objects, those that Python's garbage collector knows."""
     if object_state.is_array(value):
         base = [value.base] if object_state.is_array(value.base) else []
         return [*base, *(sys.modules["numpy"].asarray(value).ravel().tolist() if value.dtype.hasobject else ())]
@@ -192,7 +192,7 @@ def _plain_referents(value: Any) -> list[Any]:
 
 
 def _compiled_from(value: Any) -> Any:
-    """The module from which a compiled module was made; None for any other object."""
+    """The module or function from which a compiled object was made; None for any other object."""
     attributes = object_state.attributes_of(value) or {}
     modules = attributes.get("_modules")
     inner = modules.get("_orig_mod") if type(modules) is dict else None

@@ -1,9 +1,10 @@
-"""A call that can be run again, with everything that it changes restored.
+"""Records a call so that it can be run again, and restores what the call changes.
 
-A `RecordedCall` is made before the call, because the call may change its arguments: it keeps a copy of what they hold.
-`with recorded.replaying() as prepare:` then gives a function that prepares one more call: it restores the arguments, with
-clones of their tensors, to what they were before the recorded call, and everything else to what it was at the `with`.  The
-output of the replays is dropped.  After the block everything is as it was at the `with`, also after an error or an interrupt.
+A `RecordedCall` is made before the call and copies what the arguments hold, because the call may change them.  `with
+recorded.replaying() as prepare:` then gives a function that prepares one more call: it restores the arguments, with clones of
+their tensors, to what they were before the recorded call, and everything else to what it was at the `with`.  The output of the
+replays is dropped.  After the block everything is as it was at the `with`, also after an error or an interrupt.  `side_effects`
+and `notes` of the RecordedCall list the exceptions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 class Prepare(Protocol):
     """Restores everything and returns the arguments of one more call.
 
-    With `only_changed`, only what earlier replays changed is checked and restored, which is fast.
+    With `only_changed`, only the arguments and what earlier replays changed are checked and restored, which is fast.
     """
 
     def __call__(self, *, only_changed: bool = False) -> Arguments: ...
@@ -49,7 +50,7 @@ class RecordedCall:
         self._arguments: _ArgumentState | None = None
         #: sentences on effects of a replay that are not undone; known before the first replay
         self.side_effects: list[str] = []
-        #: sentences on changes that were detected afterwards and not restored
+        #: sentences on changes that could not be restored; known after the replays
         self.notes: list[str] = []
         try:
             self._record(args, kwargs)
@@ -83,7 +84,7 @@ class RecordedCall:
         arguments = self._arguments
         if arguments is None:
             raise NotRepeatable(self.refusal)
-        # the code may have been edited since, and use fewer of them
+        # the recorded names are also roots: the function's code may have been edited since, and may no longer use all of them
         names = [GlobalName(self._namespace, name) for name in arguments.names] if self._namespace is not None else []
         reached = Reachable([self.function, *names])
         reached.add(arguments.originals, without=arguments.cloned)
@@ -111,7 +112,7 @@ class RecordedCall:
 
 
 class _ArgumentState:
-    """The contents of a call's arguments before the call; `restore` returns them, with new clones of their tensors."""
+    """The contents of a call's arguments before the call; `restore` writes them, and returns the arguments with new clones."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any]) -> None:
         keep = Clones()

@@ -26,7 +26,7 @@ from dynascope.compiler.replay.object_state import (
     library_states,
 )
 
-#: names of functions whose effects are outside the process
+#: names of functions and modules whose effects are outside the process
 OUTSIDE = frozenset((
     "open", "unlink", "rmtree", "rename", "mkdir", "makedirs", "touch", "mknod", "symlink", "symlink_to", "hardlink_to",
     "chmod", "copyfile", "copytree", "NamedTemporaryFile", "mkstemp", "mkdtemp", "system", "subprocess", "Popen",
@@ -49,7 +49,7 @@ _LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
 _CACHE = type(functools.lru_cache(len))
 _CODE_OF_LIBRARIES = ("builtins", "operator", "functools", "numpy", "torch", "itertools")
 _SINGLE_USE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
-#: types without attributes that have no other state than what is restored
+#: types whose objects have no state beyond what is restored
 _NOTHING_HIDDEN = (
     *CONTAINERS, *DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
     type, types.FunctionType, types.CellType, types.MethodType, types.BuiltinFunctionType,
@@ -72,7 +72,7 @@ def described(value: Any) -> str | None:
 
 
 def is_opaque(value: Any) -> bool:
-    """Whether the objects that an object refers to are not part of the user program's state."""
+    """Whether an object is not followed, because what it refers to is not part of the user program's state."""
     kind = type(value)
     is_foreign = issubclass(kind, io.IOBase) or _package(kind) in _SHARED | _TOOLS or kind.__module__.startswith("torch._")
     return is_foreign and next(library_states(value), None) is None
@@ -83,7 +83,7 @@ def _package(kind: type) -> str:
 
 
 def _is_heard(logger: Any) -> bool:
-    """Whether a handler gets the logger's records; without one they go to the error stream, which is held back."""
+    """Whether a handler gets the logger's records; otherwise they go to the error stream, which is held back."""
     while logger is not None:
         if any(type(handler) is not logging.NullHandler for handler in logger.handlers):
             return True
@@ -125,7 +125,7 @@ def is_single_use(value: Any) -> bool:
 
 
 def lock_state(value: Any) -> Any:
-    """Whether a lock is held, or the counter of a semaphore; None for any other object."""
+    """Whether a lock is held (an RLock: by this thread), or the counter of a semaphore; None for any other object."""
     kind = type(value)
     if kind is _LOCK:
         return value.locked()
@@ -135,7 +135,7 @@ def lock_state(value: Any) -> Any:
 
 
 def is_spoiled(value: Any, before: Any) -> str | None:
-    """Why the call cannot run again: a lock is in another state than `before`, or a file was closed; None if neither is so."""
+    """Why the call cannot run again: a lock or semaphore is not in the state `before`, or a file was closed; None if it can."""
     if isinstance(value, io.IOBase):
         return f"it needs a file ({_file_name(value)}) that is closed now" if value.closed and not before else None
     if lock_state(value) == before:
@@ -144,7 +144,7 @@ def is_spoiled(value: Any, before: Any) -> str | None:
 
 
 def watched(value: Any) -> State | None:
-    """State of which a change is only reported, of a `functools` cache or a context variable; None for any other object."""
+    """State of a `functools` cache or a context variable, whose changes are only reported; None for any other object."""
     if type(value) is _CACHE:
         name = getattr(getattr(value, "__wrapped__", None), "__name__", "a function")
         sentence = f"the cache of {name} keeps what repeated calls have put into it"

@@ -26,6 +26,7 @@ class StateSnapshot:
         self._storages: set[tuple[int, int]] = set()
         self._states = [("the process", state) for state in process_state.states()]
         self._changing: set[int] = set()  # positions in `_states`
+        #: whether the latest `restore` ran to its end and checked all state
         self.is_restored = False
         for value in objects:
             self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
@@ -52,14 +53,14 @@ class StateSnapshot:
             yield from object_state.states_of(value)
 
     def _fits(self, size: int) -> bool:
-        """Whether this many more bytes may be kept."""
+        """Whether this many more bytes may be kept; if so, they are counted as kept."""
         fits = self._bytes + size <= MOST_BYTES
         self._bytes += size if fits else 0
         self._too_large += not fits
         return fits
 
     def restore(self, *, only_changed: bool = False) -> None:
-        """Restore all state; `only_changed`: only the state that had changed at earlier restores, without checking the rest."""
+        """Restore all state; with `only_changed`, check and restore only the state that earlier restores found changed."""
         self.is_restored = False
         for number in sorted(self._changing) if only_changed else range(len(self._states)):
             name, state = self._states[number]

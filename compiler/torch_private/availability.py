@@ -1,4 +1,4 @@
-"""Notes which private parts of torch are missing: features that need them are left out, and the report names them."""
+"""Notes which private parts of torch are missing: the report names the parts, and features that need them are left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def note_missing(what: str, why: str) -> None:
 
 
 class guarded:
-    """Context manager: an exception ends the block and is recorded as the reason why `what` is missing."""
+    """Context manager that suppresses an exception of its block and records it as the reason why `what` is missing."""
 
     def __init__(self, what: str) -> None:
         self.what = what

@@ -17,12 +17,12 @@ from dynascope.compiler.torch_private.availability import guarded, note_missing
 
 
 def known_codes() -> list[CodeType]:
-    """The user's code objects for which Dynamo may hold compiled code or skip marks."""
+    """The code objects outside torch, and torch's shared wrappers, for which Dynamo may hold compiled code or skip marks."""
     convert_frame = sys.modules.get("torch._dynamo.convert_frame")
     if convert_frame is None:
         return []
     with guarded("codes Dynamo knows"):
-        # with nested graph breaks, functions that were only inlined are known through their resume functions
+        # with nested graph breaks, functions that were only inlined have resume functions, too, but are not in `input_codes`
         resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
         return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _is_decorators(c))]
@@ -30,7 +30,7 @@ def known_codes() -> list[CodeType]:
 
 
 def _is_decorators(code: CodeType) -> bool:
-    """Whether this is torch's wrapper of functions decorated with error_on_graph_break, which all share one code object."""
+    """Whether this is the code of a torch wrapper, such as `error_on_graph_break`'s; all functions that it wraps share it."""
     return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
 
 
@@ -51,7 +51,7 @@ def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
 
 
 def compiles() -> int:
-    """How often Dynamo has started to compile a frame since its last reset, in any thread."""
+    """How many times Dynamo has started to compile a frame since its last reset, in all threads."""
     counter = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
     if counter is None:
         note_missing("counting compiles", "no FRAME_COMPILE_COUNTER")
@@ -60,12 +60,12 @@ def compiles() -> int:
 
 
 def generation() -> object:
-    """An object that is replaced at each `torch._dynamo.reset()`, when compile ids restart."""
+    """An object that lives until the next `torch._dynamo.reset()`, when compile ids restart; None before the first compile."""
     return getattr(sys.modules.get("torch._dynamo.pgo"), "_CODE_STATE", None)
 
 
 def interned_strings() -> dict[int, str]:
-    """The structured trace's table of strings; each is sent only once per process, perhaps before the recording."""
+    """The structured trace's strings by number; torch logs each string only once per process, perhaps before the recording."""
     table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", None) or {}
     return {number: text for text, number in table.items()}
 
@@ -89,7 +89,7 @@ def only_known_codes() -> Iterator[None]:
 
 # -- sizes ---------------------------------------------------------------------------------------------
 
-#: how often `forgotten_shapes` was entered
+#: how many times `forgotten_shapes` was entered
 times_forgotten = 0
 
 
@@ -97,8 +97,8 @@ times_forgotten = 0
 def forgotten_shapes() -> Iterator[None]:
     """Make Dynamo forget which sizes of the user's code are dynamic, for the duration; restored afterwards.
 
-    Dynamo keys them by file, line and name, so without this the third run of a cell with other sizes would
-    trace symbolically because of the first two.
+    Dynamo keys the sizes by file, line and name of the code: without this, a cell that runs again with other sizes would be
+    traced with dynamic sizes because of its earlier runs.
     """
     global times_forgotten
     times_forgotten += 1
@@ -106,12 +106,12 @@ def forgotten_shapes() -> Iterator[None]:
     try:
         yield
     finally:
-        if saved is not None and _take_sizes() is not None:  # not if the user's code has reset torch, which removes the table
+        if saved is not None and _take_sizes() is not None:  # also removes the sizes that the block has recorded
             sys.modules["torch._dynamo.pgo"].get_code_state().update(saved)
 
 
 def _take_sizes() -> dict[Any, Any] | None:
-    """Remove the sizes of the user's code from Dynamo's table; None if there is no table."""
+    """Remove the sizes of the user's code from Dynamo's table, and return them; None if the table cannot be read."""
     pgo = sys.modules.get("torch._dynamo.pgo")
     if pgo is not None:
         with guarded("automatic dynamic shapes"):
@@ -121,7 +121,7 @@ def _take_sizes() -> dict[Any, Any] | None:
 
 
 def known_sizes() -> Sizes:
-    """The sizes that Dynamo has recorded for the user's code."""
+    """Which of the sizes that Dynamo has recorded for the user's code are dynamic."""
     pgo = sys.modules.get("torch._dynamo.pgo")
     sizes: Sizes = {}
     with guarded("automatic dynamic shapes"):
@@ -144,11 +144,11 @@ _FORGETTING = threading.Lock()
 
 
 def forget_resumes(codes: Iterable[CodeType]) -> None:
-    """Remove the resume functions of these code objects, which will not be called again, from torch's tables.
+    """Remove these code objects, which will not be called again, and their resume functions from torch's tables.
 
     In the tables, a code object and its resume functions keep each other alive forever, and with them the compiled graphs and
-    the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Without the entries the code
-    objects are freed, and Dynamo's cleanup removes the names.
+    the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Removing the entries frees the
+    code objects and their compiled code, and removes the names.
     """
     resume_execution = sys.modules.get("torch._dynamo.resume_execution")
     if resume_execution is not None:
@@ -172,14 +172,14 @@ def _forget(cache: Any, codes: Iterable[CodeType]) -> None:
     names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to remove
     for compiled in [key for key, original in originals.values.items() if id(original) in done]:
         originals._remove_id(compiled)
-        with contextlib.suppress(KeyError):  # the user has removed the names
+        with contextlib.suppress(KeyError):  # there are no names, or the user has removed them
             names._remove_id(compiled)
     for code in everything:
         sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # frees its compiled code
 
 
 def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
-    """torch's name of each process group -> (its description, its ranks in the job); empty if torch does not list them."""
+    """torch's name of each process group -> (its description, its ranks in the job); empty if torch lists no groups."""
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     world: Any = getattr(c10d, "_world", None)
     try:
@@ -191,6 +191,6 @@ def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
 
 
 def _description(group: Any) -> str | None:
-    """The program's name for a process group ("default_pg", "mesh_tp"); None if it has none."""
+    """The description of a process group: the program's name for it ("mesh_tp"), or "default_pg"; None if it has none."""
     text = getattr(group, "group_desc", None)
     return None if text in (None, "", "undefined") else str(text)

@@ -22,7 +22,7 @@ def backends() -> list[str]:
 
 
 def compiles_nothing() -> str | None:
-    """Why torch.compile compiles nothing at the moment; None if it does."""
+    """Why torch.compile compiles nothing at the moment; None if it compiles."""
     with guarded("the stance"):
         from torch._dynamo import eval_frame
 
@@ -64,7 +64,7 @@ def refused_option(options: dict[str, Any]) -> str | None:
 
 
 def nested_graph_breaks() -> bool | None:
-    """Whether Dynamo is set to resume all callers of a break at once; None if this torch cannot."""
+    """Whether Dynamo is set to resume a break's function and all its callers at once; None if this torch lacks the setting."""
     import torch._dynamo
 
     return getattr(torch._dynamo.config, "nested_graph_breaks", None)
@@ -119,8 +119,8 @@ def refusals() -> tuple[type[BaseException], ...]:
     return tuple(getattr(exc, name) for name in names if name not in absent)
 
 
-#: beginnings of the messages that torch logs for a failed attempt; they are not needed: the eager run raises the same error,
-#: and the report has it
+#: beginnings of the messages that torch logs about a failed attempt or a call of `.item()`; the report has the error or the
+#: graph break
 _FAILED_ATTEMPT = ("WON'T CONVERT", "failed while attempting to run meta", "Graph break from `Tensor.item()`")
 _QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor", "torch._dynamo.variables.tensor")
 
@@ -129,7 +129,7 @@ _QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor"
 def suppressed_errors() -> Iterator[None]:
     """Run a frame eagerly if compiling it fails, so that exceptions and side effects are those of the eager run.
 
-    Dynamo's warnings about failed frames are not shown: the report has their errors.
+    torch's messages about failed frames and calls of `.item()` are not shown: the report has the errors and graph breaks.
     """
 
     def quiet(record: logging.LogRecord) -> bool:
@@ -166,7 +166,7 @@ def quiet_compiler() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unmeasured_guards() -> Iterator[None]:
-    """Keep torch from timing the guards of new compiles, for the duration: it evicts the CPU's caches for that."""
+    """Keep torch from timing the guards of new compiles, for the duration: the timing evicts the CPU's caches."""
     guards = importlib.import_module("torch._dynamo.guards")
     if not hasattr(guards, "profile_guard_manager"):
         yield

@@ -1,4 +1,4 @@
-"""Custom operators: the namespaces that code may use, the Python function of an operator, and removing an operator."""
+"""Finds the namespaces of custom operators that code may use, and the Python function of an operator; removes operators."""
 
 from __future__ import annotations
 

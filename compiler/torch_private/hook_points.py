@@ -1,8 +1,8 @@
-"""All hooks with which dynascope observes torch: one function for each hook.
+"""The hooks with which dynascope observes torch: one function for each hook.
 
-Each function installs one hook and returns a function that removes it.  If it raises because it does not fit the installed
-torch, the hook is left out and named in `report.hooks`.  torch's functions are observed from inside (`watched_functions`), so
-that no frame of dynascope's is on the stack while torch, a backend or the user's code runs.
+Each function installs one hook and returns a function that removes it.  If a hook does not fit the installed torch, its
+function raises: the hook is left out, and `report.hooks` has the reason.  torch's functions are observed from inside
+(`watched_functions`), so that no frame of dynascope's is on the stack while torch, a backend or the user's code runs.
 """
 
 from __future__ import annotations
@@ -75,13 +75,14 @@ def emit_timed(hooks: Hooks, event: Any) -> None:
 def _quiet_trace(hooks: Hooks) -> Undo:
     """Keep torch from making trace records that are not read; making them would be most of the cost of a recording.
 
-    torch's modules import `trace_structured` by name, so its code is changed.  If the user writes a TORCH_TRACE log, it is not.
+    torch's modules import `trace_structured` by name, so the function's code is replaced.  It stays as it is if another handler
+    reads the trace, such as that of the user's TORCH_TRACE log.
     """
     from torch._logging import _internal
 
     others = [h for h in _internal.trace_log.handlers if h is not hooks.trace_handler]
     if any(getattr(h, "root_dir", "") is not None for h in others):
-        return lambda: None  # the user's own trace log must stay complete
+        return lambda: None  # the other handler must get every record
 
     Make = Callable[[], Any]
 
@@ -126,7 +127,7 @@ def _frames(hooks: Hooks) -> Undo:
     def begin(frame: Any) -> None:
         if forget is not None:
             forget()
-        caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
+        caller = sys._getframe(3)  # 0: this handler, 1: `safely`, 2: the watched function
         attempt = Attempt(hooks.code(frame.f_code), frame, caller)
         hooks.attempts().append(attempt)
         attempt.runs_for = translators.runs_for(frame)
@@ -160,7 +161,7 @@ def _frames(hooks: Hooks) -> Undo:
 
 
 def _swallowed_errors(hooks: Hooks) -> Undo:
-    """Observe the exception that Dynamo swallows when it skips a frame, and the frame's fullgraph flag."""
+    """Observe the exception that Dynamo swallows when it skips a frame, and the fullgraph and error_on_graph_break flags."""
     from torch._dynamo import convert_frame
 
     def began(converter: Any) -> None:
@@ -181,7 +182,7 @@ def _swallowed_errors(hooks: Hooks) -> Undo:
 
 
 def _stops(hooks: Hooks) -> Undo:
-    """Observe the functions that an exception of tracing passes through, with their lines and columns, innermost first."""
+    """Observe the traced functions that an exception passes through, with their lines and columns, innermost first."""
     from torch._dynamo import symbolic_convert
 
     def stopped(translator: Any) -> None:
@@ -206,13 +207,13 @@ def _stops(hooks: Hooks) -> Undo:
 
 
 def _graph_ends(hooks: Hooks) -> Undo:
-    """Observe the end of each graph: why, at which instruction, and with which flag in force."""
+    """Observe the end of each graph: why, at which instruction, and with which flags in force."""
     from torch._dynamo import output_graph
 
     def ended(translator: Any, reason: Any) -> None:
         attempt = hooks.attempt()
         if attempt is not None:
-            # not the instructions of the code objects: Dynamo rewrites some, and its offsets refer to its own lists
+            # Dynamo's lists, not the code objects: Dynamo rewrites some instructions, and its offsets refer to its own lists
             attempt.instructions = {id(t.f_code): getattr(t, "instructions", ()) for t in translators.chain(translator)}
         hooks.emit(schema.GraphEnd(
             str(reason.reason),
@@ -290,7 +291,7 @@ def _guards(hooks: Hooks) -> Undo:
 
 
 def _undecided(hooks: Hooks) -> Undo:
-    """Observe which condition or number depends on data: for a branch, Dynamo drops the error that has it."""
+    """Observe the conditions and numbers that depend on data: for a branch, Dynamo drops the error that names the condition."""
     from torch.fx.experimental import symbolic_shapes
 
     def made(expression: Any) -> None:
@@ -308,7 +309,7 @@ def _entries(hooks: Hooks) -> Undo:
     def called(callback: Any) -> None:
         if type(callback).__name__ != "CatchErrorsWrapper":
             return  # torch.compiler.disable uses this function, too
-        caller = sys._getframe(3)  # this handler, `safely` and the watched function are nearer
+        caller = sys._getframe(3)  # 0: this handler, 1: `safely`, 2: the watched function
         function, name, target = translators.entered_function(caller.f_locals.get("fn"))
         for watcher in hooks.call_watchers:
             watcher(caller.f_locals.get("fn"), target, caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {}))

@@ -1,10 +1,11 @@
 """Installs the hooks into torch, once for all recordings, and removes them again.
 
-Each hook observes one call site in torch (`hook_points` has them all) and changes nothing that torch does.  A hook that does
-not fit the installed torch is left out.  `report.hooks` has the reason, and the errors of hooks, which never reach the user.
+Each hook observes one call site in torch (`hook_points` has them all) and does not change what torch compiles.  A hook that
+does not fit the installed torch is left out.  `report.hooks` has the reason, and the errors of hooks, which never reach the
+user.
 
-The first recording to begin installs the hooks, and the last one to end removes them, in any order and threads.  Code objects
-are kept alive while a recording runs, so that the uids by which events name them stay unique.
+Recordings can begin and end in any order and in any thread: the first to begin installs the hooks, and the last to end removes
+them.  Code objects are kept alive while a recording runs, so that the uids by which events name them stay unique.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Attempt:
 
     code: Code
     frame: FrameType
-    #: the Python frame that called torch's
+    #: the Python frame from which Dynamo was called
     caller: FrameType
     compile_id: str | None = None
     fullgraph: bool | None = None
@@ -53,7 +54,7 @@ class Hooks:
         self.sinks: list[Sink] = []
         self._points: Points = {}
         self.status: dict[str, bool | str] = {}
-        #: number of recordings that keep bytecode; torch prints it only if there are any, because that is slow
+        #: number of recordings that keep bytecode; if there are none, torch does not print bytecode, which would be slow
         self.bytecode = 0
         #: the handler of the structured trace that a hook installed
         self.trace_handler: logging.Handler | None = None
@@ -67,7 +68,7 @@ class Hooks:
         self._codes: dict[int, tuple[CodeType, Code]] = {}
         #: uid -> (code, globals) of the compiled functions that were called while hooks were installed
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
-        #: (uid, name) of these calls: torch's wrappers share one code object, so it can have several names
+        #: (uid, name) of these calls; a uid can have several names: all functions that a torch wrapper wraps share its code
         self.called_as: set[tuple[int, str]] = set()
         #: called before a compiled function runs, with the function that torch enters, the user's object, and the arguments
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
@@ -92,7 +93,7 @@ class Hooks:
     def detach(self, sink: Sink) -> None:
         """Stop sending to `sink`; when the last one is detached, all hooks are removed."""
         with self._lock:
-            self.sinks = [s for s in self.sinks if s != sink]  # compared by value: a bound method is a new object each time
+            self.sinks = [s for s in self.sinks if s != sink]  # not by identity: a bound method is a new object each time
             if not self.sinks:
                 self._uninstall()
                 self._codes.clear()
@@ -163,7 +164,7 @@ class Hooks:
         return stack[-1] if stack else None
 
     def enter(self, uid: int) -> None:
-        """Count a call of compiled code."""
+        """Count a call of a compiled function, and make it this thread's current call."""
         self._calls[uid] = self._local.call = self._calls.get(uid, 0) + 1
 
     def call(self) -> int | None:

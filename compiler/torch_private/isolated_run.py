@@ -1,7 +1,8 @@
-"""For a graph that is run on its own: removes the caller's settings from torch, and calls a backend directly.
+"""Isolates a graph that is run on its own: turns off the caller's settings in torch, and compiles the graph with a backend.
 
 The caller's settings are modes, inference mode, gradient mode, autocast, transforms, default device and dtype, and the
-TORCH_TRACE log that is being written.  All are restored exactly.
+TORCH_TRACE log that is being written.  They are restored exactly, and so are the switches of forward gradients and of hooks on
+saved tensors, which the graph may change.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Undo = Callable[[], None]
 
 @contextlib.contextmanager
 def neutral() -> Iterator[None]:
-    """Turn off modes, transforms, gradients and autocast; the default device is the CPU, the default dtype float32."""
+    """Turn off modes, transforms, gradients and autocast; make the CPU the default device, and float32 the default dtype."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator()
@@ -38,7 +39,7 @@ def neutral() -> Iterator[None]:
 
 
 def _function_modes() -> Undo:
-    """Remove the modes of torch functions; a default device is such a mode."""
+    """Remove the `TorchFunctionMode`s, of which the default device is one."""
     from torch._C import _len_torch_function_stack, _pop_torch_function_stack, _push_on_torch_function_stack
 
     modes = [_pop_torch_function_stack() for _ in range(_len_torch_function_stack())]
@@ -61,7 +62,7 @@ def _dispatch_modes() -> Undo:
 
 
 def _transforms() -> Undo:
-    """Leave vmap and grad; the undo also leaves those that a failing graph has entered and not left."""
+    """Leave transforms such as vmap and grad; the undo first leaves those that a failing graph has entered and not left."""
     from torch._C import _functorch
 
     outer = []
@@ -97,7 +98,7 @@ def _forward_gradients() -> Undo:
     def undo() -> None:
         _set_fwd_grad_enabled(enabled)
         if level < 0:
-            with contextlib.suppress(RuntimeError):  # the graph left the level itself
+            with contextlib.suppress(RuntimeError):  # the graph entered no level, or has left it
                 _exit_dual_level(level=0)
 
     return undo
@@ -118,7 +119,7 @@ def _trace() -> Undo:
     return lambda: _internal.trace_log.removeFilter(keep)
 
 
-#: name of a setting of the caller's -> removes it, and returns what restores it
+#: name of a setting of the caller's -> turns it off, where needed, and returns a function that restores it
 _REMOVED: dict[str, Callable[[], Undo]] = {
     "functions' modes": _function_modes,
     "dispatch modes": _dispatch_modes,

@@ -12,13 +12,13 @@ from typing import Any
 from dynascope.compiler.patching import own, patched, put
 from dynascope.compiler.torch_private.availability import note_missing
 
-#: attribute of a compiled function that has the original
+#: attribute of a compiled or disabled function: the original function
 ORIGINAL = "_torchdynamo_orig_callable"
 _COMPILED_CALL = "_compiled_call_impl"
 
 
 def original_in(attributes: Mapping[str, Any]) -> Any:
-    """The original of a compiled object with these attributes; None if the object is not compiled."""
+    """The original of a compiled or disabled function with these attributes; None for any other object."""
     return attributes.get(ORIGINAL)
 
 
@@ -28,7 +28,7 @@ def inner_function(compiled: Any) -> Any:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether `torch.compile` made this function; `torch.compiler.disable`, which sets the same attribute, did not."""
+    """Whether `torch.compile` made this function, and not `torch.compiler.disable`, which sets the same attribute."""
     return hasattr(function, ORIGINAL) and not is_disabled(function)
 
 
@@ -53,7 +53,7 @@ def undecorated(function: Any) -> Any:
 
 
 def compiled_call(module: Any) -> Callable[[Any], None]:
-    """A function that sets the module's compiled call, as `nn.Module.compile` does; for None, it restores the present one."""
+    """A function that sets the module's compiled call, as `nn.Module.compile` does; None restores what the module has now."""
     attributes = module.__dict__
     before = own(attributes, _COMPILED_CALL)
     if not hasattr(type(module), _COMPILED_CALL):
@@ -69,7 +69,7 @@ def mark_of(module: Any) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[None]:
-    """For the duration, call `enter` whenever torch enters compiled code from eager code, and `leave` when it returns.
+    """For the duration, call `enter` whenever torch enters compiled code from eager code, and `leave` when torch leaves it.
 
     If this torch has no function that can be observed for that, nothing is called.
     """

@@ -1,4 +1,4 @@
-"""Marks calls and captured graphs in the profiler, evaluates parts of guards, and finds switches that leave out guards."""
+"""Marks calls and captured graphs in the profiler, times guards, and finds the switches that leave out guards."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
 def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[bool]:
     """Make each captured graph appear in the profiler as `mark` and its name, for any backend, for the duration.
 
-    Compiled code looks up its graphs as globals `__compiled_fn_...`, so they are wrapped in these namespaces.  Yields whether
-    there are any.
+    Compiled code looks up its graphs as globals `__compiled_fn_...`, so those in these namespaces are replaced by wrappers.
+    Yields whether there are any.
     """
     import torch
     import torch._dynamo.eval_frame as eval_frame
@@ -70,20 +70,19 @@ class Evaluation:
     """The guards of a compiled frame that is being entered, which is when torch can evaluate them."""
 
     compile_id: str
-    #: the guarded objects as (torch's name of the object, that of the object that leads to it, number of guards), outermost
-    #: first
+    #: (torch's name of a guarded object, torch's name of the object that holds it, number of guards), outermost first
     guards: list[tuple[str, str | None, int]]
-    #: returns the seconds of one evaluation of the guards on these objects and on all that lead to them; for None, of all
-    #: guards
+    #: returns the seconds of one evaluation of the guards on these objects and on those that hold them (None: of all guards);
+    #: the result is None if they cannot be evaluated
     seconds: Callable[[set[str] | None], float | None]
 
 
 @contextlib.contextmanager
 def evaluations(use: Callable[[Evaluation], None]) -> Iterator[None]:
-    """During the block, call `use` when a compiled frame is entered for the first time.
+    """During the block, call `use` once for each compiled version of a frame, when it is entered for the first time.
 
-    Only then do the guards hold: they check the frame's locals and torch's state (grad mode, autocast).  Python's profile
-    function is used for that; if the program has set one, nothing is called.
+    The guards can be evaluated only while a frame is entered: they check its locals and torch's state (grad mode, autocast).
+    Python's profile function observes the entry; if the program has set one itself, nothing is called.
     """
     import torch._dynamo.eval_frame as eval_frame
 
@@ -129,7 +128,7 @@ def _evaluate(entry: Any, values: dict[str, Any], use: Callable[[Evaluation], No
     try:
         use(Evaluation(str(entry.compile_id), list(_managers(root, None)), seconds))
     finally:
-        # guards on aliasing keep the objects that they have seen until all guards were evaluated
+        # guards on aliasing keep the objects that they have seen until all guards are evaluated again
         root.check(values)
 
 
@@ -164,7 +163,7 @@ _SETTINGS: tuple[str, ...] = ("use_recursive_dict_tags_for_guards", "install_fre
 
 
 def guard_switches() -> list[str]:
-    """The documented switches that leave out guards, without those that this torch lacks or that are on."""
+    """The documented switches that leave out guards, except those that this torch lacks and settings that are already on."""
     import inspect
 
     import torch
@@ -178,7 +177,10 @@ def guard_switches() -> list[str]:
 
 
 def guard_switch(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What turns a switch on: (options of torch.compile, values of torch._dynamo.config)."""
+    """What turns a switch on: (options of torch.compile, values of torch._dynamo.config).
+
+    Both are empty for `skip_guard_eval_unsafe`, which is an argument of `torch.compiler.set_stance`.
+    """
     import torch
 
     options = {"guard_filter_fn": getattr(torch.compiler, name)} if name in _FILTERS else {}

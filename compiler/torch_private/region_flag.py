@@ -1,4 +1,4 @@
-"""`error_on_graph_break`: torch's region object, and the flag that it sets."""
+"""Finds torch's `error_on_graph_break`, which makes regions, and restores or sets the flag of the same name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynascope.compiler.torch_private.availability import note_missing
 
 
 def error_on_graph_break() -> Any:
-    """torch's class of regions, which Dynamo recognizes in traced code; raises RuntimeError if this torch has none."""
+    """torch's function that makes regions, which Dynamo recognizes in traced code; raises RuntimeError if torch lacks it."""
     import torch._dynamo
 
     region = getattr(torch._dynamo, "error_on_graph_break", None)
@@ -22,7 +22,7 @@ def error_on_graph_break() -> Any:
 
 @contextlib.contextmanager
 def flag_kept() -> Iterator[None]:
-    """Restore `error_on_graph_break` afterwards, even if an interrupt hits torch while it is setting it."""
+    """Restore the flag after the block, even if an interrupt keeps torch from restoring it."""
     import torch._dynamo.decorators as decorators
 
     get = getattr(decorators, "_get_error_on_graph_break", None)

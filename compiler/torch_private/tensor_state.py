@@ -31,7 +31,7 @@ def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
 
 
 def mark_dynamic(tensor: Any, dimension: int) -> None:
-    """Mark a size of a copied tensor as dynamic, without changing the marks of the original, which the copy shares."""
+    """Mark a size of a copied tensor as dynamic; the marks that the copy shares with the original are copied first."""
     import torch
 
     marks = {name: value for name, value in vars(tensor).items() if name.startswith(("_dynamo_", "_specialize_on"))}

@@ -1,4 +1,4 @@
-"""Reads Dynamo's own objects (instructions, translators, exceptions) into plain data.
+"""Reads Dynamo's own objects (instructions, instruction translators, exceptions) into plain data.
 
 Private parts of torch are read by name and with a default, so that parts that another version lacks are unknown, and never an
 error.
@@ -30,7 +30,7 @@ def location(translator: Any) -> Location:
 
 
 def chain(translator: Any) -> list[Any]:
-    """A translator and those of its callers, innermost first; the last one is that of the frame itself."""
+    """A translator and the translators of its callers, innermost first; the last one translates the frame itself."""
     translators = [translator]
     while (parent := getattr(translators[-1], "parent", None)) is not None:
         translators.append(parent)
@@ -49,7 +49,7 @@ def regions_of(translator: Any) -> list[Region]:
     lines = {block.stack_index: positions(block.inst).line for block in getattr(translator, "block_stack", ())}
     stack = getattr(translator, "stack", [])
     for index, value in enumerate(stack):
-        # an entered `with` leaves a WithExitFunctionVariable there, with its `ctx`; getattr would realize a lazy variable
+        # an entered `with` puts a WithExitFunctionVariable with its `ctx` on the stack; getattr would realize a lazy variable
         context: Any = getattr(value, "__dict__", {}).get("ctx")
         if hasattr(context, "is_realized"):
             context = context.unwrap() if context.is_realized() else None
@@ -75,9 +75,10 @@ def summaries(stack: Any) -> list[Location]:
 
 
 def callers(frame: FrameType | None) -> list[Location]:
-    """A Python frame and its callers, outermost first, back to the compiler's frame of an enclosing compile.
+    """A Python frame and its callers, outermost first, without those inside an enclosing compile.
 
-    The stack that torch records also lacks the innermost callers: torch cuts off more frames than its own.
+    The stack that torch records is no substitute: it lacks the innermost callers, because torch cuts off more frames than its
+    own.
     """
     entries: list[Location] = []
     while frame is not None:
@@ -91,14 +92,15 @@ def callers(frame: FrameType | None) -> list[Location]:
 
 
 def without_traceback(make: Any) -> Any:
-    """The text of a graph break without Dynamo's traceback: no report has it, and formatting it takes a third of a recording.
+    """The text of a graph break without Dynamo's traceback, which no report has; formatting it takes a third of a recording.
 
-    `make`: torch's function that makes the text.  If it is not the known one, the text is what it returns.
+    `make`: torch's function that makes the text.  If it is not the known one, or the reason of the break is only in the
+    traceback, the result is what `make` returns.
     """
     cells: Any = getattr(make, "__closure__", None) or ()
     if len(cells) == 1 and make.__code__.co_freevars == ("user_stack_trace",):
         text = cells[0].cell_contents
-        if "Graph Break Reason: " in text:  # otherwise the reason is in the traceback
+        if "Graph Break Reason: " in text:
             return text
     return make()
 
@@ -123,7 +125,7 @@ _SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 def shape_record(name: str, make: Any) -> Any:
     """The metadata of a record of symbolic shapes, with only the innermost frames of the compiler's stack, which is faster.
 
-    `make`: torch's function that makes the metadata.  If its variables are not the known ones, the result is what it returns.
+    `make`: torch's function that makes the metadata.  If its closure is not the known one, the result is what `make` returns.
     """
     try:
         cells = [cell.cell_contents for cell in make.__closure__ or ()]
@@ -132,7 +134,7 @@ def shape_record(name: str, make: Any) -> Any:
         fields["user_stack"] = user_stack()
     except (AttributeError, KeyError, TypeError, ValueError):
         return make()
-    frame: FrameType | None = sys._getframe(2)  # skips this function and torch's, which makes the record
+    frame: FrameType | None = sys._getframe(2)  # 0: this function, 1: torch's function that makes the record
     while frame is not None and frame.f_code.co_filename in uninteresting:
         frame = frame.f_back
     stack = fields["stack"] = []
@@ -157,7 +159,7 @@ def module_path(stack: Any) -> str | None:
 
 
 def symbol_sizes(graph: Any) -> dict[str, int | float]:
-    """The values of the symbols among a graph's inputs in the call that was traced; unknown ones are left out."""
+    """The values that the symbols among a graph's inputs had in the traced call; unknown values are left out."""
     values: dict[str, int | float] = {}
     for node in graph.nodes:
         symbol = getattr(node.meta.get("example_value"), "node", None) if node.op == "placeholder" else None
@@ -173,10 +175,10 @@ def describe(error: BaseException) -> Error:
 
 
 def entered_function(function: Any) -> tuple[Any, str, Any]:
-    """The origin of a compiled function: the Python function that Dynamo traces, the user's name for it, the user's object.
+    """The origin of a compiled function: the Python function that Dynamo traces, the name to show, the user's object.
 
-    For a module, Dynamo traces its `forward`.  A callable without a Python frame (a module of torch's, a builtin) is in a
-    wrapper of torch's.
+    For a module, Dynamo traces its `forward`.  torch wraps a callable without a Python frame (a module of torch's, a builtin):
+    Dynamo then traces the wrapper.
     """
     owner = getattr(function, "__self__", None)
     if owner is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
@@ -184,7 +186,7 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
         return getattr(forward, "__func__", forward), type(owner).__name__, owner
     code = getattr(function, "__code__", None)
     if code is not None and code.co_filename.endswith("external_utils.py"):
-        for variable in {"fn", "func"} & set(code.co_freevars):  # torch's wrappers call the function `fn` or `func`
+        for variable in {"fn", "func"} & set(code.co_freevars):  # names of the wrapped function in torch's wrappers
             wrapped = undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents)
             return function, _callables_name(wrapped), getattr(wrapped, "__func__", wrapped)
     inner = getattr(function, "__func__", function)
@@ -192,7 +194,7 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
 
 
 def runs_for(frame: Any) -> str | None:
-    """The class or function that a frame runs for if its code object is shared by several; None for other code."""
+    """The name of the class or function that a frame runs for, if several can share its code object; None for other code."""
     code = frame.f_code
     if code.co_name == "forward":
         owner = frame.f_locals.get("self")
@@ -220,7 +222,7 @@ def current_compile_id() -> str | None:
 
 
 def bucket_limits() -> list[int]:
-    """Bytes at which the first bucket and the other buckets of the DDP module that runs are full; [] if none runs."""
+    """Size limits in bytes of the first bucket, and of the others, of the DDP module that is running; [] if none is running."""
     parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
     limit = getattr(getattr(parallel, "_active_ddp_module", None), "bucket_bytes_cap", None)
     if not isinstance(limit, int):

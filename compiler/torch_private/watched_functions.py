@@ -1,4 +1,4 @@
-"""Observes a function of torch from inside: `watch` replaces its code by code that also calls an observer.
+"""Observes a function of torch from inside: `watch` replaces the function's code by code that also calls an observer.
 
 torch reads Python's stack (`disable(recursive=False)`, the start of a compile, logs), and a backend may do so, too; both would
 see the frame of a wrapper.  So the function object is kept, and only its code is replaced temporarily.  The new code is
@@ -28,10 +28,10 @@ _rewritten: dict[tuple[CodeType, str, tuple[str, str, str]], CodeType] = {}
 
 
 def watch(function: Any, observer: Any, *, before: str = "", returned: str = "", failed: str = "") -> Callable[[], None]:
-    """Call `observer` from inside `function`; returns a function that ends this.
+    """Call `observer` from inside `function`; returns a function that restores the original code.
 
-    `before` runs first, `returned` is evaluated in place of each `result`, and `failed` runs when an exception leaves the
-    function.  They are Python text that may use `observer` and the function's parameters.
+    `before` runs first, `returned` is an expression that replaces each return value and refers to it as `result`, and `failed`
+    runs when an exception leaves the function.  All are Python text that may use `observer` and the function's parameters.
     Raises OSError or ValueError if the function cannot be observed in this way.
     """
     original = function.__code__
@@ -73,7 +73,7 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
 
 
 def _parse(function: Any) -> tuple[ast.Module, Any]:
-    """The function's definition, at its lines and columns in the file, inside its classes, which affect name mangling."""
+    """The parsed module and, in it, the definition: at its lines and columns, inside its classes because of name mangling."""
     code = function.__code__
     lines, _ = inspect.getsourcelines(code)
     *around, name = function.__qualname__.split(".")
@@ -94,7 +94,7 @@ def _parse(function: Any) -> tuple[ast.Module, Any]:
 
 
 def _called(definition: ast.FunctionDef) -> set[str]:
-    """The names of which the definition calls an attribute, as in `name.something()`."""
+    """The names in the definition on which a method is called, as in `name.something()`."""
     functions = [node.func for node in ast.walk(definition) if isinstance(node, ast.Call)]
     return {f.value.id for f in functions if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name)}
 
@@ -122,7 +122,7 @@ def _plain(code: CodeType) -> CodeType:
 
 
 def _added(text: str, at: ast.AST) -> list[Any]:
-    """The statements of `text`, at the place of another node, with the placeholder for the name `observer`."""
+    """The statements of `text`, at the place of another node, with the name `observer` replaced by the placeholder."""
     module = _Replaced("observer", ast.Constant(_OBSERVER)).visit(ast.parse(text))
     for node in ast.walk(module):
         ast.copy_location(node, at)
@@ -140,7 +140,7 @@ class _Replaced(ast.NodeTransformer):
 
 
 class _Returns(ast.NodeTransformer):
-    """Replaces each value that the function returns by an expression; leaves functions defined in it unchanged."""
+    """Replaces each value that a function returns by an expression; does not visit functions and classes defined inside it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
