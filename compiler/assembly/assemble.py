@@ -65,7 +65,7 @@ class _Assembly:
         self.owner = facts.owner_thread
         self.no_end_words = facts.no_end_words
         self.result = Report(origin=facts.origin)
-        #: code object -> its latest frame; a trace file identifies a code object by name and place
+        #: code object (see `_key`) -> its latest frame
         self.latest: dict[Any, Frame] = {}
         #: uid of shared code -> the class or function that its first frame ran for
         self.ran_for: dict[int | None, str | None] = {}
@@ -88,7 +88,7 @@ class _Assembly:
             elif record.code is None or not is_weakref_callback(record.code.name, record.code.file):
                 try:
                     self.add(record)
-                except Exception as error:  # damaged records of one frame must not prevent the others
+                except Exception as error:  # damaged records of one frame must not keep out the others
                     self.records.unread[f"frame: {type(error).__name__}"] += 1
         self.ignore_wrappers()
         by_code: dict[int | None, Frame] = {}

@@ -58,7 +58,7 @@ class BreakTable:
         return latest[2][1:] if latest is not None else []
 
     def resumed(self, frame: str, by: str) -> str | None:
-        """Record that the resume function `by` continues `frame`; returns the id of the break between them."""
+        """Record that the resume function `by` continues `frame`; returns the id of the break between them; None: unknown."""
         latest = self._by_frame.get(frame)
         if latest is None:
             return None
@@ -123,7 +123,7 @@ class BreakTable:
     def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
         """The stack that a text prints, from the frame's own entry on: Dynamo does not trace the outer entries.
 
-        If the frame has no entry in it, only the innermost entry.
+        Without such an entry, only the innermost one; without a stack, the line that the text names, if any.
         """
 
         def of_frame(entry: Location) -> bool:  # a text names a resume function after the function that it continues

@@ -32,7 +32,7 @@ class CompileRecord:
     order: int = 0
     thread: int | None = None
     rank: int | None = None
-    #: index of the trace file, if there are several
+    #: number of the process, if the logs are from several
     process: int | None = None
     #: how often compile ids had restarted in the process (`torch._dynamo.reset()`)
     generation: int = 0
@@ -51,7 +51,7 @@ class CompileRecord:
     frame_end: schema.FrameEnd | None = None
     #: node name -> path of the nn.Module that it ran in
     modules: dict[str, str] = field(default_factory=dict)
-    #: symbol of the graph -> its value
+    #: symbol of the graph -> its value in the traced call
     sizes: dict[str, int | float] = field(default_factory=dict)
     #: records about symbols in shapes, of the last attempt: (name, fields)
     shapes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -140,7 +140,7 @@ class CompileRecords:
         for event in events:
             try:
                 self._add(event)
-            except Exception as error:  # a record of an unknown form must not stop the reading
+            except Exception as error:  # a record of an unknown form must not keep out the others
                 name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
                 self.unread[f"{name}: {type(error).__name__}"] += 1
         marking = {r.process for r in self.records if any(map(_marks_columns, r.break_texts))}
@@ -148,7 +148,7 @@ class CompileRecords:
             record.marks_columns = record.process in marking
 
     def code_like(self, record: CompileRecord) -> Code | None:
-        """The code of an earlier compile of the same frame, whose compile id has the same number before the slash."""
+        """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
         frame = str(record.compile_id).rpartition("/")[0]
         for other in reversed(self.records[: record.order]):
             if other.code and other.process == record.process and str(other.compile_id).rpartition("/")[0] == frame:

@@ -71,7 +71,7 @@ def split_note(record: CompileRecord) -> str:
 def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[str]) -> list[Break]:
     """Move the graph breaks that DDP and FSDP make by design to `wrapper_breaks`; returns the others.
 
-    `ignored`: frames that are not the user's and have no graph.  A break in any other frame is the user's: it cuts a graph.
+    `ignored`: ids of frames that are not the user's and have no graph.  A break in any other frame cuts a graph of the user's.
     """
     for wrapper in _WRAPPERS:
         own = [b for b in breaks if _wrapper(b) == wrapper and all(hit.frame in ignored for hit in b.hits)]

@@ -30,9 +30,9 @@ class Links:
         self._named: dict[_Function, list[Frame]] = {}
         #: frames by the user's name of the function, and the line of the break, where a resume function continues
         self._left: dict[tuple[_Function, int | None], list[Frame]] = {}
-        #: a function that was called at a break -> the frame with the break, and its line
+        #: a function that was called at a break -> the frame with the break, and the line of the break
         self._called: dict[_Function, tuple[Frame, int]] = {}
-        #: uid of a resume function's code -> the frames for which Dynamo made it
+        #: uid of a resume function's code -> the frames for which Dynamo made the function, with the events
         self._made: dict[int | None, list[tuple[Frame, ResumeMade]]] = {}
 
     def link(self, record: CompileRecord, frame: Frame) -> ResumeMade | None:

@@ -52,7 +52,7 @@ class ParsedGraph:
     """One printed class: the statements of its `forward`, and its nested classes (the branches of a `cond`)."""
 
     statements: list[Statement]
-    #: names of the nodes that it returns
+    #: names of the nodes that `forward` returns
     outputs: list[str]
     inner: dict[str, ast.ClassDef]
 
@@ -176,7 +176,7 @@ class _Reader:
         self.nodes[node.name] = node
 
     def names(self, value: ast.AST | None) -> list[str]:
-        """Names of the nodes that an expression reads, in order, each once."""
+        """Names of the nodes that an expression reads, each once; outer parts of the expression come first."""
         read = (n.id for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes)
         return list(dict.fromkeys(self.nodes[name].name for name in read))
 

@@ -12,8 +12,8 @@ from dynascope.compiler.assembly import break_text
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.events.schema import Error, Location
 
-#: types of exceptions that are graph breaks ("": unknown); any other exception is one only if its text has a break's id, and
-#: else an error of a backend, of Dynamo or of the user's code
+#: types of exceptions that are graph breaks ("": unknown); any other exception is a break only if its text has a break's id,
+#: and otherwise an error of a backend, of Dynamo or of the user's code
 _BREAKS = ("", "Unsupported", "SkipFrame", "UserError", "UncapturedHigherOrderOpError", "ObservedException")
 #: beginnings of the names of exceptions that Dynamo swallows
 _SWALLOWED = ("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed")

@@ -48,7 +48,7 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
 
 
 def kernels(code: str) -> list[Kernel]:
-    """The kernels that Inductor's code calls, with what comments in the code say about each: nothing about C++ kernels."""
+    """The kernels that Inductor's code calls, with what comments in the code say about each (nothing about C++ kernels)."""
     defined: dict[str, re.Match[str]] = {}
     found: dict[tuple[str, str], Kernel] = {}
     comment: re.Match[str] | None = None
@@ -86,7 +86,7 @@ def stage_notes(record: CompileRecord) -> list[str]:
 def compile_seconds(metrics: dict[str, Any]) -> float | None:
     """Seconds of the whole compile; None: unknown.
 
-    torch 2.6 writes it only as Dynamo's cumulative time.
+    torch 2.6 writes only Dynamo's cumulative time, which covers the whole compile.
     """
     seconds, microseconds = metrics.get("entire_frame_compile_time_s"), metrics.get("dynamo_cumulative_compile_time_us")
     return seconds if seconds is not None or microseconds is None else microseconds / 1e6

@@ -38,7 +38,7 @@ class Location:
 
 @dataclass(slots=True)
 class Code:
-    """A code object.  `uid` identifies it; it is None for a code object that is known from a trace file."""
+    """A code object.  `uid` identifies it; it is None for a code object that is known only from a trace file."""
 
     name: str
     file: str
@@ -93,7 +93,7 @@ class Stop:
 
 @dataclass(slots=True, kw_only=True)
 class _Event:
-    #: the compile that the event belongs to, as torch prints it (`3/0`); None: no compile
+    #: id of the compile that the event belongs to, as torch prints it (`3/0`); None: no compile
     compile_id: str | None = None
     thread: int | None = None
     #: number of the process that wrote the event, if the logs are from several processes

@@ -1,7 +1,7 @@
 """Where the time of the compiles went: pairs the beginnings and ends of the compiler's phases, and nests them as they ran.
 
-A damaged event loses its own phase only.  A live recording knows the thread of each phase, and a log only the process.  Phases
-of one thread, or of one process of a log, that overlap without being nested are put on lanes of their own.
+If an event is damaged, only its own phase is lost.  A live recording knows the thread of each phase, and a log only the
+process.  Phases of one thread, or of one process of a log, that overlap without being nested are put on lanes of their own.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from dynascope.compiler.report import Frame, Graph, Node, RepeatedBlock
 from dynascope.compiler.source.lines import CellResolver, function_at
 from dynascope.compiler.source.origin import in_torch
 
-#: a block has at least this many operations, and occurs at least so often
+#: a block has at least this many operations, and occurs at least this often
 _OPS, _TIMES = 3, 3
 #: how many lengths of a block are tried in one graph
 _LENGTHS = 8
@@ -74,7 +74,7 @@ def repeats(tokens: list[object]) -> list[Run]:
 
 
 def _token(node: Node) -> object:
-    """What is compared of an operation: all but the names of values."""
+    """What is compared of an operation; its code is without the names of values."""
     values = {node.name, *node.inputs}
     code = _NAME.sub(lambda m: "_" if m[0] in values else m[0], node.code)
     return node.op, node.target, node.file, node.line, node.dtype, tuple(node.shape or ()), code

@@ -1,4 +1,4 @@
-"""Reads the guards of a frame from the tree that Dynamo prints (`dynamo_cpp_guards_str`), by the line that made them."""
+"""Reads the guards of a frame from Dynamo's tree (`dynamo_cpp_guards_str`), and groups them by the line that made them."""
 
 from __future__ import annotations
 

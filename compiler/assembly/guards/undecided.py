@@ -31,7 +31,7 @@ def recorded(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:
 
     None in a trace file: torch's own records have no `user_stack`.
     """
-    if "SymNodeVariable" not in broken.text:  # it branches on something else: a tensor
+    if "SymNodeVariable" not in broken.text:  # the branch is on something else, such as a tensor
         return None
     for record in records:
         stack = record.get("user_stack") or [{}]
