@@ -222,7 +222,7 @@ class _Assembly:
         entry = self.records.entries.get(code.uid)
         if entry is not None and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
             # such names say too little, so the name of the call is used.  Shared code has the name of its first call only; a
-            # frame that runs for another class or function is named after that
+            # frame that runs for another class or function is named after that class or function
             runs_for = end.runs_for if end else None
             frame.name = entry if self.ran_for.setdefault(code.uid, runs_for) == runs_for else runs_for or entry
         if record.compile_id is not None and record.compile_id.startswith("!"):

@@ -28,7 +28,7 @@ class Links:
         self._cut = cut_stacks(records)
         #: frames by the compiler's name of the function, which is the name in a stack
         self._named: dict[_Function, list[Frame]] = {}
-        #: frames by the user's name of the function, and the line of the break, where a resume function continues
+        #: frames by the user's name of the function, and the line of the break after which it resumes
         self._left: dict[tuple[_Function, int | None], list[Frame]] = {}
         #: a function that was called at a break -> the frame with the break, and the line of the break
         self._called: dict[_Function, tuple[Frame, int]] = {}

@@ -108,7 +108,7 @@ class Places:
         return Place(stack, _origin(re.split(r"[/\\]torch[/\\]", file)[-1]), function)
 
     def printed(self, comment: str, stacks: Iterable[Iterable[Summary]] = ()) -> list[Place]:
-        """The places that torch prints beside a guard; `stacks`: those at which guards on the same expression were made."""
+        """The places that torch prints beside a guard; `stacks`: the stacks of guards on the same expression."""
         if comment.startswith("# duck sizing"):  # sizes must be equal because they were equal in the traced call
             return [Place(origin="compiler", asked_by="duck sizing")]
         return [self._printed(match, stacks) for match in _PRINTED.finditer(comment)]
