@@ -1,6 +1,6 @@
-"""Makes a Report of events: the outcome of each frame, the break that ended its graph or stopped it, and how frames are linked.
+"""Makes a Report from events: each frame's graph and outcome, the breaks that it ran into, and how frames are linked.
 
-Nothing is guessed: a link, a column or a flag that is not in the events stays None.
+A link, a column or a flag that the events do not show stays None.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _KNOWN = (
 
 
 def assemble(events: Iterable[Event], facts: RecordingFacts | None = None) -> Report:
-    """Make the Report of these events, which are in order."""
+    """Make the Report of these events, which are in the order in which they were recorded."""
     facts = facts or RecordingFacts()
     records = CompileRecords(events, facts.strings)
     for file in {r.file for r in records.records}:
@@ -65,30 +65,30 @@ class _Assembly:
         self.owner = facts.owner_thread
         self.no_end_words = facts.no_end_words
         self.result = Report(origin=facts.origin)
-        #: code object -> its latest frame; a trace file identifies a code object by name and place
+        #: code object (see `_key`) -> its latest frame
         self.latest: dict[Any, Frame] = {}
         #: uid of shared code -> the class or function that its first frame ran for
         self.ran_for: dict[int | None, str | None] = {}
-        #: the lines of each file that the report is about
+        #: file -> (first line, last line) of each part that the report refers to
         self.extents: dict[str, set[tuple[int, int]]] = {}
         self.breaks = BreakTable(facts.cell_of)
         self.links = Links(records.records, self.breaks)
         self.recompiles = Recompiles(facts.cell_of)
-        #: frames of torch's wrappers around the user's functions
+        #: ids of the frames that `ignore_wrappers` has marked
         self.wrappers: set[str] = set()
-        #: each frame with its record
+        #: each frame that was compiled in the recording, with its record
         self.made: list[tuple[CompileRecord, Frame]] = []
 
     def report(self) -> Report:
         for record in self.records.records:
             if record.recompile_text is not None and record.code is None:  # refused at the recompile limit
-                record.code = self.records.code_like(record)  # that of an earlier compile
+                record.code = self.records.code_like(record)
             if not (record.code or record.stack or record.graph_text):
                 self.late(record)
             elif record.code is None or not is_weakref_callback(record.code.name, record.code.file):
                 try:
                     self.add(record)
-                except Exception as error:  # damaged records of one frame must not lose the other frames
+                except Exception as error:  # damaged records of one frame must not keep out the others
                     self.records.unread[f"frame: {type(error).__name__}"] += 1
         self.ignore_wrappers()
         by_code: dict[int | None, Frame] = {}
@@ -115,7 +115,10 @@ class _Assembly:
         return found
 
     def ignore_wrappers(self) -> None:
-        """Mark torch's wrappers around the user's functions as ignored; the functions that they call have their own frames."""
+        """Mark the frames of wrappers around the user's functions as ignored, if nothing was compiled in them.
+
+        Wrappers are in torch's compiler or, for example, in contextlib; the functions that they call have frames of their own.
+        """
         kept = {f.continues for f in self.result.frames if f.status != "empty"}
         ignored: dict[str, Frame] = {}
         for frame in self.result.frames:
@@ -124,7 +127,7 @@ class _Assembly:
                 frame.status = "ignored"
                 ignored[frame.id] = frame
         for frame in self.result.frames:
-            while frame.parent in ignored:  # the user's function called it, through the wrapper
+            while frame.parent in ignored:  # the wrapper's caller called it, through the wrapper
                 wrapper = ignored[frame.parent]
                 frame.parent, frame.called_from = wrapper.parent, wrapper.called_from
         self.breaks.forget(set(ignored))
@@ -159,9 +162,9 @@ class _Assembly:
             )
 
     def add_cache_hit(self, event: CacheHit, by_code: dict[int | None, Frame]) -> None:
-        """Add a frame that needed no compile.
+        """Add the frame of a function that ran without a compile: from code compiled before the recording, or eagerly.
 
-        It ran from code compiled before the recording, of which only the number of graphs is known, or eagerly.
+        Of the graphs in that code, only the number is known.
         """
         code, before = event.code, by_code.get(event.continues) if event.continues else None
         frame = Frame(
@@ -188,7 +191,7 @@ class _Assembly:
             self.result.graphs.append(graph)
 
     def frame(self, record: CompileRecord) -> Frame:
-        if record.code is None and record.stack:  # cut off before its name came: the frame is the innermost entry
+        if record.code is None and record.stack:  # cut off before the name was recorded: the frame is the innermost entry
             last = record.stack[-1]
             record.code = Code(last.function, last.file, last.line)
         code = record.code or Code("?" if record.started else "exported program", "?", 0)
@@ -218,7 +221,8 @@ class _Assembly:
         )
         entry = self.records.entries.get(code.uid)
         if entry is not None and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
-            # such a name says too little, so the entry's name is used; if code is shared, only for what its first frame ran for
+            # such names say too little, so the name of the call is used.  Shared code has the name of its first call only; a
+            # frame that runs for another class or function is named after that class or function
             runs_for = end.runs_for if end else None
             frame.name = entry if self.ran_for.setdefault(code.uid, runs_for) == runs_for else runs_for or entry
         if record.compile_id is not None and record.compile_id.startswith("!"):
@@ -229,7 +233,7 @@ class _Assembly:
             frame.kind = "statements"
         return frame
 
-    # -- its graph ----------------------------------------------------------------------------------------
+    # -- a frame's graph ----------------------------------------------------------------------------------
 
     def graph(self, record: CompileRecord, frame: Frame) -> None:
         if record.graph_text is None:
@@ -259,7 +263,7 @@ class _Assembly:
         self.result.graphs.append(graph)
 
     def inlined(self, frame: Frame, graph: Graph) -> list[InlinedFunction]:
-        """Functions other than the frame's own that have lines in the graph."""
+        """The functions, other than the frame's own, whose lines are in the graph."""
         functions = {}
         for file, line in dict.fromkeys((n.file, n.line) for n in graph.nodes):
             if file is None or line is None or (file == frame.file and frame.line <= line <= (frame.end_line or frame.line)):
@@ -271,10 +275,10 @@ class _Assembly:
                 )
         return list(functions.values())
 
-    # -- its outcome ------------------------------------------------------------------------------------
+    # -- a frame's outcome --------------------------------------------------------------------------------
 
     def end(self, record: CompileRecord, frame: Frame) -> None:
-        """Set the frame's status, its reason, and the break that ended or stopped it."""
+        """Set the frame's status and reason, and record the breaks that it ran into."""
         outcome = self.outcome(record)
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
@@ -302,7 +306,7 @@ class _Assembly:
             self.note_lines(entry.file, entry.line)
 
     def why_unfinished(self, record: CompileRecord) -> str:
-        """The reason of an unfinished compile, and how far it got."""
+        """Why a compile is unfinished, and how far it got."""
         reason = "interrupted before this compile had ended" if skip_reasons.interrupted(record) else self.no_end_words
         known = (
             "its guards were built" if record.guard_text is not None
@@ -342,7 +346,7 @@ class _Assembly:
         return "empty", reason or "nothing to compile in it"
 
     def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
-        """Set the report's error to that of the last frame that failed (outer frames fail with the same error)."""
+        """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""
         at = self.breaks.get(cause) or frame
         self.result.error = Failure(
             type=skip_reasons.error_of(record).type or "error",
@@ -372,7 +376,7 @@ class _Assembly:
         self.recompiles.add(record, version)
 
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
-        """Add the source of these lines to the report; without `end_line`, of the whole function around the line."""
+        """Add these lines to the report's sources; without `end_line`, the whole function around the line."""
         if is_plumbing(file) or in_torch(file) or line < 1:
             return
         if end_line is None:
@@ -392,20 +396,20 @@ def _end_word(record: CompileRecord) -> str | None:
 
 
 def _qualname(code: Code) -> str | None:
-    """The function's name with its class, from the source around its first line; None if that names another function."""
+    """The function's name with its class, from the source at its first line; None if another function is there."""
     function = function_at(code.file, code.line)
     name = function[0] if function is not None else ""
     return name if name.rpartition(".")[2] == user_name(code.name) else None
 
 
 def _key(record: CompileRecord) -> Any:
-    """What identifies a record's code object: its uid, or in a trace file its name and place."""
+    """What identifies a record's code object: its uid, or in a trace file its process, name and place."""
     code = record.code or Code("", "", 0)
     return code.uid or (record.process, code.name, code.file, code.line)
 
 
 def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> list[Source]:
-    """The text of every file in the report: cells and short files in full, of others the given extents."""
+    """The sources of a report: cells and short files in full, of other files the given ranges of lines."""
     sources = []
     for file, extents in files.items():
         lines = linecache.getlines(file)

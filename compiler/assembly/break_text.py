@@ -35,7 +35,7 @@ _STACK_HEADING = re.compile(
 )
 _CARETS = re.compile(r"^    (?P<before> *)(?P<marks>[~^]*)$")
 _ERROR = re.compile(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", re.M)
-#: torch 2.9 prints the function that it skips with its address and file, other ones in each run
+#: torch 2.9 prints the function that it skips with its address and file, which differ from run to run
 _CODE = re.compile(r'<code object (\S+) at 0x[0-9a-f]+, file "[^"\n]*", line \d+>')
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
@@ -86,7 +86,7 @@ def read(text: str) -> BreakText:
     if reason := _REASON.search(text):
         start = reason.end()
     elif skip := _SKIP_HEADER.search(text):
-        # 2.9 and 2.11 print the stack first and the exception, in a traceback, last
+        # torch 2.9 and 2.11 print the stack first, and the exception last, in a traceback
         start = max((m.end() for m in re.finditer(r"^torch\._dynamo\.exc\.\w+: ", text, re.M)), default=skip.end())
     body = _LEAD.sub("", text[start:], count=1)
     tail = _END_OF_MESSAGE.search(body)
@@ -104,7 +104,7 @@ def message_of(traceback_text: str) -> str:
 
 def _part(text: str) -> Part:
     part = Part()
-    fields: list[tuple[str, list[str]]] = [("Reason", [])]  # each with its lines, in order
+    fields: list[tuple[str, list[str]]] = [("Reason", [])]  # (label, its lines), in order
     for line in text.splitlines():
         if url := _URL.search(line):
             part.url, part.gb_id = url.group(0), f"GB{int(url.group(1)):04d}"
@@ -132,7 +132,7 @@ def stack_of(text: str) -> list[Location]:
         if match:
             entries.append(Location(match["file"], int(match["line"]), match["function"]))
         elif entries and entries[-1].carets is None and (marks := _CARETS.match(line)) is not None:
-            # Tildes and carets together mark the expression; of one that spans several lines, only the first line is used.
+            # Tildes and carets together mark the expression; if it spans several lines, only its first line is used.
             start, count = len(marks["before"]), len(marks["marks"])
             # Python 3.13 and newer print an empty line instead of marks for an expression of several lines.
             entries[-1].carets = (start, start + count) if count else (start or None, None)

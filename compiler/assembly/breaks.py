@@ -1,7 +1,7 @@
 """The graph breaks of a report: one for each place, with the hits of all frames.
 
 A break is identified by its innermost place in the user's code (file, line, column) and its type.  The place comes from the
-hooks where they know it (with columns and the flag in force), else from the text.
+hooks where they know it (with columns and the flag in force), else from the compiler's text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BreakTable:
         self.regions = RegionFlags(cell_of)
         self.breaks: list[Break] = []
         self._by_place: dict[tuple[str, int, str], list[Break]] = {}
-        #: frame -> its latest hit, and the stack of it from the frame on
+        #: id of a frame -> the break that the frame ran into last, its hit, and the stack from the frame to the break
         self._by_frame: dict[str, tuple[Break, Hit, list[StackEntry]]] = {}
 
     def get(self, id: str | None) -> Break | None:
@@ -58,7 +58,7 @@ class BreakTable:
         return latest[2][1:] if latest is not None else []
 
     def resumed(self, frame: str, by: str) -> str | None:
-        """Record that the resume function `by` continues `frame`; returns the break between them."""
+        """Record that the resume function `by` continues `frame`; returns the id of the break between them; None: unknown."""
         latest = self._by_frame.get(frame)
         if latest is None:
             return None
@@ -66,7 +66,7 @@ class BreakTable:
         return latest[0].id
 
     def ended(self, record: CompileRecord, frame: Frame) -> str | None:
-        """Record the break that ended a compiled frame's graph; None if the frame returned."""
+        """Record the break that ended a compiled frame's graph; returns its id, or None if no break is known."""
         end = record.graph_end
         if end is not None and not end.graph_break:
             return None
@@ -74,8 +74,8 @@ class BreakTable:
         if end is None and not texts:
             return None
         stack = (list(end.stack) or [end.location]) if end is not None else []
-        # 2.9 to 2.13: "step" ends the graph at the last statement before a block that cannot be resumed; the break is
-        # deeper, where the text says, and the rest of the function runs eagerly
+        # torch 2.9 to 2.13: "step_unsupported" ends the graph at the last statement before a block that cannot be resumed; the
+        # break is deeper, where the text says, and the rest of the function runs eagerly
         stepped = end is not None and end.reason == "step_unsupported"
         text = (texts[-1] if stepped and texts else _matching(texts, stack)) or break_text.read(
             _STEPPED if stepped else end.reason if end else ""
@@ -101,9 +101,9 @@ class BreakTable:
             broken.hits = [h for h in broken.hits if h.frame not in frames] or broken.hits
 
     def before(self, record: CompileRecord, frame: Frame) -> None:
-        """Record the breaks of earlier attempts at a skipped frame; handling them led to the break that stopped it.
+        """Record the breaks of earlier attempts at a skipped frame; handling them led to the break that stopped the frame.
 
-        The flag that was in force at them is not recorded.
+        The flags that were in force at these breaks are unknown.
         """
         texts = [break_text.read(t) for t in record.break_texts]
         for text in texts[:-1]:
@@ -111,7 +111,7 @@ class BreakTable:
                 self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags())
 
     def stopped(self, record: CompileRecord, frame: Frame, outcome: Outcome) -> str | None:
-        """Record the break that made Dynamo skip the frame or fail; None if something else did."""
+        """Record the break that made Dynamo skip the frame or fail; returns its id, or None if something else was the cause."""
         if not skip_reasons.is_break(record):
             return None
         text, known = skip_reasons.text_of(record), skip_reasons.stack_of(record)
@@ -121,7 +121,10 @@ class BreakTable:
         return self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end))
 
     def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
-        """The stack that a text prints, from the frame's own entry on; outer entries are not being traced."""
+        """The stack that a text prints, from the frame's own entry on: Dynamo does not trace the outer entries.
+
+        Without such an entry, only the innermost one; without a stack, the line that the text names, if any.
+        """
 
         def of_frame(entry: Location) -> bool:  # a text names a resume function after the function that it continues
             return user_name(entry.function) == name and entry.file == record.file
@@ -143,8 +146,8 @@ class BreakTable:
         at = entries[-1]
         first = text.parts[0] if text.parts else break_text.Part(reason="unknown")
         broken = self.known(at, first) or self.new(at, entries, text, first)
-        # a text without a stack names the innermost line only: the frame's own line is then unknown
-        # (a text names a resume function after the user's function that it continues)
+        # a text names a resume function after the user's function that it continues; a text without a stack names only the
+        # innermost line, so the frame's own line is then unknown
         names = (frame.code_name, user_name(frame.code_name))
         own = [e.line for e in stack if e.file == frame.file and e.function in names]
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
@@ -161,7 +164,7 @@ class BreakTable:
         return broken.id
 
     def known(self, at: StackEntry, first: break_text.Part) -> Break | None:
-        """The known break at this place; a place with an unknown column matches the only break of its line."""
+        """The known break at this place; if a column is unknown, the only break of this type on the line."""
         candidates = self._by_place.get((at.file, at.line, first.type), [])
         for broken in candidates:
             if broken.column == at.column:
@@ -229,7 +232,7 @@ def _matching(texts: list[BreakText], stack: list[Location]) -> BreakText | None
 
 
 def _with_columns(innermost: Location, end: GraphEnd) -> Location:
-    """Add the instruction's columns, which the translators know; torch 2.9 and 2.11 give columns in part or not at all."""
+    """Add the columns of the instruction, which Dynamo's translators know: torch 2.9 and 2.11 give few columns or none."""
     candidates = [*(s.location for s in end.stopped[:1]), end.location]
     located = next((c for c in candidates if same_line(c, innermost)), innermost)
     return replace(located, function=innermost.function)

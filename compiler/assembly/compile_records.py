@@ -1,7 +1,8 @@
-"""Groups events by compile: the first half of *events in, Report out*.
+"""Groups events by compile, as the first step from events to a Report.
 
 Compile ids restart when the user's code calls `torch._dynamo.reset()`, and an event can come long after its compile (a backward
-graph is compiled in a later cell).  So events that start a compile open a `CompileRecord`, and later ones find it by its id.
+graph is compiled in a later cell).  So an event that starts a compile opens a `CompileRecord`, and later events find the record
+by the compile's id.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ class CompileRecord:
     """Everything recorded about one compile of one frame."""
 
     compile_id: str | None
-    #: its index among the records
+    #: index among the records
     order: int = 0
     thread: int | None = None
     rank: int | None = None
-    #: index of the trace file, if there are several
+    #: number of the process, if the logs are from several
     process: int | None = None
-    #: how often `torch._dynamo.reset()` had started compile ids anew in its process
+    #: how often compile ids had restarted in the process (`torch._dynamo.reset()`)
     generation: int = 0
     code: Code | None = None
     #: the Python stack at the start, outermost first, the frame itself last
@@ -50,26 +51,26 @@ class CompileRecord:
     frame_end: schema.FrameEnd | None = None
     #: node name -> path of the nn.Module that it ran in
     modules: dict[str, str] = field(default_factory=dict)
-    #: symbol of the graph -> its value
+    #: symbol of the graph -> its value in the traced call
     sizes: dict[str, int | float] = field(default_factory=dict)
     #: records about symbols in shapes, of the last attempt: (name, fields)
     shapes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    #: records of conditions and numbers that depend on data, which tracing needed and could not know, of all attempts
+    #: the conditions and numbers that tracing needed and that depend on data, as fields of records, of all attempts
     undecided: list[dict[str, Any]] = field(default_factory=list)
-    #: what a guard is about -> the stacks at which such guards were made, as lists of `traceback.FrameSummary`
+    #: guarded expression -> the stacks at which guards on it were made, as lists of `traceback.FrameSummary`
     guard_stacks: dict[str, list[list[Any]]] = field(default_factory=dict)
-    #: the same stack without the frame itself, and which call of the compiled function it is
+    #: the Python stack around the compile, and the number of the call that needed the compile (see `Trace`)
     callers: list[Location] = field(default_factory=list)
     call: int | None = None
     resumes: list[schema.ResumeMade] = field(default_factory=list)
-    #: name of a structured-trace record -> AOTAutograd's graphs in it
+    #: kind of record -> AOTAutograd's graphs in the records of that kind
     aot_graphs: dict[str, list[str]] = field(default_factory=dict)
-    #: what DDP's optimizer split the graph into, one for each bucket of gradients
+    #: the graphs into which DDP's optimizer split the graph, one for each bucket of gradients
     splits: list[GraphSplit] = field(default_factory=list)
-    #: bytes at which its first bucket and the others are full, and the inputs that fill them; a log has neither
+    #: bytes at which DDP's first bucket and the others are full, and input -> bytes of its gradient; a log has neither
     bucket_limits: list[int] = field(default_factory=list)
     bucketed: dict[str, int] = field(default_factory=dict)
-    #: what it is, if torch.compile did not make it: "exported program", "AOTInductor package" or "AOTAutograd graph"
+    #: what was compiled, if torch.compile did not do it: "exported program", "AOTInductor package" or "AOTAutograd graph"
     outside: str | None = None
     #: the guards that a compile outside torch.compile added
     added_guards: list[str] = field(default_factory=list)
@@ -78,32 +79,37 @@ class CompileRecord:
     stage_texts: dict[str, list[str]] = field(default_factory=dict)
     #: "original" or "modified" -> the text of the bytecode
     bytecode: dict[str, str] = field(default_factory=dict)
-    #: stage -> what its lookups in the cache gave, each once: {"aot" | "fx": ["hit" | "miss" | "bypass"]}
+    #: stage -> the different answers of its cache: {"aot" | "fx": ["hit" | "miss" | "bypass"]}
     caches: dict[str, list[str]] = field(default_factory=dict)
-    #: (stage, what it gave, the record's text) of each lookup
+    #: (stage, answer, text of the record) of each lookup in a cache
     lookups: list[tuple[str, str, str]] = field(default_factory=list)
+    #: whether a `dynamo_start` is recorded
     started: bool = False
+    #: whether its end is recorded: an event that starts a compile with the same id then opens another record
     closed: bool = False
-    #: whether its process marks columns in the stacks of its texts; an entry without marks is then marked as a whole
+    #: whether stacks in the texts of its process mark columns; a stack entry without marks then means the whole line
     marks_columns: bool = False
-    #: its last steps are recorded, and the thread has begun another compile since
+    #: whether its last step is recorded, and its thread has started another compile since
     over: bool = False
 
     @property
     def world(self) -> tuple[int | None, int]:
-        """Where compile ids are unique: a process, between two resets. Compiled code calls only code of its own world."""
+        """The scope in which compile ids are unique: a process, between two resets.
+
+        Compiled code calls only code of the same world.
+        """
         return self.process, self.generation
 
     @property
     def unfinished(self) -> bool:
-        """Whether nothing shows that this compile has ended; torch writes metrics at every end."""
+        """Whether no event shows that this compile has ended; torch writes metrics whenever one ends."""
         if self.compile_id is None or self.frame_end is not None or self.metrics or self.over:
             return False
-        return self.started or self.recompile_text is not None  # torch.export traces without a start, and without metrics
+        return self.started or self.recompile_text is not None  # torch.export may record neither a start nor metrics
 
     @property
     def name(self) -> str:
-        """The compiler's name of the frame."""
+        """The compiler's name for the frame."""
         return self.code.name if self.code is not None else "?"
 
     @property
@@ -121,20 +127,20 @@ class CompileRecords:
         self.cache_hits: list[schema.CacheHit] = []
         #: beginnings and ends of the compiler's phases, each with its compile, if that had begun
         self.timed: list[tuple[schema.Timed, CompileRecord | None]] = []
-        #: uid of a code object that was called compiled -> the user's name for it, in order of the first call
+        #: uid of the code of a compiled function -> the user's name for the function, in order of the first calls
         self.entries: dict[int | None, str] = {}
         self._strings = strings or {}
         self._open: dict[tuple[int | None, str], CompileRecord] = {}  # by process and compile id
-        #: by process and thread: compiles that have only their metrics to come
+        #: by process and thread: compiles of which at most the metrics are still to come
         self._ending: dict[tuple[int | None, int | None], list[CompileRecord]] = {}
         #: by process: how often compile ids have started anew
         self._generations: dict[int | None, int] = {}
-        #: by process: the export or AOTInductor's compile that is being made
+        #: by process: the compile outside torch.compile to which the next records belong
         self._open_outside: dict[int | None, CompileRecord] = {}
         for event in events:
             try:
                 self._add(event)
-            except Exception as error:  # a record of an unknown form must not lose the other records
+            except Exception as error:  # a record of an unknown form must not keep out the others
                 name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
                 self.unread[f"{name}: {type(error).__name__}"] += 1
         marking = {r.process for r in self.records if any(map(_marks_columns, r.break_texts))}
@@ -142,7 +148,7 @@ class CompileRecords:
             record.marks_columns = record.process in marking
 
     def code_like(self, record: CompileRecord) -> Code | None:
-        """The code of an earlier compile of the same frame: a compile id is the frame's number and that of the compile."""
+        """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
         frame = str(record.compile_id).rpartition("/")[0]
         for other in reversed(self.records[: record.order]):
             if other.code and other.process == record.process and str(other.compile_id).rpartition("/")[0] == frame:
@@ -150,7 +156,10 @@ class CompileRecords:
         return None
 
     def record(self, event: Event, *, opens: bool = False) -> CompileRecord:
-        """The record that an event belongs to; a new one if the event starts a compile."""
+        """The record that an event belongs to.
+
+        It is a new one if there is none yet, or if the event starts a compile (`opens`) and the latest with this id has ended.
+        """
         key = (event.process, str(event.compile_id))
         record = self._open.get(key) if event.compile_id is not None else None
         if record is None or (opens and record.closed):
@@ -207,7 +216,7 @@ class CompileRecords:
             record = self.record(event, opens=opens)
             if event.callers is not None:
                 record.callers, record.call = event.callers, event.call
-            if record.rank is None:  # torch knows it once there is a process group
+            if record.rank is None:  # torch knows the rank once there is a process group
                 record.rank = event.metadata.get("rank")
             if artifact:
                 _add_artifact(record, artifact, text)
@@ -218,7 +227,10 @@ class CompileRecords:
             self.unread[name] += 1
 
     def _outside(self, event: Trace, name: str) -> None:
-        """Add a record without a compile id to its process's export or AOT compile, or begin one; guards come before graphs."""
+        """Add a trace record without a compile id to the compile outside torch.compile that its process is making.
+
+        A second graph of the same kind begins another such compile.  The guards of an export come before its graph.
+        """
         record = self._open_outside.get(event.process)
         again = name in ("exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph")
         if record is None or (again and (name in record.aot_graphs or (name == "exported_program" and record.graph_text))):
@@ -251,10 +263,10 @@ class CompileRecords:
             record.code.name = record.outside
 
     def _order(self, record: CompileRecord, name: str, event: Trace) -> None:
-        """Mark the compiles that have ended: their last step is recorded, and their thread has started another compile."""
+        """Mark the compiles that must have ended: their last step is recorded, and their thread has started another compile."""
         ending = self._ending.setdefault((event.process, event.thread), [])
         if name == "dynamo_start":
-            if event.callers is not None:  # of a live run, and whole
+            if event.callers is not None:  # a live run records the whole stack
                 record.stack[:-1] = event.callers
             for before in ending:
                 before.over = before is not record
@@ -268,7 +280,7 @@ class CompileRecords:
             record.started = True
             record.stack = [Location(self._string(s["filename"]), s["line"], s["name"]) for s in fields.get("stack") or ()]
             record.callers = record.callers or record.stack[:-1]
-            record.shapes.clear()  # of an attempt before this one
+            record.shapes.clear()  # they are from an earlier attempt
         elif name == "guard_on_data_dependent_error":
             record.undecided.append(fields)
         elif name in SHAPES:
@@ -294,7 +306,7 @@ class CompileRecords:
             record.aot_graphs.setdefault(name, []).append(text)
 
     def _string(self, value: Any) -> str:
-        """An interned string; it may be missing in a file that was cut off."""
+        """A string, looked up if it is interned; "?" if it is not in the table, as in a log that was cut off."""
         return self._strings.get(value, "?") if isinstance(value, int) else str(value)
 
 
@@ -324,12 +336,12 @@ def _marks_columns(break_text: str) -> bool:
 
 
 def _capped(text: str, limit: int = 5000) -> str:
-    """Shorten bytecode, because each resume function repeats that of its function; TORCH_LOGS=bytecode prints all of it."""
+    """Shorten bytecode, because each resume function repeats that of the function that it continues."""
     return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n... (cut; TORCH_LOGS=bytecode prints all)\n"
 
 
 def _module_text(text: str) -> str:
-    """The class that a text prints, as Dynamo prints a graph: without what is around it, and under a name that parses."""
+    """The first class in a text, as Dynamo prints a graph: without indentation, and `<lambda>` renamed so that it parses."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
     indent = len(lines[start]) - len(lines[start].lstrip()) if lines else 0

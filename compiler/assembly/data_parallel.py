@@ -1,11 +1,12 @@
-"""What DDP and FSDP do to a compile: DDP's optimizer splits graphs, and the code of both around a module has graph breaks.
+"""What DDP and FSDP do to a compile: DDP's optimizer splits graphs, and the wrapper code of both has graph breaks.
 
-Autograd hands all gradients of one graph to DDP at once, at its end.  So DDP's optimizer splits a graph at the limits of DDP's
-buckets of gradients: it goes through the graph backwards, and begins another part when the parameters of a part have as many
-bytes as a bucket takes.  The gradients of a bucket are then reduced while earlier parts still compute theirs.
+Autograd hands all gradients of one graph to DDP at once, when the graph's backward ends.  So DDP's optimizer splits a graph at
+the limits of DDP's buckets of gradients: it goes through the graph backwards, and begins another part when the parameters of a
+part have as many bytes as a bucket takes.  The gradients of a bucket are then reduced while the backward of earlier parts still
+runs.
 
 The forward of DDP, and the hooks with which FSDP gathers parameters, are not meant to be compiled: Dynamo breaks there, so that
-the module inside becomes a graph of its own.  Where nothing else was in the frame, such a break cuts no graph.
+the module inside becomes a graph of its own.  If nothing else was in the frame, such a break cuts no graph.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from dynascope.compiler.assembly import graph_text
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.report import Break, GraphSplit, Node, Report, byte_text, label, plural
 
-#: what runs around a module -> the files of its code; contextlib calls the function of DDP's that Dynamo skips
+#: wrapper of a module -> the files of its code
 _WRAPPERS = {
     "DistributedDataParallel": re.compile(r"[\\/]torch[\\/]nn[\\/]parallel[\\/]distributed\.py$"),
     "FSDP": re.compile(r"[\\/]torch[\\/]distributed[\\/]fsdp[\\/]"),
 }
+#: in the explanation of DDP's break in contextlib: the function of DDP that contextlib calls there, and that Dynamo skips
 _SKIPPED = "`DistributedDataParallel._inside_ddp_forward`"
 #: Dynamo's name of an input that is a parameter of a module
 _PARAMETER = re.compile(r"_parameters_\w+$")
@@ -33,7 +35,7 @@ def splits(record: CompileRecord) -> list[GraphSplit]:
         try:
             inputs = [n for n in graph_text.read(split.code)[0] if n.op == "placeholder"]
         except ValueError:
-            continue  # it is damaged: its parameters are unknown
+            continue  # the text is damaged: the parameters are unknown
         counted = record.bucketed if record.bucket_limits else {n.name: _bytes(n) for n in inputs if _PARAMETER.search(n.name)}
         sizes = {n.name: counted[n.name] for n in inputs if n.name in counted}
         split.parameters = list(sizes)
@@ -43,7 +45,7 @@ def splits(record: CompileRecord) -> list[GraphSplit]:
 
 
 def _bytes(node: Node) -> int | None:
-    """Bytes of a tensor; None if its size is symbolic or its type unknown."""
+    """Bytes of a tensor; None if its size is symbolic, or its shape or dtype is unknown."""
     bits = 8 if node.dtype == "bool" else int((re.findall(r"\d+", node.dtype or "") or [0])[0])
     total = bits // 8
     for size in node.shape or ():
@@ -54,7 +56,7 @@ def _bytes(node: Node) -> int | None:
 
 
 def split_note(record: CompileRecord) -> str:
-    """A sentence on the split: into how many, how large, and why there."""
+    """A sentence on the split: the number of parts, their sizes, and the limits of the buckets."""
     sizes = [split.parameter_bytes for split in record.splits]
     words = f"DDP's optimizer split this graph into {len(sizes)}, one for each bucket of gradients"
     if None not in sizes:
@@ -69,7 +71,7 @@ def split_note(record: CompileRecord) -> str:
 def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[str]) -> list[Break]:
     """Move the graph breaks that DDP and FSDP make by design to `wrapper_breaks`; returns the others.
 
-    `ignored`: frames that are not the user's and have no graph.  A break in any other frame is the user's: it cuts a graph.
+    `ignored`: ids of frames that are not the user's and have no graph.  A break in any other frame cuts a graph of the user's.
     """
     for wrapper in _WRAPPERS:
         own = [b for b in breaks if _wrapper(b) == wrapper and all(hit.frame in ignored for hit in b.hits)]
@@ -84,7 +86,7 @@ def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[
 
 
 def _wrapper(broken: Break) -> str | None:
-    """Whose code a break is in."""
+    """The wrapper whose code a break is in; None: in no wrapper."""
     if _SKIPPED in broken.explanation:
         return "DistributedDataParallel"
     return next((name for name, files in _WRAPPERS.items() if files.search(broken.file)), None)

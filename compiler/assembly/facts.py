@@ -15,7 +15,7 @@ class RecordingFacts:
     """Everything that the Report needs and the events do not contain."""
 
     origin: Literal["live", "trace"] = "live"
-    #: interned strings of the structured trace
+    #: id -> interned string of the structured trace
     strings: dict[int, str] = field(default_factory=dict)
     cell_of: CellResolver = lambda file: None
     #: frames compiled by another thread than this one are foreign; None: unknown
@@ -29,7 +29,7 @@ class RecordingFacts:
     notes: list[str] = field(default_factory=list)
     hooks: dict[str, bool | str] = field(default_factory=dict)
     versions: dict[str, str | None] = field(default_factory=dict)
-    #: which inputs' sizes Dynamo treated as dynamic, at the beginning and now
+    #: what Dynamo had recorded about the sizes of inputs when the recording began, and when it ended
     sizes_before: Sizes = field(default_factory=dict)
     sizes_after: Sizes = field(default_factory=dict)
     #: the error that ended the recorded block

@@ -1,8 +1,8 @@
 """How the frames of a report are linked: which frame called which, and which resume function continues which frame.
 
 A live run knows from which code object a resume function was made; a trace file has only names and lines.  Both have the stack
-at the start of a compile, which names functions.  If a function has several frames, the one whose break is at that line is the
-caller.
+at the start of a compile, whose entries are names of functions and lines.  If a function has several frames, the caller is the
+one whose break is at the entry's line.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from dynascope.compiler.source.code import is_resume, user_name
 from dynascope.compiler.source.lines import character_column
 from dynascope.compiler.source.origin import in_torch
 
-#: (process and how often it was reset, name of a function, its file)
+#: (`CompileRecord.world`, name of a function, its file)
 _Function = tuple[tuple[int | None, int], str, str]
 
 
 class Links:
-    """Links each frame to those that were compiled before it."""
+    """Links each frame to its caller and to the frame that it continues; both were compiled before it."""
 
     def __init__(self, records: list[CompileRecord], breaks: BreakTable) -> None:
         self.breaks = breaks
         #: processes whose stacks lack the innermost callers
         self._cut = cut_stacks(records)
-        #: by name in the compiler: a stack names no more than this, and a line
+        #: frames by the compiler's name of the function, which is the name in a stack
         self._named: dict[_Function, list[Frame]] = {}
-        #: by the user's name and the line from which they continue in a resume function
+        #: frames by the user's name of the function, and the line of the break after which it resumes
         self._left: dict[tuple[_Function, int | None], list[Frame]] = {}
-        #: a function that was called from a break -> the frame that did so, and its line
+        #: a function that was called at a break -> the frame with the break, and the line of the break
         self._called: dict[_Function, tuple[Frame, int]] = {}
-        #: resume function's code -> the frames that have made it
+        #: uid of a resume function's code -> the frames for which Dynamo made the function, with the events
         self._made: dict[int | None, list[tuple[Frame, ResumeMade]]] = {}
 
     def link(self, record: CompileRecord, frame: Frame) -> ResumeMade | None:
-        """Set the frame's caller and, for a resume function, the frame that it continues; returns the event that made it."""
+        """Set the frame's caller and, for a resume function, the frame that it continues; returns its `ResumeMade` event."""
         self._call(record, frame)
         if frame.kind != "resume":
             return None
         name = user_name(frame.code_name)
-        # branches that join share one resume function: it continues the frame that called it
+        # branches that join share one resume function: each of its frames continues the frame that called it
         makers = self._made.get(record.code.uid if record.code else None, [])
         before, made = next((m for m in reversed(makers) if m[0].id == frame.parent), makers[-1] if makers else (None, None))
         if before is not None and made is not None:
@@ -91,22 +91,22 @@ class Links:
                 return
 
     def _standing(self, entry: Location, world: tuple[int | None, int]) -> Frame | None:
-        """The frame that a stack entry belongs to; None if several functions of that name are possible."""
+        """The frame that a stack entry belongs to: the latest one whose name, lines and break fit; None if none does."""
         line, candidates = entry.line, self._named.get((world, entry.function, entry.file), [])
         around = [f for f in candidates if f.line <= line <= (f.end_line or f.line)]
         if not around and len({f.line for f in candidates}) == 1:
-            # a resume function in a loop goes back to lines before it; where a function ends is not always known
+            # a resume function in a loop goes back to lines before its own, and the end of a function is not always known
             around = [f for f in candidates if f.kind == "resume" or f.end_line is None]
-        # several versions of a function: compiled code calls others only at its break, and the latest version decides
+        # of several versions, prefer those whose break is at this line: compiled code calls other functions only there
         standing = [f for f in around if f.status not in ("compiled", "empty") or self.breaks.left_at(f.id) == line]
         return next(reversed(standing or around), None)
 
 
 def cut_stacks(records: list[CompileRecord]) -> set[int | None]:
-    """Processes whose stacks lack the innermost callers, because torch left out more frames than its own.
+    """The processes whose stacks lack the innermost callers, because torch left out more frames than its own.
 
-    Resume functions show it: the caller of one must be the frame that it continues, or with nested graph breaks another
-    compiled frame.
+    Resume functions show which these are: the caller of a resume function must be the frame that it continues or, with nested
+    graph breaks, another compiled frame.
     """
     known = {(r.process, r.name, r.file) for r in records}
     processes = set()

@@ -16,11 +16,11 @@ from dynascope.compiler.report import Node
 _COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in [^,]*(?:, code: .*)?$")
 _NO_STACK = re.compile(r"^\s*# No stacktrace found")
 _TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9a-z]*)\[(?P<shape>[^\]]*)\](?:\[(?P<stride>[^\]]*)\])?(?P<device>[a-z]*(?::\d+)?)?$")
-#: a tensor of another class, and what torch prints of it: of a DTensor, its placement on each dimension of the mesh
+#: a tensor of a subclass; for a DTensor, torch also prints the placement on each dimension of the mesh
 _SUBCLASS = re.compile(
     r"^(?P<name>\w+)\((?P<tensor>[a-z]\w*\[[^\]]*\](?:\[[^\]]*\])?[a-z]*(?::\d+)?)(?:, (?P<placements>.*))?\)$"
 )
-#: how torch prints placements: `S(0)[1]` shards dimension 0, as the second of the dimensions of the mesh that do so
+#: how torch prints a placement: `S(0)[1]` if several dimensions of the mesh shard the tensor's dimension 0, this one second
 _PLACEMENT = re.compile(r"(?P<strided>_)?S\((?P<dim>[^)]*)\)(?P<order>\[\d+\])?|(?P<replicate>R)|P(?:\((?P<reduction>\w+)\))?")
 
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -52,7 +52,7 @@ class ParsedGraph:
     """One printed class: the statements of its `forward`, and its nested classes (the branches of a `cond`)."""
 
     statements: list[Statement]
-    #: names of the nodes that it returns
+    #: names of the nodes that `forward` returns
     outputs: list[str]
     inner: dict[str, ast.ClassDef]
 
@@ -176,13 +176,13 @@ class _Reader:
         self.nodes[node.name] = node
 
     def names(self, value: ast.AST | None) -> list[str]:
-        """Names of the nodes that an expression reads, in order, each once."""
+        """Names of the nodes that an expression reads, each once; outer parts of the expression come first."""
         read = (n.id for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes)
         return list(dict.fromkeys(self.nodes[name].name for name in read))
 
 
 def _subclass(match: re.Match[str]) -> str:
-    """`DTensor(Shard(0), Replicate())`; what cannot be read of the placements is left as torch prints it."""
+    """A tensor subclass, as in `DTensor(Shard(0), Replicate())`; placements of another form stay as torch prints them."""
     placements = match["placements"]
     if placements is None:
         return match["name"]
@@ -204,12 +204,12 @@ _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]
 
 
 def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
-    """(opcode, target, args, kwargs) of a node, from the expression or statement that torch printed for it."""
+    """(opcode, target, args, kwargs) of a node, from the expression or statement that torch printed for the node."""
     match value:
         case ast.Call():
             return _written_call(value, known)
         case ast.AugAssign():
-            value.target.ctx = ast.Load()  # it becomes an argument, and those are loaded
+            value.target.ctx = ast.Load()  # the target becomes an argument, which is loaded, not stored
             return _operator("i" + _OPERATORS.get(type(value.op), "op").rstrip("_"), value.target, value.value)
         case ast.Assign(targets=[ast.Subscript() as place, *_]):
             return _operator("setitem", place.value, place.slice, value.value)

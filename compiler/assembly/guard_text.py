@@ -1,7 +1,7 @@
 """Guards in readable form, and the reasons of recompiles as facts.
 
-Dynamo prints them: the guard tree (`dynamo_cpp_guards_str`), and the reasons of a recompile (a JSON list; in 2.11 and
-later, a single reason is plain text).
+They come from two texts of Dynamo: the guard tree (`dynamo_cpp_guards_str`), and the reasons of a recompile (a JSON list; from
+torch 2.11 on, a single reason is plain text).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TENSOR = re.compile(
 )
 #: kinds of guards that, outside the tree, are conditions on symbols (sizes, numbers); Dynamo checks them last
 ON_SYMBOLS = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
-#: kinds of guards on types, identities, global state and marks of dynamic sizes
+#: kinds of guards that Dynamo adds for itself, such as those on types, identities, global state and marks of dynamic sizes
 NOISE = frozenset({
     "ID_MATCH", "TYPE_MATCH", "DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR", "DICT_CONTAINS", "NO_TENSOR_ALIASING",
     "LAMBDA_GUARD", "GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE", "DUAL_LEVEL_MATCH",
@@ -45,13 +45,13 @@ def guards(text: str) -> list[str]:
 
 
 def split_comment(text: str) -> tuple[str, str]:
-    """A guard's condition, and what torch prints beside it: the line that made it."""
+    """A guard's condition, and what torch prints beside it, which is usually the line that made the guard."""
     condition, *comment = re.split(r"\s{2,}(?=# )", text, maxsplit=1)
     return condition.strip(), comment[0] if comment else ""
 
 
 def as_written(text: str) -> str:
-    """A guard's condition as the user writes it."""
+    """A guard's condition in readable form."""
     tensor = _TENSOR.match(text)
     if tensor:
         grad = ", requires grad" if tensor["grad"] == "True" else ""
@@ -62,7 +62,7 @@ def as_written(text: str) -> str:
 
 @functools.lru_cache(8192)
 def user_expression(text: str) -> str:
-    """`L['x']` and `G['x']` as the user writes them."""
+    """An expression of Dynamo's as the user writes it: `L['x']` and `G['x']` become `x`."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\b___stack(\d+)\b", r"stack[\1]", text)  # values on Python's stack where a resume function continues
     text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
@@ -77,7 +77,7 @@ def recompile_texts(text: str) -> list[str]:
     """The reasons of a recompile, one for each compiled version that was tried, each with the stack that torch adds."""
     try:
         data = json.loads(text)
-    except ValueError:  # 2.11 and later write a single reason as plain text
+    except ValueError:  # torch 2.11 and later write a single reason as plain text
         data = text
     return [str(r) for r in (data if isinstance(data, list) else [data]) if str(r).strip()]
 
@@ -87,8 +87,8 @@ def without_stack(reason: str) -> str:
     return reason.split("\nUser stack trace:", 1)[0].strip()
 
 
-#: torch's messages for failed guards; `n` is what was guarded, `i` a dimension, `a` the expected value, `b` the actual one;
-#: of a range, `a` and `b` are its ends; of a new attribute, `b` is its name
+#: torch's messages for failed guards; `n` is the guarded expression, `i` a dimension, `a` the expected value, `b` the actual
+#: value; for a range, `a` and `b` are its ends; for a new attribute, `b` is its name
 _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"), "size"),
     (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "dtype"),
@@ -121,7 +121,7 @@ def failed_guard(reason: str) -> FailedGuard:
         match = pattern.search(text)
         if match:
             facts = {k: user_expression(v) for k, v in match.groupdict().items() if v is not None}
-            if kind == "requires_grad":  # `a` is captured only where torch expected False
+            if kind == "requires_grad":  # `a` is captured only if torch expected False
                 facts["a"], facts["b"] = ("False", "True") if "a" in facts else ("True", "False")
             return FailedGuard(
                 kind=kind, source=facts.get("n"), dimension=int(facts["i"]) if "i" in facts else None,

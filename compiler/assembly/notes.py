@@ -1,7 +1,7 @@
-"""The report's notes, and whatever else needs the whole report: the settings in force and the error that ended the block.
+"""Adds the report's notes, and whatever else needs the whole report: the settings in force and the error that ended the block.
 
-Each function takes a Report and completes it; `annotate` calls them in order.  Notes about what a run measured are added later,
-by `Run` in `driver.pipeline`.
+`annotate` calls the other `annotate_*` functions in order.  Notes about what a run measured are added later, by `Run` in
+`driver.pipeline`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def annotate_backend_failures(report: Report) -> None:
 
 
 def annotate_foreign(report: Report) -> None:
-    """Note the frames that other threads compiled: the report counts them, as nothing says which thread the user means."""
+    """Note the frames that other threads compiled: the report counts them, because nothing says which thread the user means."""
     names = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
     if names:
         report.notes.append(f"compiled by other threads meanwhile, and counted here: {', '.join(names)}")
@@ -62,7 +62,7 @@ def annotate_overruled_regions(report: Report) -> None:
 
 
 def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
-    """Note the frames that were traced with symbolic sizes at once, because earlier runs had seen other sizes there."""
+    """Note the frames that were traced with symbolic sizes from the start, because earlier runs had seen other sizes there."""
     notes = []
     for frame in report.frames:
         code = (frame.file, frame.line, frame.code_name)
@@ -102,7 +102,10 @@ def annotate_default_region(report: Report, settings: Settings) -> None:
 
 
 def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) -> None:
-    """Record the error that ended the block: the compiler's refusal, or an error in the user's code."""
+    """Record the error that ended the block: the compiler's refusal, or an error in the user's code.
+
+    After an interrupt, the report is marked as partial instead.
+    """
     if isinstance(error, KeyboardInterrupt):
         report.origin = "partial"
         report.notes.append("interrupted: the report holds what was compiled until then")
@@ -110,7 +113,7 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
     module, known = type(error).__module__, report.error
     same = known is not None and known.type == type(error).__name__
     if same and known is not None and (module.startswith("torch._dynamo") or str(error).startswith(known.message)):
-        return  # a compile raised it, so the report has it with its place already
+        return  # a compile raised the error, so the report already has it, with its place
     refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
     refused = refused or str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
     calls = _user_calls(error, cell_of)
@@ -127,7 +130,7 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
 
 
 def _user_calls(error: BaseException, cell_of: CellResolver) -> list[StackEntry]:
-    """The places in the user's code or a library that the exception passed, outermost first."""
+    """The places in the user's code or a library that the exception passed through, outermost first."""
     calls = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         file, name = frame.f_code.co_filename, user_name(frame.f_code.co_name)

@@ -1,7 +1,7 @@
 """Which region set `error_on_graph_break` at a break, derived frame by frame from what the hooks observed.
 
-A region may be in the traced code itself.  It may also have been entered again by a resume function, which has no line for it,
-or be in the caller of a function that is compiled on its own after a break.
+A region may be in the traced code itself.  A resume function may also have entered it again, without knowing its line, or it
+may be in the caller of a function that is compiled on its own after a break.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynascope.compiler.source.origin import is_plumbing
 
 @dataclass(frozen=True)
 class Flags:
-    """The settings in force at one hit of a break; None is unknown."""
+    """The settings in force at one hit of a break; None: unknown."""
 
     error_on_graph_break: bool | None = None
     fullgraph: bool | None = None
@@ -42,19 +42,19 @@ class _ActiveRegion:
 
 
 class RegionFlags:
-    """The regions of one recording; frames come in the order in which they were compiled."""
+    """Follows the regions of one recording from frame to frame, in the order in which the frames were compiled."""
 
     def __init__(self, cell_of: CellResolver) -> None:
         self.cell_of = cell_of
-        #: resume function's code -> the regions that it enters again, outermost first
+        #: uid of a resume function's code -> the regions that the function enters again, outermost first
         self._entered_by_resume: dict[int | None, list[_ActiveRegion]] = {}
-        #: frame -> the region around the call of it
+        #: id of a frame -> the innermost region around the call of the frame
         self._caller: dict[str, _ActiveRegion | None] = {}
-        #: frame -> the region in which it made the call that broke its graph
+        #: id of a frame -> the innermost region around the frame's break, and so around the call that it makes there
         self._inside: dict[str, _ActiveRegion | None] = {}
 
     def begin(self, frame: Frame) -> None:
-        """Start a frame whose caller, or the frame that it continues, is known."""
+        """Start a frame; its caller and the frame that it continues are set, if they are known."""
         is_resume = frame.kind == "resume"
         outer = self._caller.get(frame.continues or "") if is_resume else self._inside.get(frame.parent or "")
         self._caller[frame.id] = self._inside[frame.id] = outer
@@ -93,7 +93,7 @@ class RegionFlags:
         return Flags(flag, fullgraph, innermost.origin if innermost is not None else FlagOrigin())
 
     def _regions_around(self, calls: list[TracedCall]) -> list[list[_ActiveRegion]]:
-        """For each entry of a chain of calls, innermost first, the regions around it, outermost first."""
+        """For each of these calls, the active regions, outermost first; the calls are nested and given innermost first."""
         around = []
         inner = ""
         for call in calls:
@@ -106,7 +106,7 @@ class RegionFlags:
         return around
 
     def _origin(self, region: Region, inner: str) -> FlagOrigin:
-        """A `with` block is named by its place, a decorator (a `with` in torch's wrapper) by the decorated function."""
+        """What set a region's flag: a decorator, whose `with` is in torch's wrapper, or a `with` block."""
         if is_plumbing(region.file) and inner:
             return FlagOrigin(kind="decorator", name=user_name(inner))
         return FlagOrigin(kind="with", file=region.file, line=region.line or None, cell=self.cell_of(region.file))

@@ -1,7 +1,7 @@
 """Why a frame was skipped or failed.
 
-A live run has the exception that Dynamo swallowed or raised; a trace file has the printed traceback and the
-metrics.  Both may have the text of a graph break that came before it.
+A live run has the exception that Dynamo swallowed or raised; a trace file has the printed traceback and the metrics.  Both may
+have the text of a graph break that led to the exception.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dynascope.compiler.assembly import break_text
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.events.schema import Error, Location
 
-#: exceptions that are graph breaks; others are breaks only if their text has a break's id, else errors of a backend, of Dynamo
-#: or of the user's code
+#: types of exceptions that are graph breaks ("": unknown); any other exception is a break only if its text has a break's id,
+#: and otherwise an error of a backend, of Dynamo or of the user's code
 _BREAKS = ("", "Unsupported", "SkipFrame", "UserError", "UncapturedHigherOrderOpError", "ObservedException")
 #: beginnings of the names of exceptions that Dynamo swallows
 _SWALLOWED = ("Unsupported", "UserError", "SkipFrame", "RecompileLimitExceeded", "Observed")
@@ -23,7 +23,7 @@ _NOTHING = ("no content in function call", "No ops traced for the FX graph")
 def error_of(record: CompileRecord) -> Error:
     """The exception that stopped the frame.
 
-    From a trace file: the type in its metrics, and the message of the printed traceback or else of the metrics.
+    From a trace file: the type in the metrics, and the message of the printed traceback or else of the metrics.
     """
     end = record.frame_end
     if end is not None and end.error is not None:
@@ -79,7 +79,7 @@ def text_of(record: CompileRecord) -> break_text.BreakText:
 
 
 def reason_of(record: CompileRecord) -> str | None:
-    """One sentence about the last break in the text, which is the one that stopped this frame."""
+    """The reason and the explanation of the last break in the text, which is the one that stopped this frame."""
     parts = text_of(record).parts
     if not parts:
         return None

@@ -1,4 +1,4 @@
-"""The stages after Dynamo, of one compile: AOTAutograd, the backend, their caches, DDP's optimizer, CUDA graphs."""
+"""What happened to a graph after Dynamo: in DDP's optimizer, AOTAutograd, the backend, their caches, and CUDA graphs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PHASES = {
 
 def add_stages(record: CompileRecord, graph: Graph) -> None:
     """Fill in the graph's later stages; a backward that is not compiled yet is pending."""
-    aot = {name: "\n\n".join(texts) for name, texts in record.aot_graphs.items()}  # several, where the graph was split
+    aot = {name: "\n\n".join(texts) for name, texts in record.aot_graphs.items()}  # several texts if the graph was split
     graph.aot_forward = aot.get("aot_forward_graph") or aot.get("aot_inference_graph")
     graph.aot_backward = aot.get("aot_backward_graph")
     graph.splits, graph.bucket_limits = data_parallel.splits(record), record.bucket_limits if record.splits else []
@@ -48,7 +48,7 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
 
 
 def kernels(code: str) -> list[Kernel]:
-    """The kernels that Inductor's code calls, with what its comments say of each; of C++ kernels they say nothing."""
+    """The kernels that Inductor's code calls, with what comments in the code say about each (nothing about C++ kernels)."""
     defined: dict[str, re.Match[str]] = {}
     found: dict[tuple[str, str], Kernel] = {}
     comment: re.Match[str] | None = None
@@ -71,7 +71,7 @@ def kernels(code: str) -> list[Kernel]:
 
 
 def stage_notes(record: CompileRecord) -> list[str]:
-    """Sentences on a split by DDP's optimizer, and on CUDA graphs that were skipped."""
+    """Sentences about a split by DDP's optimizer, and about CUDA graphs that were skipped."""
     sentences = []
     if record.splits:
         sentences.append(data_parallel.split_note(record))
@@ -86,7 +86,7 @@ def stage_notes(record: CompileRecord) -> list[str]:
 def compile_seconds(metrics: dict[str, Any]) -> float | None:
     """Seconds of the whole compile; None: unknown.
 
-    torch 2.6 writes only Dynamo's cumulative time, which is the same.
+    torch 2.6 writes only Dynamo's cumulative time, which covers the whole compile.
     """
     seconds, microseconds = metrics.get("entire_frame_compile_time_s"), metrics.get("dynamo_cumulative_compile_time_us")
     return seconds if seconds is not None or microseconds is None else microseconds / 1e6

@@ -1,4 +1,4 @@
-"""The counts of a report: its summary, and source lines that occur in one graph many times."""
+"""Counts of a report: its summary, and the notes on source lines that occur many times in one graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynascope.compiler.report import Node, Report, Summary, label
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 
-#: a line that occurs this often in a graph was most likely in a loop; the note gives the count, which is a fact
+#: a line with at least this many calls of one function in a graph was most likely in a loop
 _OFTEN = 8
 
 
@@ -35,14 +35,14 @@ def summarise(report: Report) -> Summary:
 
 
 def _unknown_breaks(report: Report) -> int:
-    """The places after which resume functions continue although no break is known there."""
+    """The number of places at which resume functions continue although no break is known there."""
     cached = {f.id for f in report.frames if f.status == "cached"}
     resumes = (f for f in report.frames if f.kind == "resume" and f.status != "cached" and f.continues not in cached)
     return len({(f.rank, f.file, f.code_name) for f in resumes if f.break_ is None})
 
 
 def unrolled(nodes: list[Node], cell_of: CellResolver) -> list[str]:
-    """One sentence for each of the user's lines that occurs in a graph many times, because Dynamo unrolls loops."""
+    """One sentence for each line outside torch that occurs many times in a graph, because Dynamo unrolls loops."""
     times = Counter((n.file, n.line, n.target) for n in nodes if n.file and n.line and n.op.startswith("call_"))
     most: dict[tuple[str, int], int] = {}
     for (file, line, _), count in times.items():

@@ -10,7 +10,7 @@ from dynascope.compiler.events.schema import Timed
 
 #: end of the name of a phase in which Inductor times kernels for one operation
 AUTOTUNING = "_template_autotuning"
-#: arguments of the event that ends such a phase
+#: arguments of the event that ends such a phase, as far as they are read
 _TUNED = ("autotune_shape", "autotune_dtypes", "autotune_choices_stats")
 #: microseconds; larger numbers are damaged times
 _MOST = 1 << 62
@@ -19,7 +19,7 @@ _MOST = 1 << 62
 def timed(event: Any) -> Timed | None:
     """The beginning or the end of a phase; None if the event is neither.
 
-    `event`: the dict that torch makes, or its JSON text from a log.  Raises ValueError if it is damaged.
+    `event`: the dict that torch makes, or its JSON text.  Raises ValueError if the event is damaged.
     """
     if isinstance(event, str):
         event = json.loads(event)

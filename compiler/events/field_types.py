@@ -1,6 +1,7 @@
 """The JSON types of the values that are read from a record, as torch 2.3 to 2.15 writes them.
 
-A value of another type would raise later, or be displayed as if torch had reported it; it is removed and counts as unknown.
+A value of another type would cause an error later, or be displayed as if torch had reported it.  So it is removed, and is then
+unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _stack(value: Any) -> bool:
 
 
 def _stack_entry(value: Any) -> bool:
-    """A line, a function's name, and a file's name or its number in the table of strings."""
+    """Whether this is an entry of a stack: a line, a function's name, and a file's name or its id in the table of strings."""
     if not isinstance(value, dict):
         return False
     file = value.get("filename")
@@ -50,7 +51,7 @@ def _object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-#: fields of every record
+#: fields that a record of any kind may have
 _HEADER: dict[str, _Test] = {
     "rank": _integer, "frame_id": _integer, "frame_compile_id": _integer, "compiled_autograd_id": _integer,
     "attempt": _integer, "has_payload": _text, "stack": _stack,
@@ -93,7 +94,7 @@ _FIELDS: dict[str, dict[str, _Test]] = {
     "compilation_metrics": _METRICS,
     "bwd_compilation_metrics": _METRICS,
 }
-#: fields without which a record says nothing
+#: kind of record -> the field without which such a record says nothing
 _NEEDED = {
     "dynamo_start": "stack",
     "artifact": "name",
@@ -106,9 +107,9 @@ _NEEDED = {
 
 
 def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
-    """Remove the fields of a wrong type from a record; yields the name of each.
+    """Remove the fields of a wrong type from a record; yields a description of each problem.
 
-    The whole content is removed if a required field is missing or the record's compile id is damaged.
+    The whole content is removed if it is not an object, if a required field is missing, or if the compile id is damaged.
     """
     for field in [f for f in _IDS if metadata.get(f, 0) is None]:
         del metadata[field]  # torch before 2.6 writes null for an id that does not exist

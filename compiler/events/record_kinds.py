@@ -1,4 +1,4 @@
-"""The records of torch's structured trace: those that are read, those that are ignored, and the compile they belong to.
+"""The kinds of records in torch's structured trace: which are read, and which are ignored.
 
 To read another record, add its name to `USED` (and remove it from `IGNORED` or `NOT_MADE_LIVE`).  An artifact's name goes into
 `_ARTIFACTS`; if it is the text of one of a graph's later stages, into `STAGES`, and its title into `_NAMES` of
@@ -6,14 +6,15 @@ To read another record, add its name to `USED` (and remove it from `IGNORED` or 
 it to the Report in `assembly.assemble` or `assembly.stages`.
 
 `jobs.quick_trace_reader` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not
-ignored, so add one that should not tell ranks apart to `_LATER` there; an artifact is hashed only if it is in `_SHAPING`.
+ignored, so add a kind that should not tell ranks apart to `_LATER` there.  It hashes an artifact only if its name is in
+`_SHAPING`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-#: read by `assembly`
+#: read by `assembly` as parts of a compile
 USED = frozenset({
     "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
     "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
@@ -21,10 +22,10 @@ USED = frozenset({
     "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
     "guard_on_data_dependent_error",
 })  # fmt: skip
-#: about symbols in shapes; a live recording makes them itself, without the compiler's own stack, because collecting that stack
-#: is most of their cost
+#: about symbols in shapes; a live recording makes them itself, with only the innermost entries of the compiler's stack, because
+#: collecting all of it is most of their cost
 SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
-#: so many or so large that a live recording, which does not need them, keeps torch from making them
+#: not needed by a live recording, which keeps torch from making them, because many of them are numerous or large
 NOT_MADE_LIVE = frozenset({
     "str", "describe_tensor", "describe_storage", "describe_source", "guard_added",
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
@@ -41,15 +42,16 @@ IGNORED = NOT_MADE_LIVE | {
     "inductor_runtime_and_tensor_meta",
 }  # fmt: skip
 
-#: read where they belong to no compile: of torch.export, AOTInductor, or AOTAutograd used by itself
+#: read where they belong to no compile: torch.export, AOTInductor, or AOTAutograd used by itself wrote them
 OUTSIDE = frozenset({
     "exported_program", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
     "inductor_output_code", "graph_dump", "guard_added", "guard_added_fast", "compilation_metrics",
 })  # fmt: skip
-#: artifacts that are texts of a graph's later stages: large, so kept beside the report and not in its data
+#: artifacts that are texts of a graph's later stages; they are large, so they are kept beside the report's data, not in it
 STAGES = frozenset({"after_pre_grad_graph", "inductor_post_grad_graph", "fx_graph_runnable"})
-#: names of artifacts that are read, and prefixes of such names; `needs_payload` also accepts the suffix _BYTECODE
+#: names of other artifacts that are read; bytecode, whose names end with _BYTECODE, is read too
 _ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
+#: beginnings of the names of artifacts with the answer of a cache
 CACHE_LOOKUPS = ("fx_graph_cache_", "aotautograd_cache_")
 
 #: fields of a record that are about the record itself
@@ -65,7 +67,7 @@ def record_name(metadata: dict[str, Any]) -> str:
 
 
 def is_read(metadata: dict[str, Any]) -> bool:
-    """Whether a report needs this record from a log file; of records it does not need, only the name is checked."""
+    """Whether a report needs this record of a log."""
     name = record_name(metadata)
     if "frame_id" in metadata or "compiled_autograd_id" in metadata:
         return name in USED
@@ -73,7 +75,7 @@ def is_read(metadata: dict[str, Any]) -> bool:
 
 
 def needs_payload(metadata: dict[str, Any]) -> bool:
-    """Whether a report needs the payload of this record from a log file."""
+    """Whether a report needs the payload of this record of a log."""
     if record_name(metadata) != "artifact":
         return is_read(metadata) and "compilation_metrics" not in metadata
     name = str(metadata["artifact"].get("name"))
@@ -81,7 +83,10 @@ def needs_payload(metadata: dict[str, Any]) -> bool:
 
 
 def record_compile_id(metadata: dict[str, Any]) -> str | None:
-    """The compile that a record belongs to, as torch prints it: `3/0`; `!1` marks compiled autograd."""
+    """The id of the compile that a record belongs to, as torch prints it; None if it belongs to none.
+
+    For example `3/0`, or in compiled autograd `!1` or `!1/3/0`.
+    """
     frame, compiled = metadata.get("frame_id"), metadata.get("frame_compile_id")
     autograd = metadata.get("compiled_autograd_id")
     inner = None if frame is None else f"{frame}/{compiled}"

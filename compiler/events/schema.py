@@ -1,7 +1,7 @@
 """The types of all events in a recording.
 
-The hooks of a live recording emit them; a TORCH_TRACE file yields `Trace` events only.  `assembly` reads both.  Events hold
-plain data: none of the user's code objects, exceptions or graphs.
+The hooks of a live recording emit them; a TORCH_TRACE file yields `Trace` events only.  Events hold plain data: none of the
+user's code objects, exceptions or graphs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Outcome = Literal["compiled", "skipped", "raised"]
 
 
 class Position(NamedTuple):
-    """Position of an instruction in its file; columns in bytes.  None is unknown (Python 3.10 keeps lines only)."""
+    """Position of an instruction in its file; columns in bytes.  None: unknown (Python 3.10 keeps lines only)."""
 
     line: int | None = None
     column: int | None = None
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 @dataclass(slots=True)
 class Location:
-    """One entry of a stack: a place in a function; columns in bytes, None where unknown."""
+    """One entry of a stack: a place in a function.  Columns are in bytes; None: unknown."""
 
     file: str
     line: int
@@ -31,14 +31,14 @@ class Location:
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
-    #: start and end of the columns that a printed traceback marks with carets, counted without the line's indentation; a part
-    #: that is None is unknown
+    #: start and end of the columns that a printed traceback marks with carets, counted without the line's indentation; a start
+    #: or end that is None is unknown
     carets: tuple[int | None, int | None] | None = None
 
 
 @dataclass(slots=True)
 class Code:
-    """A code object.  `uid` identifies it; events from a trace file have neither a `uid` nor an `end_line`."""
+    """A code object.  `uid` identifies it; it is None for a code object that is known only from a trace file."""
 
     name: str
     file: str
@@ -60,8 +60,8 @@ class Error:
 class Region:
     """A `with error_on_graph_break(flag)` block that is being traced.
 
-    `line` is in the user's code only if the `with` itself is traced: a decorator's `with` is in one of torch's wrappers, and a
-    resume function that enters the region again has no line for it.
+    `line` is in the user's code only if the `with` itself is traced.  A decorator's `with` is in one of torch's wrappers.  A
+    resume function that enters the region again has no line for it, or the line at which the function continues.
     """
 
     flag: bool
@@ -71,7 +71,7 @@ class Region:
 
 @dataclass(slots=True)
 class TracedCall:
-    """A function being traced (that of the frame, or an inlined one), with its active regions, outermost first."""
+    """A function being traced (the frame's own, or an inlined one), with its active regions, outermost first."""
 
     function: str
     uid: int
@@ -93,7 +93,7 @@ class Stop:
 
 @dataclass(slots=True, kw_only=True)
 class _Event:
-    #: the compile that the event belongs to, as torch prints it (`3/0`); None: no compile
+    #: id of the compile that the event belongs to, as torch prints it (`3/0`); None: no compile
     compile_id: str | None = None
     thread: int | None = None
     #: number of the process that wrote the event, if the logs are from several processes
@@ -102,12 +102,12 @@ class _Event:
 
 @dataclass(slots=True)
 class Trace(_Event):
-    """A record of torch's structured trace, with its metadata and payload unchanged.
+    """A record of torch's structured trace.  `payload` is None if the record has none, or if it is not needed.
 
     `callers`: the whole Python stack around a compile, outermost first.  `call`: the number of the call of the compiled
     function that needs the compile, from 1.  Only records of a live run that start a compile or give the reasons of a recompile
     have these two.
-    `outside`: whether torch.export or AOTInductor wrote the record, outside torch.compile; only in a log.
+    `outside`: whether torch.export, AOTInductor, or AOTAutograd used by itself wrote the record; only in a log.
     """
 
     metadata: dict[str, Any]
@@ -119,10 +119,10 @@ class Trace(_Event):
 
 @dataclass(slots=True)
 class Timed(_Event):
-    """The compiler begins a phase (`begins`) or ends it, at a time in seconds.
+    """The compiler begins a phase (`begins`) or ends it, `at` seconds since the epoch.
 
     `function` is the phase's name in `torch._dynamo.utils.compile_times()`, if it has another name there.  `tuned` has torch's
-    data on an autotuning that ends, unchanged.
+    data on the autotuning that the phase did, unchanged; only at the end of such a phase.
     """
 
     name: str
@@ -150,10 +150,10 @@ class FrameEnd(_Event):
 
 @dataclass(slots=True)
 class GraphEnd(_Event):
-    """Dynamo ends a graph: why, at which instruction, with which flags in force.
+    """Dynamo ends a graph: why, at which instruction, and with which flags in force.
 
-    `stack` is torch's user stack, outermost first; `around` are the calls being traced, innermost first; `stopped` are the
-    functions that an exception passed through in an inlined call that Dynamo failed to trace just before.
+    `stack` is torch's user stack, outermost first; `around` are the calls being traced, innermost first.  If Dynamo has just
+    failed to trace an inlined call, `stopped` are the functions that the exception passed through.
     """
 
     reason: str
@@ -174,7 +174,7 @@ class GraphCaptured(_Event):
 
     `modules`: node name -> path of the nn.Module that the node ran in; `sizes`: symbol -> its value in this call.  In the
     forward of a DistributedDataParallel, `bucket_limits` are the bytes at which DDP's first bucket and its other buckets are
-    full, and `bucketed` the inputs that fill them: input -> bytes of its gradient.
+    full, and `bucketed` has the inputs that fill them: input -> bytes of its gradient.
     """
 
     modules: dict[str, str]
@@ -187,8 +187,8 @@ class GraphCaptured(_Event):
 class GuardsMade(_Event):
     """Dynamo builds the guards of a compile.
 
-    `stacks`: for each guard that has a stack, the guarded expression and the stack, which is a list of
-    `traceback.FrameSummary`, outermost first, not converted because few are needed.
+    `stacks`: for each guard that has a stack, the guarded expression and the stack.  The stack is a list of
+    `traceback.FrameSummary`, outermost first; it is not converted, because few of them are needed.
     """
 
     stacks: list[tuple[str, list[Any]]]
@@ -198,8 +198,8 @@ class GuardsMade(_Event):
 class ResumeMade(_Event):
     """Dynamo makes the function `resume`, which continues `code` at `position`.
 
-    `original` is the user's code object at the root of a chain of resume functions; `receives` has the names of the arguments,
-    `stack` is the number of values passed from Python's stack.
+    `original` is the user's code object at the root of a chain of resume functions.  `receives` has the names of the arguments,
+    and `stack` is the number of values passed from Python's value stack.
     """
 
     code: Code
@@ -212,7 +212,7 @@ class ResumeMade(_Event):
 
 @dataclass(slots=True)
 class CompiledCall(_Event):
-    """The first call of a compiled function in this recording.
+    """The first call of a compiled function in this recording, or its first call under another name.
 
     `name` is the user's name for the function; `target` is the id of the function or object that was compiled.
     """
@@ -226,8 +226,8 @@ class CompiledCall(_Event):
 class CacheHit(_Event):
     """A function ran without a compile in this recording: from code compiled earlier, or eagerly.
 
-    `compile_id`: that of the earlier compile; None: the function ran eagerly.  `continues`: if the function is a resume
-    function, the uid of the code that it continues.  `graphs`: number of graphs that the compiled code calls.
+    `compile_id`: id of the earlier compile; None: the function ran eagerly.  `continues`: if the function is a resume function,
+    the uid of the code that it continues.  `graphs`: number of graphs that the compiled code calls.
     """
 
     code: Code
@@ -237,10 +237,10 @@ class CacheHit(_Event):
 
 @dataclass(slots=True)
 class Paused(_Event):
-    """The hooks were off for a while, to time calls: compiles in that time are not recorded."""
+    """The hooks were off for a while, so that calls could be timed: compiles in that time are not recorded."""
 
 
 Event = Trace | Timed | FrameEnd | GraphEnd | GraphCaptured | GuardsMade | ResumeMade | CompiledCall | CacheHit | Paused
 
-#: (file, first line, name) of a code object -> {input whose sizes Dynamo has recorded: whether they are dynamic now}
+#: (file, first line, name) of a code object -> {input whose sizes Dynamo has recorded: whether any of them is dynamic}
 Sizes = dict[tuple[str, int, str], dict[str, bool]]

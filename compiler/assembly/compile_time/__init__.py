@@ -1,5 +1,5 @@
 """Where the time of the compiles went.
 
-`phases` pairs and nests the compiler's phases, and `autotuning` reads what some of them found; `repeats` finds blocks of code
-that were compiled several times.
+`phases` pairs the beginnings and ends of the compiler's phases, and nests them; `autotuning` reads which kernels were fastest;
+`repeats` finds blocks of code that were compiled several times.
 """

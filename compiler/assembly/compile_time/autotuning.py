@@ -1,6 +1,6 @@
 """What autotuning found for an operation: how many kernels were timed, and which was the fastest.
 
-Promises: damaged statistics are counted and lose nothing but themselves; what torch did not note is None.
+Damaged statistics are counted, and the phase is kept without them.  A value that torch did not record is None.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dynascope.compiler.report import AutotuneChoice, CompilePhase
 
 
 def autotune_choice(phase: CompilePhase, noted: dict[str, Any], unread: Counter[str]) -> AutotuneChoice:
-    """The choice that torch noted at the end of a phase; `unread` counts damaged statistics."""
+    """The choice that torch recorded at the end of a phase; `unread` counts damaged statistics."""
     statistics = _statistics(noted["autotune_choices_stats"], unread)
     count: Any = statistics.get("num_choices")
     milliseconds: Any = statistics.get("best_time")
@@ -31,7 +31,7 @@ def autotune_choice(phase: CompilePhase, noted: dict[str, Any], unread: Counter[
 
 
 def _statistics(text: Any, unread: Counter[str]) -> dict[str, Any]:
-    """torch's statistics, which are JSON; empty if it made none (`max_autotune_report_choices_stats`)."""
+    """torch's statistics, parsed from JSON; empty if torch made none (see `max_autotune_report_choices_stats`)."""
     if text is None:
         return {}
     try:

@@ -1,7 +1,7 @@
 """Where the time of the compiles went: pairs the beginnings and ends of the compiler's phases, and nests them as they ran.
 
-A damaged event loses its own phase only.  A live recording knows the thread of each phase; a log does not, and phases of one
-process that overlap without lying in one another are put on lanes of their own.
+If an event is damaged, only its own phase is lost.  A live recording knows the thread of each phase, and a log only the
+process.  Phases of one thread, or of one process of a log, that overlap without being nested are put on lanes of their own.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dynascope.compiler.assembly.compile_time.autotuning import autotune_choice
 from dynascope.compiler.events.chromium import AUTOTUNING
 from dynascope.compiler.report import AutotuneChoice, CacheLookup, CompilePhase, CompileTime, PhaseKind, PhaseTotal
 
-#: phases that a report holds, the longest ones; what lies in a phase is shorter, so no phase loses the one around it
+#: a report holds at most this many phases, the longest ones; the phase around a kept one is at least as long, and so kept, too
 MOST = 2000
 #: the ends of the names of phases that begin with an operation's name
 _AUTOTUNING = (AUTOTUNING, "_template_precompiling")
-#: by the beginning of a phase's name; where none fits, a phase is of the kind of the one around it
+#: (kind, beginnings of the names of its phases); a phase whose name fits none has the kind of the phase around it
 _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
     ("dynamo", (
         "dynamo", "entire_frame_compile", "compile_attempt_", "bytecode_", "insert_deferred_runtime_asserts", "pgo.",
@@ -39,14 +39,17 @@ _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
     ("autotuning", ("CachingAutotuner.", "StaticAutotunerFuture", "benchmark_")),
     ("cache", ("inductor_codecache_", "CacheBase.", "FxGraphCache", "AOTAutogradCache", "TritonBundler", "GraphPickler")),
 ]  # fmt: skip
-#: a process and its thread
+#: (process, thread)
 _Source = tuple[int | None, int | None]
 _CACHES: dict[str, Any] = {"aot": "AOTAutograd", "fx": "FX graph"}
 
 
 @dataclass(slots=True, eq=False)
 class _Span:
-    """A phase while they are paired and nested; times in seconds since the epoch."""
+    """A phase while phases are paired and nested; times in seconds since the epoch.
+
+    `inner`: seconds of the phases directly inside this one.
+    """
 
     name: str
     function: str | None
@@ -71,7 +74,7 @@ def compile_time(
 ) -> CompileTime | None:
     """The compile time of a recording; None if torch recorded no times.
 
-    `frames`: the frame of a record, by its order; `owner`: the thread that recorded; `unread` counts damaged events.
+    `frames`: `CompileRecord.order` -> id of the frame; `owner`: the thread that recorded; `unread` counts damaged events.
     """
     spans, open_ = _pair(records, unread)
     if not spans and not open_:
@@ -116,7 +119,7 @@ def compile_time(
 
 
 def _pair(records: CompileRecords, unread: Counter[str]) -> tuple[list[_Span], list[_Span]]:
-    """The phases with both ends, and those that have not ended."""
+    """The phases with a beginning and an end, and those that have not ended."""
     stacks: dict[Any, list[_Span]] = {}
     spans: list[_Span] = []
     for order, (event, record) in enumerate(records.timed):
@@ -164,7 +167,10 @@ def _nest(spans: list[_Span], owner: int | None) -> list[str]:
 
 
 def _fits(span: _Span, stack: list[_Span]) -> bool:
-    """Whether a phase lies in the innermost phase of a stack that has not ended; those that have ended are removed."""
+    """Whether a phase can be put on this stack: it lies in the innermost phase that has not ended, or none is left.
+
+    Phases that ended before this one are removed from the stack.
+    """
     while stack and stack[-1].end <= span.start:
         stack.pop()
     return not stack or span.end <= stack[-1].end

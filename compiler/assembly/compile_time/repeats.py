@@ -14,11 +14,11 @@ from dynascope.compiler.report import Frame, Graph, Node, RepeatedBlock
 from dynascope.compiler.source.lines import CellResolver, function_at
 from dynascope.compiler.source.origin import in_torch
 
-#: a block has at least this many operations, and is there at least so often
+#: a block has at least this many operations, and occurs at least this often
 _OPS, _TIMES = 3, 3
 #: how many lengths of a block are tried in one graph
 _LENGTHS = 8
-#: a name; what comes after a dot is an attribute
+#: a name that is not an attribute
 _NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
 Run = tuple[int, int, int]
@@ -49,7 +49,7 @@ def operations(graph: Graph) -> list[Node]:
 
 
 def repeats(tokens: list[object]) -> list[Run]:
-    """(start, length, times) of the parts of a sequence that repeat one after another; they do not overlap."""
+    """The parts of a sequence that repeat immediately, as (start, length of the part, times); the runs do not overlap."""
     latest: dict[object, int] = {}
     distances: Counter[int] = Counter()
     for at, token in enumerate(tokens):
@@ -74,7 +74,7 @@ def repeats(tokens: list[object]) -> list[Run]:
 
 
 def _token(node: Node) -> object:
-    """What is compared of an operation: all but the names of values."""
+    """What is compared of an operation; its code is without the names of values."""
     values = {node.name, *node.inputs}
     code = _NAME.sub(lambda m: "_" if m[0] in values else m[0], node.code)
     return node.op, node.target, node.file, node.line, node.dtype, tuple(node.shape or ()), code

@@ -29,7 +29,7 @@ class Version:
         self.symbols = symbols or []
 
     def value(self, about: str) -> str | None:
-        """The value that something had in the traced call ("x.size()[0]", "self.scale"); None: unknown."""
+        """The value that an expression ("x.size()[0]", "self.scale") had in the traced call; None: unknown."""
         size = SIZE.fullmatch(about)
         name, dimension = (size["tensor"], int(size["dimension"])) if size else (about, None)
         for symbol in self.symbols:
@@ -52,7 +52,7 @@ class Version:
         return next((value for written, _, value in conditions if written == f"len({about})"), None)
 
     def place(self, guard: FailedGuard, condition: str) -> Place | None:
-        """The source line that made one of this version's guards."""
+        """Where one of this version's guards comes from; None: unknown."""
         if guard.kind == "range":
             return self._end_of_range(guard)
         made = self.tree.made
@@ -68,7 +68,7 @@ class Version:
         return next((Place(tuple(s.stack) or ((s.at,) if s.at else ()), "code") for s in found), Place())
 
     def _pinned(self, guard: FailedGuard) -> Place | None:
-        """Where a symbolic size was specialized to one value; None if it has no symbol, or was not specialized."""
+        """Where the guarded size was specialized to one value; None if it has no symbol, or was not specialized."""
         for symbol in self.symbols:
             if guard.dimension is not None and (symbol.source, symbol.dimension) == (guard.source, guard.dimension):
                 cause = next((c for c in symbol.constraints if c.value is not None), None)
@@ -76,7 +76,7 @@ class Version:
         return None
 
     def _end_of_range(self, guard: FailedGuard) -> Place | None:
-        """The place that set the bound which the value violates; None if the value is unknown."""
+        """The place that set the bound that the value violates; None if the value, a bound or the place is unknown."""
         numbers = [n for n in (guard.before, guard.actual, guard.now) if n is not None and n.lstrip("-").isdigit()]
         if len(numbers) != 3:
             return None

@@ -1,6 +1,7 @@
 """Stacks of guards and symbols: as Dynamo's own objects, as records of the structured trace, and as printed beside a guard.
 
-Torch prints only the innermost entry and shortens its path; the rest is filled in from files and stacks known from elsewhere.
+Beside a guard, torch prints only the innermost entry, with a shortened path; the rest is filled in from files and stacks that
+are known from elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ Summary = Any  # a traceback.FrameSummary
 
 
 class Place(NamedTuple):
-    """Where a guard comes from: the program's stack, outermost first, who wanted it, and which torch function asked for it."""
+    """Where a guard comes from: the program's stack, outermost first, and what needed the guard.
+
+    `asked_by` is the function of torch that asked for the guard, or torch's words for the reason.
+    """
 
     stack: tuple[StackEntry, ...] = ()
     origin: GuardOrigin = "unknown"
@@ -43,7 +47,7 @@ class Place(NamedTuple):
 
     @property
     def calls(self) -> list[StackEntry]:
-        """The calls that lead to it, from the frame on; empty if only the innermost entry is known."""
+        """The stack from the frame on; empty if only the innermost entry is known."""
         return list(self.stack) if len(self.stack) > 1 or self.at is None else []
 
 
@@ -63,11 +67,11 @@ class Places:
         self._files: dict[str, str] = {}
 
     def know_files(self, files: Iterable[str]) -> None:
-        """Add files whose whole names are known."""
+        """Add files whose full paths are known."""
         self._files |= dict.fromkeys(files, "")
 
     def know(self, stack: tuple[StackEntry, ...]) -> tuple[StackEntry, ...]:
-        """Add a stack that is known as a whole."""
+        """Add a stack that is known as a whole, and return it."""
         if stack:
             known = self._ending.setdefault((stack[-1].line, stack[-1].function), [])
             if stack not in known:
@@ -85,7 +89,7 @@ class Places:
         return known
 
     def objects(self, summaries: Iterable[Summary]) -> tuple[StackEntry, ...]:
-        """A stack of `traceback.FrameSummary`."""
+        """Convert a stack of `traceback.FrameSummary` objects."""
         return tuple(
             self.entry(s.filename, s.lineno or 0, s.name, getattr(s, "colno", None), getattr(s, "end_colno", None))
             for s in summaries
@@ -104,8 +108,8 @@ class Places:
         return Place(stack, _origin(re.split(r"[/\\]torch[/\\]", file)[-1]), function)
 
     def printed(self, comment: str, stacks: Iterable[Iterable[Summary]] = ()) -> list[Place]:
-        """The places that torch prints beside a guard; `stacks`: where guards on the same object were made."""
-        if comment.startswith("# duck sizing"):  # equal because they were equal in the traced call
+        """The places that torch prints beside a guard; `stacks`: the stacks of guards on the same expression."""
+        if comment.startswith("# duck sizing"):  # sizes must be equal because they were equal in the traced call
             return [Place(origin="compiler", asked_by="duck sizing")]
         return [self._printed(match, stacks) for match in _PRINTED.finditer(comment)]
 
@@ -126,7 +130,7 @@ class Places:
         return Place(self._stack(short, line, function, stacks), origin, by)
 
     def _stack(self, short: str, line: int, function: str, stacks: Iterable[Iterable[Summary]]) -> tuple[StackEntry, ...]:
-        """The stack that ends at a place of which a part of the file's name is known."""
+        """The stack that ends at this place; `short` is the end of the file's path."""
         for stack in stacks:
             summaries = list(stack)
             for end in range(len(summaries), 0, -1):
@@ -136,7 +140,7 @@ class Places:
         known = [s for s in self._ending.get((line, function), ()) if s[-1].file.endswith(short)]
         if len(known) == 1:
             return known[0]
-        if known and len({s[:-1] for s in known}) == 1:  # several columns of one line
+        if known and len({s[:-1] for s in known}) == 1:  # they differ only in the columns of the last entry
             return (*known[0][:-1], self.entry(known[0][-1].file, line, function))
         files = {s[-1].file for s in known} or {f for f in self._files if f.endswith(short)}
         torch_file = os.path.join(torch_folder(), short)
@@ -145,7 +149,7 @@ class Places:
 
 
 def callers(stack: Iterable[Any], cell_of: CellResolver) -> list[StackEntry]:
-    """The program's own entries of a Python stack: `schema.Location`s, outermost first."""
+    """The program's own entries of a Python stack of `schema.Location` objects, outermost first."""
     return [
         StackEntry(
             file=s.file, line=s.line, function=s.function, cell=cell_of(s.file), source=source_line(s.file, s.line).strip()
@@ -156,5 +160,5 @@ def callers(stack: Iterable[Any], cell_of: CellResolver) -> list[StackEntry]:
 
 
 def _origin(file: str) -> GuardOrigin:
-    """Who wants a guard that a torch file asks for; the path is relative to torch's folder."""
+    """What needs a guard that a torch file asks for; the path is relative to torch's folder."""
     return "code" if file.startswith(_TRACING) else "compiler" if file.startswith(_COMPILING) else "operation"

@@ -1,4 +1,4 @@
-"""Recompiles: why compiled code could not be used again, which line made the guard that failed, and which call met it."""
+"""Recompiles: why compiled code could not be used again, which line made the guard that failed, and in which call it failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The symbols of a frame: what each stands for, why it is one, and which lines constrained it or gave it one value."""
+"""The symbols of a frame: what each stands for, why it is a symbol, and which lines constrained it or gave it one value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOUND = re.compile(r"^(?P<low>-?\w+) <= (?P<a>.+)$|^(?P<b>.+) <= (?P<high>-?\w+
 
 
 class Symbols:
-    """The symbols of one compile, from the records of the structured trace, in order."""
+    """The symbols of one compile, from records of the structured trace, which are given in order."""
 
     def __init__(self, records: Iterable[tuple[str, dict[str, Any]]], places: Places) -> None:
         self.symbols: dict[str, Symbol] = {}
@@ -34,7 +34,7 @@ class Symbols:
 
     @property
     def conditions(self) -> dict[str, Place]:
-        """Each constraint as the user writes it, and its place."""
+        """Each constraint as the user writes it -> its place; an equality is also there with its sides exchanged."""
         places: dict[str, Place] = {}
         for made in self._constraints:
             left, equal, right = made.text.partition(" == ")
@@ -64,7 +64,7 @@ class Symbols:
         return made
 
     def _specialize(self, name: str, value: str, reason: str, place: Place) -> None:
-        """Attach the one value of a symbol to the constraint that caused it."""
+        """Attach the only value of a symbol to the constraint that caused it."""
         symbol = self.symbols.get(name)
         if symbol is None or symbol.value is not None:
             return
@@ -85,11 +85,11 @@ class Symbols:
         self._constrain(f"Eq({name}, {value})", place, value)
 
     def _text(self, expression: str) -> str:
-        """`Eq(s77, 5)` as `x.size()[0] == 5`."""
+        """A condition as the user writes it: `Eq(s77, 5)` becomes `x.size()[0] == 5`."""
         return _SYMBOL.sub(lambda m: _written(self.symbols[m[0]]) if m[0] in self.symbols else m[0], in_python(expression))
 
     def describe(self, sites: Iterable[GuardSite], marked: set[tuple[str, int]], config: str) -> list[Symbol]:
-        """The symbols with the ranges that the guards check, and why they are dynamic."""
+        """The symbols, each with the range that the guards check and the reason why it is dynamic."""
         by_source = {_written(s): s for s in self.symbols.values()}
         for text in _conditions(sites):
             bound = _BOUND.match(text)
@@ -102,7 +102,7 @@ class Symbols:
 
 
 def in_python(expression: str) -> str:
-    """`Eq(s77, 5)` as `s77 == 5`."""
+    """A condition in Python's notation: `Eq(s77, 5)` becomes `s77 == 5`."""
     relation = _RELATION.match(expression)
     if relation is None:
         return expression

@@ -1,4 +1,4 @@
-"""The guards of a frame, by the line that made them: read from the tree that Dynamo prints (`dynamo_cpp_guards_str`)."""
+"""Reads the guards of a frame from Dynamo's tree (`dynamo_cpp_guards_str`), and groups them by the line that made them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARKED = re.compile(
     r"^\(\((?:getattr\()?(?P<about>.+?)(?:, '|\.)_dynamo_\w*(?:dynamic|unbacked)_indices"
     r"(?:', set\(\)\))?\.issubset\(\{(?P<dims>[\d, ]+)\}"
 )
-#: kinds of guards on marks: the one of torch 2.9, and the one of later releases
+#: kinds of guards on dimensions that are marked as dynamic: in torch 2.9, and in later releases
 _MARKS = ("DYNAMIC_INDICES", "DIMENSION_DYNAMIC_MARKING_GUARD")
 _SAME = re.compile(r"^___check_obj_id\((?P<about>.+), \d+\)")
 
@@ -35,19 +35,19 @@ class GuardTree:
     """What the guards of one frame say."""
 
     sites: list[GuardSite] = field(default_factory=list)
-    #: what is guarded, as the user writes it -> its class in the traced call
+    #: guarded expression, as the user writes it -> class of its value in the traced call
     types: dict[str, str] = field(default_factory=dict)
-    #: what is guarded, as the user writes it -> (kind, condition, place) of each guard of it; "" has conditions on symbols
-    #: and on global state
+    #: guarded expression, as the user writes it -> (kind, condition, place) of each guard on it; "" has the conditions on
+    #: symbols, and the guards on no expression (on global state, for example)
     made: dict[str, list[tuple[str, str, Place]]] = field(default_factory=dict)
-    #: (tensor, dimension) that the program marked as dynamic
+    #: each (tensor, dimension) that the program marked as dynamic
     marked: set[tuple[str, int]] = field(default_factory=set)
 
 
 def read(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> GuardTree:
     """Read a guard tree.
 
-    `stacks`: by what is guarded, the stacks at which such guards were made; `shapes`: by condition on symbols, its place.
+    `stacks`: guarded expression -> the stacks at which guards on it were made; `shapes`: condition on symbols -> its place.
     """
     reader = _Reader(places, stacks, shapes)
     for match in _ENTRY.finditer(text):
@@ -63,10 +63,10 @@ class _Reader:
     def __init__(self, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> None:
         self.places, self.stacks, self.shapes = places, stacks, shapes
         self.tree = GuardTree()
-        #: what is guarded: as Dynamo names it, and as the user writes it
+        #: the guarded expression as Dynamo writes it, and as the user writes it
         self.source = self.about = ""
         self.sites: dict[tuple[StackEntry, ...], GuardSite] = {}
-        #: (id of the site, kind, text without indices) -> the guard that counts them
+        #: (id of the site, kind, text without indices) -> the guard that counts all guards like it
         self.known: dict[tuple[int, str, str], Guard] = {}
 
     def add(self, kind: str, text: str, outside: bool) -> None:
@@ -84,7 +84,7 @@ class _Reader:
                 if marked is not None:
                     about = guard_text.user_expression(marked["about"])
                     self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
-                return  # up to five for each tensor, and they say nothing else
+                return  # there are up to five for each tensor, and the others are of no interest
             self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
         else:
             words = guard_text.as_written(code)
@@ -101,7 +101,7 @@ class _Reader:
         return guard_text.user_expression(code).partition(" against ")[0][:200]
 
     def shape(self, code: str, comment: str) -> None:
-        """A condition on symbols: a range has two ends, each with its own place."""
+        """Add a condition on symbols; each end of a range has its own place."""
         places = self.places.printed(comment)
         range_ = _RANGE.match(code)
         if range_ is not None and len(places) == 2:
@@ -123,11 +123,11 @@ class _Reader:
             same.count += 1
 
     def site(self, stack: tuple[StackEntry, ...]) -> GuardSite:
-        """The site of a stack; it and its callers are made where they are new."""
+        """The site of a stack; if it is new, it is made, with the sites of its callers."""
         known = self.sites.get(stack)
         if known is None:
             caller = self.tree.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
-            at = dataclasses.replace(stack[-1], source="") if stack else None  # the report has the lines themselves
+            at = dataclasses.replace(stack[-1], source="") if stack else None  # the report's sources have the user's lines
             known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and in_torch(at.file))
             self.tree.sites.append(known)
         return known

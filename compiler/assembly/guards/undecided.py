@@ -1,4 +1,4 @@
-"""What depends on data: the condition or number that tracing needed at a graph break and could not know."""
+"""Finds the condition or number that tracing needed at a graph break and could not evaluate, because it depends on data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHECK = re.compile(r"^ *\d+\. (torch\._check\w*\(.*\))$", re.M)
 
 
 def printed(text: str) -> Undecided | None:
-    """The condition or number that the text of a break names."""
+    """The condition or number that the text of a break names; None if it names none."""
     said = _SAID.search(text)
     if said is None:
         return None
@@ -31,7 +31,7 @@ def recorded(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:
 
     None in a trace file: torch's own records have no `user_stack`.
     """
-    if "SymNodeVariable" not in broken.text:  # it branches on something else: a tensor
+    if "SymNodeVariable" not in broken.text:  # the branch is on something else, such as a tensor
         return None
     for record in records:
         stack = record.get("user_stack") or [{}]
