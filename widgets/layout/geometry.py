@@ -16,7 +16,7 @@ MARGIN = 14.0
 
 
 class Rect(NamedTuple):
-    """A placed box; x and y are its left upper corner."""
+    """A placed box; x and y are its upper left corner."""
 
     x: float
     y: float
@@ -66,7 +66,7 @@ def placement(rects: dict[Key, Rect], routes: list[list[Point]]) -> Placement[Ke
 
 
 def shelves(sizes: Iterable[Size], room: float, row_gap: float, column_gap: float) -> list[Point]:
-    """Where to put drawings of these sizes: in the given order, in rows no wider than `room`; a wider one has its own row."""
+    """Where to put drawings of these sizes: in the given order, in rows no wider than `room`; a wider one gets its own row."""
     x = y = high = 0.0
     corners: list[Point] = []
     for width, height in sizes:
