@@ -2,7 +2,7 @@
 
 Promises: all that a click shows is in the browser already, except large texts, which the view fetches; a click that asks the
 kernel to run or stop something sends one message, which is acknowledged at once and handed to the callbacks (these should only
-queue: they may be called on another thread, even during a cell); the view's `text/plain` is its headline, never an address.
+queue: they may be called on another thread, even during a cell); `text/plain` is the headline or empty, never an address.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class FixRow(TypedDict):
 
 
 class FixBody(TypedDict):
-    """The changes for one break or recompile; `cell`: the new text of its cell, with all chosen changes, or ""."""
+    """The changes for one break or recompile; `cell`: the new text of its cell with all chosen changes, "" if none."""
 
     chosen: list[FixRow]
     others: list[FixRow]

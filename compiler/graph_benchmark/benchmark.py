@@ -212,7 +212,7 @@ class Case:
         return timing.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
-        if profiling.profiler_is_on():  # starting a second profiler would end it
+        if profiling.profiler_is_on():  # starting a second profiler would stop the program's
             note = "the memory peak is unknown: the program runs a profiler, and a second one would stop it"
             self.notes += [note] * (note not in self.notes)
             return None
@@ -290,7 +290,7 @@ def _dry_run(graph: Graph, well_conditioned: bool = False) -> None:
 
 
 def _default_dtype(graph: torch.fx.Graph, recorded: Mapping[str, Node]) -> torch.dtype:
-    """The default dtype of the recorded program, inferred from a tensor that it created without a dtype."""
+    """The default dtype of the recorded program, inferred from a tensor that it created without a dtype; else float32."""
     import torch
 
     for node in graph.nodes:

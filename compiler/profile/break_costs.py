@@ -3,7 +3,8 @@
 The cost is the time that would be saved without the break *and* its cause (the code that cannot be compiled): the guard
 checks, prologues and eager Python between the graphs before and after the break, and a copy to Python (`.item()`).  The tensor
 ops in the gap would still have to run, inside a graph; how fast is unknown, and so is what fusing the two graphs would gain.
-So the cost is a lower bound; the time of these ops is reported beside it.
+So the cost is a lower bound; the time of these ops is reported beside it.  If the call used a device, the cost is at most the
+time in which the devices were idle.  The cost of a break that only makes Dynamo skip frames is unknown.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def trees(events: Iterable[Event]) -> list[Event]:
         while stack and stack[-1].end <= event.start:
             stack.pop()
         if stack:
-            event.end = min(event.end, stack[-1].end)  # clocks are read one after the other
+            event.end = min(event.end, stack[-1].end)  # it may seem to end later: clocks are read one after the other
         (stack[-1].inside if stack else roots).append(event)
         stack.append(event)
     return roots

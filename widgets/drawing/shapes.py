@@ -102,7 +102,7 @@ def place_row(shapes: list[Shape], rect: Rect) -> None:
 
 
 def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]) -> list[str]:
-    """The lines below a frame's title: at most three, each wrapped to at most three."""
+    """The lines below a frame's title: at most three, each wrapped to at most three rows."""
     lines: list[str] = []
     if frame.recompile_of:
         reason = next((r for r in report.recompiles if r.frame == frame.id), None)

@@ -36,7 +36,7 @@ class Rect(NamedTuple):
         return self.x + self.width / 2
 
     def moved(self, dx: float, dy: float) -> Rect:
-        """Moved, and rounded to a tenth of a pixel."""
+        """The box moved by (dx, dy), rounded to a tenth of a pixel."""
         return Rect(round(self.x + dx, 1), round(self.y + dy, 1), self.width, self.height)
 
 
@@ -51,7 +51,7 @@ class Placement(Generic[Key]):
 
 
 def placement(rects: dict[Key, Rect], routes: list[list[Point]]) -> Placement[Key]:
-    """Everything moved so that the smallest coordinate is the margin, and rounded to a tenth of a pixel."""
+    """The boxes and routes, moved so that the smallest coordinate is the margin, and rounded to a tenth of a pixel."""
     if not rects:
         return Placement(2 * MARGIN, 2 * MARGIN, {}, [[] for _ in routes])
     corners = [(r.x, r.y) for r in rects.values()] + [(r.right, r.bottom) for r in rects.values()]

@@ -57,7 +57,7 @@ class Edge:
 def layout(boxes: list[Box], edges: list[Edge], alone: Collection[str] = ()) -> Placement[str]:
     """Place the boxes and route the edges.
 
-    `alone`: ids of frames that will grow, so that no other tree may be beside them.
+    `alone`: ids of boxes that grow when they are opened (folds); no other tree is placed beside them.
     """
     members: dict[str, list[Box]] = {box.id: [] for box in boxes if box.frame is None}
     owner = {box.id: box.frame or box.id for box in boxes}

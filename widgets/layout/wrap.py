@@ -54,7 +54,7 @@ class _Column:
 
 
 def wrapped(part: Part, room: float, tall: float) -> Placement[int]:
-    """`part` in as many columns as fit into `room` pixels; in one if it is not tall or cannot be cut."""
+    """`part` in columns of about `tall` pixels if so many fit into `room`; in one if it is not tall or cannot be cut."""
     pieces = _pieces(part)
     rects = dict(enumerate(part.rects))
     if part.tops[-1] <= tall or len(pieces) < 2:

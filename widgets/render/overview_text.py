@@ -135,7 +135,7 @@ class OverviewText(Terminal):
         return out
 
     def is_noise(self, row: CallRow) -> bool:
-        """Whether a row is folded, and nothing happened in its calls, or there was nothing to compile."""
+        """Whether a row is folded and has no event other than that there was nothing to compile."""
         return row["folded"] and all(kind == "empty" for kind, _ in row["events"])
 
 
