@@ -1,4 +1,4 @@
-"""Error handling for views: if one part cannot be drawn, the rest is drawn, and one line says what is missing and why.
+"""Error handling for views: if a part cannot be drawn, the rest is drawn, and one line says what is missing and why.
 
 Promises: a drawing error never reaches the user's cell or script; an interrupt does.  Tests must see such errors: if the
 environment variable `DYNASCOPE_DRAWING_ERRORS` is "raise", as in this project's tests, they are raised.

@@ -1,8 +1,8 @@
 """The live view: an anywidget whose whole content is one model of plain data.
 
-Promises: all that a click shows is in the browser already, except large texts, which the view fetches; a click that asks for
-something sends one message, which is acknowledged at once and handed to the callbacks (these should only queue: they may be
-called on another thread, even during a cell); the view's `text/plain` is its headline, never an address.
+Promises: all that a click shows is in the browser already, except large texts, which the view fetches; a click that asks the
+kernel to run or stop something sends one message, which is acknowledged at once and handed to the callbacks (these should only
+queue: they may be called on another thread, even during a cell); `text/plain` is the headline or empty, never an address.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynascope.widgets.model.stages import TEXT_LIMIT
 from dynascope.widgets.render.front_end import es_module, style_sheet
 
 Request = Callable[[dict[str, Any]], None]
-#: characters of output of a rerun that are kept
+#: most characters of each part of a rerun's output
 OUTPUT_LIMIT = 50_000
 #: characters of JSON above which a model is sent compressed (to about a twelfth)
 PACK_ABOVE = 100_000
@@ -37,10 +37,10 @@ def packed(content: Any, _: Any = None) -> Any:
 class View(anywidget.AnyWidget):
     """A clickable view of one report, which may still be growing.
 
-    Traits the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls
-    show), `busy`, `running` (what a button started), `can_run_again` (no controls where False), `devices` (on which a
-    graph can run alone), `edited`, `command` (the equivalent magic line) and `diff` (`{"summary": str, "lines": [str],
-    "times": str, ...}` or None).
+    Traits that the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls show),
+    `busy`, `running` (whether something that a button started is running), `can_run_again` (if False, there are no controls),
+    `devices` (on which a graph can run alone), `edited` (whether the cell was edited since this run), `command` (the equivalent
+    magic line) and `diff` (`{"summary": str, "lines": [str], "times": str, ...}` or None).
     """
 
     _esm = es_module()
@@ -104,11 +104,11 @@ class View(anywidget.AnyWidget):
         ]
 
     def on_request(self, callback: Request, remove: bool = False) -> None:
-        """Call `callback` with each request of the user:
+        """Call `callback` with each request of the user; `remove`: stop doing so.
 
-        `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" | "allow"}]}`,
-        `{"kind": "run_graph", "graph": id, "device": name or None}` or `{"kind": "stop"}`.  Saving needs no message: the
-        view does it.
+        A request is one of `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" |
+        "allow"}]}`, `{"kind": "run_graph", "graph": id, "device": name or None}` and `{"kind": "stop"}`.  Saving is no request:
+        the view does it.
         """
         if remove:
             self._callbacks = [c for c in self._callbacks if c is not callback]
@@ -145,7 +145,7 @@ class View(anywidget.AnyWidget):
             self.now = {}
 
     def close(self) -> None:
-        """Close the view, here and in the browser, and its layout, which ipywidgets would keep for ever."""
+        """Close the view, here and in the browser, and its layout, which ipywidgets would keep forever."""
         layout = getattr(self, "layout", None)
         super().close()
         if layout is not None:
@@ -168,7 +168,7 @@ class View(anywidget.AnyWidget):
 
 
 def stage_text(report: Report | None, request: dict[str, Any]) -> str:
-    """The text of a later stage that a view asks for."""
+    """The text of a later stage that a view asks for, or a sentence that the kernel lacks it."""
     try:
         return printable(report.stage_texts[request["graph"]][request["stage"]][request["number"]], TEXT_LIMIT)  # type: ignore[union-attr]
     except (AttributeError, IndexError, KeyError, TypeError):
@@ -176,7 +176,7 @@ def stage_text(report: Report | None, request: dict[str, Any]) -> str:
 
 
 def checked_request(content: Any) -> dict[str, Any] | None:
-    """The request that a message from the browser holds, with nothing in it but what is expected; else None."""
+    """The request in a message from the browser, reduced to the expected fields; None if the message is no request."""
     if not isinstance(content, dict):
         return None
     kind = content.get("kind")

@@ -1,7 +1,7 @@
-"""The types of the one model that travels to the browser; `frontend/wire.d.ts` is its other side.
+"""The types of a report's model, which travels to the browser; `frontend/wire.d.ts` has the same types for the front end.
 
-Promises: JSON-ready (strings, numbers, booleans, lists, dicts); every text in it is already safe to show
-(`words.printable`) and belongs into a text node; a test compares the two sides.
+Promises: JSON-ready (strings, numbers, booleans, None, lists, dicts); every text in it is already safe to show
+(`words.printable`) and belongs in a text node; a test compares the two files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installe
 
 
 class LensMark(TypedDict):
-    """A break on a line: from column `start` to before `end`."""
+    """A break on a line: in the columns from `start` up to, but not including, `end`."""
 
     id: str
     start: int
@@ -22,7 +22,7 @@ class LensMark(TypedDict):
 
 
 class LensGuards(TypedDict):
-    """The guards that a line makes: how many, which ones, and whether one of them made the compiler work again."""
+    """The guards that a line makes: how many, which ones, and whether one of them failed and led to a recompile."""
 
     count: int
     full: str
@@ -32,7 +32,8 @@ class LensGuards(TypedDict):
 class LensLine(TypedDict):
     """One line of source.
 
-    `gap`: lines left out before it; `region`: "error" or "allow", and who set it, in words; `quiet`: hidden at first.
+    `gap`: number of lines left out before it; `region`: "error" or "allow", then who set it, in words; `quiet`: whether it is
+    hidden at first.
     """
 
     line: int
@@ -49,7 +50,7 @@ class LensLine(TypedDict):
 
 
 class LensFile(TypedDict):
-    """One file or cell; of a large report with the number of its breaks and graphs, and whose code it is."""
+    """One file or cell; in a large report, also the number of its breaks and graphs, and whose code it is."""
 
     file: str
     label: str
@@ -62,8 +63,8 @@ class LensFile(TypedDict):
 class Shape(TypedDict):
     """A box or a group of the split graph, placed.
 
-    `region`: "error" or "allow", where another `error_on_graph_break` is in force than the run's; a break's `lines`
-    then name the region.  `contents`: the ids of what a fold replaces; `inside`: the layout of its contents.
+    `region`: "error" or "allow", for a frame whose `error_on_graph_break` is not the run's, and for a break in a region, which
+    its `lines` name.  `contents`: ids of what a fold or a version box represents; `inside`: the layout of a fold's contents.
     """
 
     id: str
@@ -102,7 +103,7 @@ class Arrow(TypedDict):
 
 
 class Picture(TypedDict):
-    """The split graph: groups first, then boxes, then arrows; `folded` says what is not drawn."""
+    """The split graph: frames are `groups`, all else is `boxes`; `folded` says in words what is folded."""
 
     width: float
     height: float
@@ -113,9 +114,9 @@ class Picture(TypedDict):
 
 
 class FxNode(TypedDict):
-    """One node of an FX graph; `heat` is its time in per cent of the slowest's.
+    """One node of an FX graph; `heat`: its time as a percentage of the slowest node's.
 
-    `reads` are positions in the list of nodes, all above its own.
+    `reads`: the positions, in the list of nodes, of the nodes that it reads, all of them before it.
     """
 
     name: str
@@ -135,8 +136,8 @@ class FxNode(TypedDict):
 class FxPicture(TypedDict):
     """The layout of a part of an FX graph: its `folds` if it has any, else the nodes from node `first` on.
 
-    Of each box (x, y, width, height), a title and a note: what its value is, or how many nodes a fold holds.  Of each
-    edge which two boxes are joined, and its polyline.
+    Each box has (x, y, width, height), a title, and a note: the node's value, or how many nodes a fold holds.  Each edge has
+    the two boxes that it joins (`joined`), and a polyline (`edges`).
     """
 
     width: float
@@ -151,7 +152,7 @@ class FxPicture(TypedDict):
 
 
 class FxFold(TypedDict):
-    """`count` nodes from node `first` on, drawn as one box; `inside`: what it holds, laid out on its own."""
+    """`count` nodes from node `first` on, drawn as one box; `inside`: the layout of these nodes."""
 
     name: str
     first: int
@@ -168,7 +169,7 @@ class FxBody(TypedDict):
 
 
 class Bar(TypedDict):
-    """One figure; `part`: the length of its bar in per cent."""
+    """One figure; `part`: the length of its bar, in percent of the longest."""
 
     label: str
     value: str
@@ -192,7 +193,7 @@ class RunBody(TypedDict):
 
 
 class FixRow(TypedDict):
-    """One change that was tried: what came of it, in words, and its changed lines."""
+    """One change that may fix a break or recompile: its outcome in words, and its changed lines."""
 
     words: str
     verdict: Literal["proved", "refused", "untried"]
@@ -202,7 +203,7 @@ class FixRow(TypedDict):
 
 
 class FixBody(TypedDict):
-    """The changes for one break or recompile; `cell`: the text of its cell with all chosen ones, or "" where there is none."""
+    """The changes for one break or recompile; `cell`: the new text of its cell with all chosen changes, "" if none."""
 
     chosen: list[FixRow]
     others: list[FixRow]
@@ -210,7 +211,7 @@ class FixBody(TypedDict):
 
 
 class StageBody(TypedDict):
-    """A text of a later stage; without `text` it is fetched when it is opened."""
+    """A text of a later stage; without the field `text`, the text is fetched when the user opens it."""
 
     graph: str
     stage: str
@@ -268,7 +269,7 @@ class Row(TypedDict):
 
 
 class RecompileRow(TypedDict):
-    """One recompile in the list of recompiles; `place`: the call that needed it; `refused`: at the recompile limit."""
+    """One recompile in the list; `place`: the call that needed it; `refused`: whether the recompile limit prevented it."""
 
     id: str
     name: str
@@ -280,7 +281,7 @@ class RecompileRow(TypedDict):
 
 
 class TimeSegment(TypedDict):
-    """One stretch of a call; `x` and `w` are parts of the call's time."""
+    """One stretch of a call, or one phase of the compiler; `x` and `w`: its start and width, as fractions of the whole time."""
 
     kind: str
     lane: int
@@ -293,7 +294,7 @@ class TimeSegment(TypedDict):
 
 
 class Share(TypedDict):
-    """The share of a call's time in one kind of work."""
+    """The share of one kind of work in a call's time, or in the compile time; `part`: as a fraction."""
 
     name: str
     kind: str
@@ -302,7 +303,7 @@ class Share(TypedDict):
 
 
 class InputRow(TypedDict):
-    """One of several inputs; `id` is the first frame that was compiled for it, or empty."""
+    """One of several inputs; `id`: the first frame that the compiler worked on because of it, or empty."""
 
     arguments: str
     outcome: str
@@ -352,7 +353,7 @@ class TunedRow(TypedDict):
 
 
 class CompileTimeLine(TypedDict):
-    """Where the time of the compiles went; a lane for each depth of nesting, in each thread."""
+    """Where the time of the compiles went; each depth of nesting has a lane, in each thread."""
 
     title: str
     total: str
@@ -367,7 +368,7 @@ class CompileTimeLine(TypedDict):
 
 
 class Chip(TypedDict):
-    """A short fact in the header; `id` is what a click selects."""
+    """A short fact in the header; `id`: what a click selects."""
 
     text: str
     kind: str
@@ -403,8 +404,9 @@ class CauseRow(TypedDict):
 class CallRow(TypedDict):
     """A call in the tree; the rows below it follow, with a greater `depth`.
 
-    `part`: its time, or its captured operations, in per cent of the largest row's, and how much of that is `eager` code;
-    `events`: kind and words; `folded`: the rows below it are hidden at first; `ids`: what it represents.
+    `part`: its time, or else its captured operations, as a percentage of the largest row's; `eager`: how much of `part` is
+    eager code; `events`: pairs of kind and words; `folded`: whether the rows below it are hidden at first; `ids`: the breaks,
+    frames and graphs that it represents.
     """
 
     id: str
@@ -420,7 +422,11 @@ class CallRow(TypedDict):
 
 
 class Overview(TypedDict):
-    """What a large report opens with: `first` to do, what is `left` then, what is compiled `well`; `library`: the model's."""
+    """What a large report opens with.
+
+    `first`: what to do first; `left`: the breaks and recompiles of the other causes; `well`: what is compiled well; `library`:
+    the package that the model is from; `measured`: whether run times were measured.
+    """
 
     first: str
     left: str
@@ -436,11 +442,11 @@ class Drawing(TypedDict):
     """Sizes in pixels that the static picture and the page share."""
 
     inset: float  # from the border of a frame, a graph or a fold to its text
-    break_inset: float  # the same for a break, whose ends are round
+    break_inset: float  # from the border of a break, whose ends are round, to its text
     title_height: float  # the strip of a frame that has its title
     title_baseline: float  # from the top of a frame to the baseline of its title
     line_height: float  # of each line below the title
-    first_line: float  # from the top of a frame to the baseline of the first of these lines
+    first_line: float  # from the top of a frame to the baseline of the first line below the title
     region_height: float  # the strip above a break that names its region
     fold_head: float  # room for a fold's name above its contents, once it is open
     corner: float  # the radius of a frame's corners

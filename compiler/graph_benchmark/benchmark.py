@@ -1,10 +1,11 @@
-"""Runs one captured graph again on its own: times it eager and compiled, times each operation, and measures peak memory.
+"""Runs one captured graph again on its own: times it eagerly and compiled, times each operation, and measures peak memory.
 
 The report keeps neither tensors nor modules, so the graph is built from its text (`rebuild`) and its inputs from their
 descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
-result, without Dynamo's guards.  Both run alternately on the same data, without gradients and without the caller's torch
-settings (`isolated_run`).  A run leaves behind only entries in the backend's caches, torch's counters of compiles, and the side
-effects of operators from outside torch, which the notes list.  The code for GPUs has not yet run on a GPU.
+result, without Dynamo's guards.  Both run alternately on the same data, without the caller's torch settings (`isolated_run`),
+and without gradients unless the graph itself takes derivatives with torch.func.  A run leaves behind only entries in the
+backend's caches, torch's counters of compiles, and the side effects of operators from outside torch, which the notes list.  The
+code for GPUs has not yet run on a GPU.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 CALLS = 10
 #: number of calls before the first one that is timed
 WARM_UP = 2
-#: time limit in seconds for all timed calls of one kind
+#: seconds that all timed calls of one kind, eager or compiled, may take
 BUDGET = 10.0
-#: number of timed calls that are made in any case
+#: number of calls that are timed even if they take longer, unless fewer are requested
 FEWEST = 3
 _BRANCHES = frozenset({"cond", "while_loop"})
 #: operations that check the values of their inputs; on a GPU, a failed check makes the process unusable
@@ -163,7 +164,7 @@ class Case:
         self.changed = [(t, copy) for t, version, copy in before if t._version != version or not torch.equal(t, copy)]
 
     def prepared(self, kind: Callable[..., Any]) -> Callable[[], Any]:
-        """Restore the inputs, and return a function that calls `kind` with them."""
+        """Restore the tensors that the graph changes, and return a function that calls `kind` with the inputs."""
         for tensor, copy in self.changed:
             tensor.copy_(copy)
         return functools.partial(kind, *self.inputs)
@@ -188,7 +189,7 @@ class Case:
         slowest = max(seconds for kind in kinds for seconds in self.timed_calls(kind, WARM_UP))
         for count in timing.turns(min(calls, max(FEWEST, int(BUDGET / max(slowest, 1e-9))))):
             eager_times += self.timed_calls(self.module, count)
-            if compiled is not None:  # one warm-up call: the CPU caches hold the eager call's data
+            if compiled is not None:  # one warm-up call, because the CPU's caches hold data of the eager calls
                 compiled_times += self.timed_calls(compiled, count, warm_up=1)
             for _ in range(count):
                 for name, seconds in self.prepared(_operation_timer(self.module, self.wait))():
@@ -211,7 +212,7 @@ class Case:
         return timing.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
-        if profiling.profiler_is_on():  # starting a second profiler would end it
+        if profiling.profiler_is_on():  # starting a second profiler would stop the program's
             note = "the memory peak is unknown: the program runs a profiler, and a second one would stop it"
             self.notes += [note] * (note not in self.notes)
             return None
@@ -257,12 +258,15 @@ def _operation_timer(module: torch.fx.GraphModule, wait: Callable[[], None]) -> 
         return operations
 
     operations: list[tuple[str, float]] = []
-    interpreter = Interpreter(module)  # not in `run`: creating it takes as long as some calls
+    interpreter = Interpreter(module)
     return run
 
 
 def _device(graph: Graph, requested: str | None) -> str:
-    """The device to run on: the requested one, or else the recorded one; raises NotRunnable if it is not available."""
+    """The device to run on: the requested one, or else the recorded one (the CPU only if there is no other).
+
+    Raises NotRunnable if the device is not available.
+    """
     recorded = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
     device = requested or next(iter(recorded), "cpu")
     if device == "meta":
@@ -286,7 +290,7 @@ def _dry_run(graph: Graph, well_conditioned: bool = False) -> None:
 
 
 def _default_dtype(graph: torch.fx.Graph, recorded: Mapping[str, Node]) -> torch.dtype:
-    """The default dtype of the recorded program, inferred from a tensor that it created without a dtype."""
+    """The default dtype of the recorded program, inferred from a tensor that it created without a dtype; else float32."""
     import torch
 
     for node in graph.nodes:
@@ -312,6 +316,6 @@ def _calls(graph: Graph, names: frozenset[str]) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    """The error in one line."""
+    """The class of the error and the first line of its message, cut to 300 characters."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {first}"[:300].rstrip(": ")

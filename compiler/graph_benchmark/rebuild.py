@@ -1,7 +1,8 @@
 """Rebuilds a runnable FX graph from its text in a report.
 
 The text has the name, function and arguments of every node, from which a node with the same name is made in a new
-`torch.fx.Graph`.  Functions are looked up by name, so torch must have printed the text in this process.
+`torch.fx.Graph`.  Functions are looked up by name, so the text must come from this process, where the same operators are
+registered.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ class NotRunnable(ValueError):
 
 #: key in a node's `meta` for its name in the report
 RECORDED = "recorded"
-#: beginning of the operators that call a Triton kernel of the program, by the kernel's number in this process
+#: prefix of the operators that call a Triton kernel of the program; they name it by a number, valid in this process
 _KERNELS = "triton_kernel_wrapper"
-#: Dynamo's wrappers of NumPy functions, operators and methods: `wrapped_sum` may be `numpy.sum` or an array's method
+#: prefix of Dynamo's wrappers of NumPy functions, operators and methods: `wrapped_sum` may be `numpy.sum` or an array's method
 _NUMPY = "torch__dynamo_utils_"
 #: operators that wait for other processes
 _DISTRIBUTED = re.compile(r"c10d|\bfsdp\b|symm_mem|\.distributed\.")
-#: modules whose functions FX prints with an underscore in place of the dot: `math_sqrt`
+#: prefix of a function's printed name -> its module: `math_sqrt`, where FX prints an underscore for the dot, or `operator.add`
 _PREFIXES = {"math_": math, "_operator_": operator, "operator.": operator, "": builtins}
 
 
@@ -111,7 +112,7 @@ class _Builder:
         return name
 
     def value(self, expression: ast.expr) -> Any:
-        """Evaluate an argument: nodes, constants, and tuples, lists, dicts and slices of them."""
+        """Evaluate an argument: a node, a constant, or a tuple, list, dict or slice of arguments."""
         # evaluate it inside `_key[...]`, the only place where Python's syntax allows a slice
         key = ast.Expression(ast.Subscript(ast.Name("_key", ast.Load()), expression, ast.Load()))
         try:
@@ -148,7 +149,7 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def is_from_outside_torch(name: str) -> bool:
-    """Whether the name belongs to an operator that the program or another library has registered."""
+    """Whether the name is that of an operator outside torch's namespaces `aten`, `prims` and `higher_order`."""
     parts = name.split(".")
     return parts[:2] == ["torch", "ops"] and len(parts) > 3 and parts[2] not in ("aten", "prims", "higher_order")
 
@@ -156,7 +157,7 @@ def is_from_outside_torch(name: str) -> bool:
 def _moved(
     op: str, target: str, args: tuple[Any, ...], kwargs: dict[str, Any], device: str
 ) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """The target and arguments of a call, with `device` in place of any device that they name."""
+    """The target and arguments of a call, with `device` in place of each device among them."""
     if op == "call_function" and target.endswith("._enter_autocast"):
         return target, (device.partition(":")[0], *args[1:]), kwargs
     if op == "call_method" and target == "cuda":

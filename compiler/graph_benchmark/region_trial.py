@@ -1,9 +1,9 @@
 """Measures what compiling a repeated block of a captured graph only once would save.
 
-The graph is compiled as it is, with the block as a region, and block by block.  The region is `invoke_subgraph`, which
-`torch.compiler.nested_compile_region` is traced to: the backend compiles it once.  Block by block is regional compilation: only
-the first block is compiled, all blocks run its code, and the rest runs eagerly.  All compiles are from scratch, without the
-caller's settings and without gradients, on synthetic data.  What Dynamo would save is not measured.
+The graph is compiled in three ways: as it is, with the block as a region, and block by block.  A region is a subgraph that
+`invoke_subgraph` calls, as in a trace of `torch.compiler.nested_compile_region`: the backend compiles it once.  Block by block
+is regional compilation: only the first block is compiled, all blocks run its code, and the rest runs eagerly.  All compiles are
+from scratch, without the caller's settings and without gradients, on synthetic data.  What Dynamo would save is not measured.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def try_region(report: Report, id: str, backend: str | None) -> RegionTrial:
-    """Measure it for the repeated block of the graph with this id, and store the result in the block (`Report.try_region`)."""
+    """Time the three compiles of the graph with this id, and store the result in its repeated block (`Report.try_region`)."""
     graph = report.graph(id)
     if report.from_file:
         raise ValueError(ONLY_WHERE_RECORDED)
@@ -69,9 +69,10 @@ def _seconds(backend: str, first_call: Callable[[], Any]) -> float:
 
 
 def with_region(module: torch.fx.GraphModule, start: int, block: RepeatedBlock) -> torch.fx.GraphModule:
-    """The module with each repetition ("turn") of the block as a call of one graph; `start`: index of the first operation.
+    """The module with each repetition ("turn") of the block as a call of one graph.
 
-    Raises NotRunnable if the turns are connected in different ways.
+    `start`: index of the block's first operation among all operations.  Raises NotRunnable if the turns are connected in
+    different ways.
     """
     import torch
     import torch.fx
@@ -111,7 +112,7 @@ def with_region(module: torch.fx.GraphModule, start: int, block: RepeatedBlock) 
 
 
 def block_by_block(module: torch.fx.GraphModule, backend: str) -> torch.fx.GraphModule:
-    """The module that `with_region` made, but the first call of the region compiles it, and all calls run the compiled code."""
+    """Change a module that `with_region` made: the region's first call compiles it, and all calls run the compiled code."""
     import torch
 
     made: list[Callable[..., Any]] = []
@@ -135,7 +136,7 @@ def _from_outside(turn: list[torch.fx.Node]) -> list[torch.fx.Node]:
 
 
 def _wiring(turn: list[torch.fx.Node], given: list[torch.fx.Node]) -> str:
-    """The calls of a turn as text, with values named by their place in the turn or among the values from outside."""
+    """The calls of a turn as text; a value is named by its position in the turn or among the values from outside."""
     import torch.fx
 
     names = {n: f"i{i}" for i, n in enumerate(given)} | {n: f"n{i}" for i, n in enumerate(turn)}

@@ -1,8 +1,8 @@
 """Makes synthetic inputs for a graph from their descriptions in the report: shape, dtype, stride, device.
 
 Floating-point numbers are drawn from N(0, 1), booleans are random, integers are 0 or 1; an integer input that is used as an
-index (into an embedding, say) gets valid indices.  The numbers are always the same: they come from a separate generator, and no
-other random state changes.
+index (into an embedding, say) gets valid indices.  The numbers come from a separate generator with a fixed seed, so they are
+always the same, and no other random state changes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Sizes = Mapping[str, int | float]
 
 #: functions in the text of a size (sympy's names)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "Mod": operator.mod, "FloorDiv": operator.floordiv}
-#: operations whose result has the values of their first input
+#: operations whose result consists of values of their first argument (of `cat`: a list of tensors)
 _SAME_VALUES = frozenset({
     "view", "reshape", "expand", "to", "long", "int", "transpose", "permute", "flatten", "unsqueeze", "squeeze", "contiguous",
     "clone", "getitem", "t", "detach", "repeat", "cat", "roll", "slice",
 })  # fmt: skip
-#: operations of (x, dim, index, ...)
+#: operations with the arguments (x, dim, index, ...)
 _BY_DIMENSION = frozenset({
     "index_select", "gather", "take_along_dim", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy",
     "index_fill",
@@ -112,8 +112,8 @@ def size(text: int | str, sizes: Sizes, name: str) -> int | float:
 def index_limits(graph: torch.fx.Graph, nodes: Mapping[str, Node], sizes: Sizes) -> dict[str, int]:
     """For each input that is used as an index, the first integer that would be too large.
 
-    The limits follow from the recorded shapes.  Nodes are read from the last to the first: if an operation only changes the
-    shape of an index, its input has the same limit.
+    The limits follow from the recorded shapes.  Nodes are read from the last to the first: if an operation passes the values of
+    an index through (`_SAME_VALUES`), its first argument has the same limit.
     """
     limits: dict[str, int] = {}
 

@@ -1,14 +1,14 @@
 """Cuts each profiled call into slices, and says what each slice is and which break causes it.
 
-The slices are computed from the profiler's events alone, in the same way for a CPU and a GPU.  They cover the call without a
-hole.  Each slice is a compiled graph, eager code between two graphs, a check of guards, the prologue of a graph, or waiting for
-the device; what belongs to none of these is "unaccounted".
+The slices are computed from the profiler's events, in the same way for a CPU and a GPU; the report gives their frames, graphs
+and breaks.  They cover the whole call.  Each slice is a compiled graph, eager code ("gap"), a check of guards ("lookup"), a
+compiled region's own code around its graph ("prologue"), or waiting for the device; the rest is "unaccounted".
 
 A slice that is not a graph can have a cause: the break without which it would not be there.  In a compiled region, the cause
 of what runs before the region's graph is the break after which the region was entered; the cause of what runs after the graph
 is the break that ended the graph.  So a region that continues after a break, and a function that is called after one, are
 charged to that break; entering the outermost region and the call's first graph is charged to no break.  A backward has the
-cause of its forward, which it is matched to by autograd's sequence number.
+cause of the forward with the same autograd sequence number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dynascope.compiler.profile.profiler_trace import (
 )
 from dynascope.compiler.report import Frame, Report, SegmentKind
 
-#: a graph, forward or backward, and the backend's own code in it
+#: prefixes of the events of a graph, forward or backward: dynascope's mark, and Inductor's for the code that it generated
 _GRAPH_OR_BACKEND = (GRAPH, BACKEND)
 
 
@@ -49,7 +49,7 @@ class Slice:
     frame: str | None = None
     graph: str | None = None
     break_: str | None = None
-    #: number of the entry into a region, counted in the call: slices of two entries are never merged
+    #: number of the entry into a region, counted from the start of the call: slices of different entries are never merged
     entry: int = 0
     label: str = ""
     #: eager ops in the slice: name -> [nanoseconds, count]
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def path(self) -> tuple[Any, ...]:
-        """The keys of the slices: equal for two calls that ran the same code in the same order."""
+        """The keys of the slices other than waits: equal for two calls that ran the same code in the same order."""
         return tuple(s.key for s in self.slices if s.kind != "wait")
 
 
@@ -118,7 +118,7 @@ class _Cutter:
 
     def __init__(self, report: Report) -> None:
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
-        # frame number -> frame: finds the function of a region whose compile the report lacks, though not its graph
+        # N of a compile id N/k -> frame: gives the function, though not the graph, of a region whose compile the report lacks
         self.numbers = {id.split("/")[0]: f for id, f in self.frames.items()}
         self.unknown: set[str] = set()
         #: frame -> the break that ended it
@@ -144,7 +144,8 @@ class _Cutter:
     def _count_edges(self, call: Event) -> None:
         """Count the starts and ends of events in each slice.
 
-        The profiler works before the start that it records, and after the end, so both go to the slice on that side.
+        The profiler works before the start that it records and after the end that it records.  So of two slices that meet
+        there, the earlier one gets the start, and the later one the end.
         """
         ends = [s.end for s in self.slices]
         last = len(ends) - 1
@@ -156,7 +157,7 @@ class _Cutter:
             self.slices[min(last, bisect.bisect_right(ends, span.end))].edges += 1
 
     def _add(self, kind: SegmentKind, start: int, end: int, *, op: str | None = None, **fields: Any) -> None:
-        """Append a slice, or extend the last one if it has the same key and ends here."""
+        """Append a slice, or extend the last one if it has the same key and ends at `start`."""
         if end <= start:
             return
         added = Slice(kind, start, end, **fields)
@@ -188,7 +189,7 @@ class _Cutter:
             self._eager(call, {"label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.break_})
 
     def _eager(self, span: Event, gap: dict[str, Any], op: str | None = None) -> None:
-        """One thing that happens in eager code: an op, waiting, or compiled code that it calls."""
+        """Add the slices of one event in eager code: a check of guards, a compiled region, a wait, a backward, or an op."""
         cause = gap.get("break_")
         if span.name == GUARD_CHECK:
             found = self.following.region if self.following is not None else None  # a region follows its guards
@@ -215,7 +216,7 @@ class _Cutter:
     # -- a compiled region -----------------------------------------------------------------------------------
 
     def _region(self, span: Event, cause: str | None) -> None:
-        """A compiled region; `cause`: the break after which it was entered."""
+        """Add the slices of a compiled region; `cause`: the break after which the region was entered."""
         region = span.region or ""
         frame = self._frame(region)
         if region not in self.frames:
@@ -225,15 +226,15 @@ class _Cutter:
         ended = self._ended(span)
         # True until the region's graph has run; a region without a graph is past that point from the start
         entering = any(s.name.startswith(_GRAPH_OR_BACKEND) for s in span.inside)
-        # a region that calls compiled code after its graph was ended by a break, even if the report does not know which one
+        # if the region calls compiled code, a break ended its graph, even if the report does not know which one
         broken = ended is not None or any(s.name == GUARD_CHECK or s.region is not None for s in span.inside)
         after = {**entry, "break_": ended or cause}
-        # whatever is fixed, one graph remains: entering the first one has no cause
+        # one graph remains even without any break, so entering the first graph has no cause
         before = {**entry, "break_": cause if self.has_graph or not entering else None}
         self.has_graph |= entering
 
         def own(start: int, end: int) -> None:
-            """The region's own code: before its graph, after the break that ended it, or before it returns."""
+            """Add the region's own code: before its graph, after the break that ended the graph, or before it returns."""
             if entering:
                 self._add("prologue", start, end, **before)
             elif broken:
@@ -265,7 +266,7 @@ class _Cutter:
         return next((self.resumed[f.id] for f in called if f is not None and f.id in self.resumed), None)
 
     def _graph(self, span: Event, frame: Frame | None, region: str, before: dict[str, Any]) -> None:
-        """A captured graph; `before`: the fields of the slices before it."""
+        """Add the slices of a captured graph; `before`: the fields of the prologue's slices."""
         graph: dict[str, Any] = {"frame": before["frame"], "entry": before["entry"]}
         if region in self.frames:
             graph["graph"] = frame.graph if frame else None
@@ -277,7 +278,7 @@ class _Cutter:
         self._backend(span, graph, before)
 
     def _backward(self, span: Event, cause: str | None) -> None:
-        """A backward; its graph and cause are those of the forward with the same sequence number."""
+        """Add the slices of a backward; its graph and cause are those of the forward with the same sequence number."""
         forward, because = self.forwards.get(span.sequence, ({}, cause)) if span.sequence is not None else ({}, cause)
         graph, label = forward.get("graph"), forward.get("label")
         if graph in self.order:
@@ -288,7 +289,7 @@ class _Cutter:
         self._backend(span, {**entry, "graph": graph, "label": label}, {**entry, "break_": because})
 
     def _backend(self, span: Event, graph: dict[str, Any], prologue: dict[str, Any]) -> None:
-        """The backend's code (the whole graph if the backend does not mark its code), and as prologue the wrapper around it."""
+        """Add the backend's code as graph (all of `span` if the backend does not mark its code), and the rest as prologue."""
         backend = _outermost(span, lambda s: s.name.startswith(BACKEND)) or [span]
         start, end = backend[0].start, backend[-1].end
         self._add("prologue", span.start, start, **prologue)

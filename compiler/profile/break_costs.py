@@ -1,9 +1,10 @@
 """Computes what each break costs a call.
 
-The cost is the time that a call without the break *and* its cause (the call that cannot be compiled) would save: the guard
+The cost is the time that would be saved without the break *and* its cause (the code that cannot be compiled): the guard
 checks, prologues and eager Python between the graphs before and after the break, and a copy to Python (`.item()`).  The tensor
 ops in the gap would still have to run, inside a graph; how fast is unknown, and so is what fusing the two graphs would gain.
-So the cost is a lower bound; unknown parts are named and not added.
+So the cost is a lower bound; the time of these ops is reported beside it.  If the call used a device, the cost is at most the
+time in which the devices were idle.  The cost of a break that only makes Dynamo skip frames is unknown.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from dynascope.compiler.report import BreakCost, CostParts, Report
 if TYPE_CHECKING:
     from dynascope.compiler.profile.attribution import Call, Slice
 
-#: the most nanoseconds that recording one start or end of an event takes; any further overhead slows the whole call evenly
+#: most nanoseconds charged to recording one start or end of an event; further overhead is spread evenly over the call
 _MOST_EDGE = 3000
-#: ops that copy a value from a tensor to Python; they go when their break is removed
+#: ops that copy a value from a tensor to Python; without their break they would not run
 _TO_PYTHON = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense", "aten::equal")
 
 
@@ -103,7 +104,7 @@ def _resumed(break_: str, calls: list[Call], slices: list[list[Slice]], unprofil
 
 
 def _times(slices: list[Slice]) -> int:
-    """How often the call ran into the break: the highest number of entries into one of the frames in its gaps."""
+    """How often the call ran into the break: entries of the frame that was entered most often in the break's gaps."""
     entries: dict[str | None, set[int]] = {}
     for s in slices:
         if s.kind == "gap":
@@ -112,7 +113,7 @@ def _times(slices: list[Slice]) -> int:
 
 
 def _idle(call: Call, slices: list[Slice]) -> int:
-    """Nanoseconds in which the devices were idle because of these slices; adjacent slices are one gap."""
+    """Nanoseconds in which the devices were idle because of these slices; adjacent slices count as one."""
     total = 0
     for start, end in _runs(slices):
         launched = [(d.start if launch is None else launch, d) for d, launch in call.device]

@@ -1,8 +1,8 @@
 """Computes what guards cost a call.
 
 `guard_costs()` reads the cost of each compiled frame from the profiled calls.  `heaviest()` finds the most expensive guards of
-a frame: torch evaluates parts of them alone.  `try_switches()` traces the recorded call again with each documented switch that
-leaves out guards.
+a frame: torch can evaluate some of the guards alone.  `try_switches()` traces the recorded call again with each documented
+switch that leaves out guards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dynascope.compiler.report.measurements import SwitchName
 from dynascope.compiler.torch_private import hooks, profiling
 from dynascope.compiler.torch_private.profiling import Evaluation
 
-#: most rows that are reported for a frame
+#: most parts of a frame's guards that are reported
 MOST = 12
 #: a part of the guards is split further if it takes more than this share of all guards
 _LARGE = 0.1
@@ -46,8 +46,8 @@ Compiled = Callable[[Mapping[str, Any], Mapping[str, Any]], AbstractContextManag
 def guard_costs(calls: list[Call]) -> GuardCosts | None:
     """The costs by frame; None if the trace has no guard checks, because this torch does not mark them.
 
-    The totals are medians over the calls, like the shares of a profile; each frame has the part of them that it has in the sum
-    over all calls.
+    The totals are medians over the calls, like the shares of a profile.  They are divided among the frames in proportion to the
+    frames' sums over all calls.
     """
     frames: dict[str | None, FrameGuards] = {}
     lookups, lookup_sum = _median(calls, "lookup")
@@ -81,7 +81,7 @@ def _median(calls: list[Call], kind: str) -> tuple[float, float]:
 class _Part:
     """The guards on one expression of the user, with `*` for indices (`self.layers.*.weight`)."""
 
-    #: guards on what belongs to the expression's value
+    #: guards on the parts of the expression's value, by name
     inside: dict[str, _Part] = field(default_factory=dict)
     #: torch's names of the expression, one for each index
     sources: set[str] = field(default_factory=set)
@@ -99,7 +99,7 @@ def time_guards(call: Callable[[], Any]) -> list[tuple[str, GuardTime]]:
 
 
 def heaviest(evaluation: Evaluation) -> list[GuardTime]:
-    """The most expensive parts of a frame's guards; large parts are split into what they consist of."""
+    """The most expensive parts of a frame's guards; large parts are split as long as the time limit allows."""
     until = time.perf_counter() + _BUDGET
     whole = evaluation.seconds(None)
     if not whole:
@@ -133,7 +133,7 @@ def _all(part: _Part) -> list[_Part]:
 
 
 def _parts(evaluation: Evaluation) -> _Part:
-    """The guards as a tree of the expressions that they check; the root has the guards on the call as a whole."""
+    """The guards as a tree of the expressions that they check; the root has the guards that check no single expression."""
     root = _Part()
     #: source -> the sources that lead to it; two objects can have the same source, even one inside the other
     paths: dict[str | None, set[str]] = {None: set()}
@@ -157,12 +157,11 @@ def _name(source: str | None) -> str:
     return _INDEX.sub("*", _INNER.sub("", guard_text.user_expression(source)))
 
 
-# -- switches that leave out guards
-# -----------------------------------------------------------------------------------------------
+# -- switches that leave out guards -----------------------------------------------------------------------------
 
 
 def try_switches(recorded: RecordedCall, compiled: Compiled) -> list[GuardSwitch]:
-    """Measure guards and prologue of the call with each switch; leaves nothing behind."""
+    """Measure guards and prologue of the call with each switch, and undo what the calls do."""
     until = time.perf_counter() + _SWITCH_BUDGET
     tried: list[GuardSwitch] = []
     with hooks.HOOKS.paused(), recorded.replaying() as prepare, contextlib.suppress(KeyboardInterrupt):
@@ -200,6 +199,6 @@ def _taken(
                 with profiling.profiler_mark(CALL):
                     entry(*args, **kwargs)
     calls = read_calls(plain_events(trace), Report())[_WARM_UP:]
-    # graphs are not marked here, so whatever follows the bytecode before a region's graph is labelled "return": do not count it
+    # graphs are not marked here, so whatever follows the bytecode before a region's graph is labeled "return": do not count it
     counted = [[s for s in call.slices if s.kind == "lookup" or (s.kind == "prologue" and not s.label)] for call in calls]
     return min(sum(s.duration for s in slices) for slices in counted) * 1e-9

@@ -22,7 +22,7 @@ from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import FailedGuard, InputRun, Report
 from dynascope.compiler.torch_private import config
 
-#: characters of an input's description
+#: most characters of an input's description
 _LONGEST = 160
 #: a container with more than `_MANY` items is described by its first `_SHOWN` items
 _SHOWN, _MANY = 6, 8
@@ -44,7 +44,7 @@ class Tried:
 
 
 def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], calls: int) -> list[Tried]:
-    """Call `entry`, the compiled `target`, with each input; an interrupt ends it."""
+    """Call `entry`, the compiled `target`, with each input; after an interrupt, the remaining inputs are left out."""
     tried = []
     try:
         for value in inputs:
@@ -60,7 +60,7 @@ def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], ca
 
 
 def arguments_of(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments in an element of the list: a tuple of them, a dict by their names, or any other value as the only one."""
+    """(args, kwargs) from one of the inputs: a tuple of arguments, a dict of named arguments, or else the only argument."""
     if type(value) is dict and all(isinstance(key, str) for key in value):
         return (), value
     return (value if type(value) is tuple else (value,)), {}
@@ -107,7 +107,7 @@ def _first_lines(error: Exception) -> str:
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """A description of arguments: `float32[7, 3], scale=2`; for tensors dtype, shape, device and what else is unusual."""
+    """A description of arguments: `float32[7, 3], scale=2`; of a tensor dtype, shape and what is unusual (strides, say)."""
     return _cut(
         ", ".join([*map(_described, args), *(f"{name}={_described(value)}" for name, value in kwargs.items())]), _LONGEST
     )
@@ -158,7 +158,7 @@ def _tensor_described(value: Any) -> str:
 
 
 def annotate_inputs(report: Report, tried: Sequence[Tried]) -> None:
-    """Set the inputs of the whole run's report; their frames and graphs are named by its ids."""
+    """Set the inputs of `report`, the report of the whole run; frames and graphs are named by its ids."""
     error = report.error
     if error is not None and error.caught and any(t.error and t.error.startswith(error.type) for t in tried):
         report.error = None  # it was caught here, and is shown with its input

@@ -1,6 +1,6 @@
-"""Repeats a call: N times compiled, N times under torch.profiler, and N times eagerly.
+"""Repeats a call: N times compiled, N times compiled under torch.profiler, and N times eagerly.
 
-`measure()` makes these calls in turns, each after a few calls to warm up, and leaves nothing behind (`replay`).
+`measure()` alternates between the three kinds of calls, warms up before each turn, and undoes what the calls do (`replay`).
 `annotate_profile()` adds the Profile to the finished report.  The code for GPUs follows torch's documentation and is tested
 with synthetic events; it has not yet run on a GPU.
 """
@@ -77,7 +77,7 @@ class Measured:
     failed: str | None = None
 
     def overhead(self) -> float:
-        """Seconds by which the profiler makes a call longer, from the first quartiles, which other load disturbs least."""
+        """Seconds by which the profiler makes a call longer, from the first quartiles, which other load disturbs little."""
         profiled = [e.duration * 1e-9 for e in self.events if e.name == CALL]
         return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
 
@@ -85,7 +85,8 @@ class Measured:
 def measure_last(call: WatchedCall | None, calls: int, compiled: Callable[[WatchedCall], Compiled] | None = None) -> Measured:
     """Measure a watched call, if there is one.
 
-    `compiled`: returns what compiles the call's target anew, to try switches that leave out guards.
+    `compiled`: returns what compiles the call's target anew; with it, switches that leave out guards are tried if guards cost
+    enough.
     """
     if call is None:
         return Measured(failed="nothing was profiled: nothing that this run compiles was called")
@@ -149,8 +150,8 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
 def _prepared(entry: Callable[..., Any], prepare: Prepare, fully: bool = False) -> Callable[[], Callable[[], Any]]:
     """A function that prepares and returns the next call of a turn.
 
-    It restores all state before the first call, and later only the state that calls were seen to change; `fully`: all state
-    before each call.
+    It restores all state before the first call, and later only the state that calls were seen to change; with `fully`, all
+    state before each call.
     """
     numbers = itertools.count()
 
@@ -162,7 +163,7 @@ def _prepared(entry: Callable[..., Any], prepare: Prepare, fully: bool = False) 
 
 
 def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, result: Measured) -> None:
-    """Make `count` calls under the profiler, after some to warm up, which have another mark."""
+    """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
     prepared = _prepared(entry, prepare)
     with profiling.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
         for number in range(result.warm_up + count):
@@ -259,7 +260,7 @@ def _doubts(measured: Measured) -> Iterator[str]:
 
 
 def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
-    """Compares eager with compiled, and computes after how many calls compiling has paid off."""
+    """Compare eager with compiled, and compute after how many calls compiling has paid off."""
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     result = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)
     if any(s.kind == "graph" and s.graph is None for s in profile.segments):
@@ -270,7 +271,7 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
         result.eager_seconds = statistics.median(measured.eager)
     known = [c.share for c in profile.breaks if c.share is not None]
     left = 1 - sum(known)
-    if result.compiled_seconds is not None and len(known) == len(profile.breaks) and left > 0:  # medians need not add up
+    if result.compiled_seconds is not None and len(known) == len(profile.breaks) and left > 0:  # medians can add up to over 1
         result.without_breaks_seconds = left * result.compiled_seconds
     if result.eager_seconds is None or result.compiled_seconds is None:
         return result

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-#: names of the marks that profiling puts around each call, each captured graph, and the final wait for the device
+#: names of the marks that `measure` puts around each call, each captured graph, and the final wait for the device
 CALL, GRAPH, DRAIN = "dynascope call", "dynascope graph", "dynascope wait"
-#: torch's names of events; those that end in a space or `::` are the beginnings of names
+#: torch's names of events; REGION, BACKEND and ENGINE are prefixes of names
 GUARD_CHECK = "TorchDynamo Cache Lookup"
 REGION = "Torch-Compiled Region: "
 PREGRAPH = "Pregraph bytecode"
@@ -28,6 +28,7 @@ ENGINE = "autograd::engine::evaluate_function"
 _BLOCKING = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream", "urEventWait", "urQueueFinish")
 #: most characters of a name that are kept: kernels from C++ templates can have names of thousands of characters
 _LONGEST = 200
+#: category in the trace -> kind of event
 _KINDS = {
     "cpu_op": "cpu", "user_annotation": "cpu", "cuda_runtime": "runtime", "cuda_driver": "runtime", "xpu_runtime": "runtime",
     "xpu_driver": "runtime", "privateuse1_runtime": "runtime", "privateuse1_driver": "runtime", "kernel": "kernel",
@@ -40,7 +41,7 @@ class Event:
     """One event; times are whole nanoseconds, so that sums are exact."""
 
     name: str
-    #: "cpu" (an op, or a mark of dynascope's), "runtime" (a call of the device's runtime), "kernel" or "copy" (on the device)
+    #: "cpu" (an op or a mark), "runtime" (a call of the device's runtime), "kernel" or "copy" (on the device)
     kind: str
     start: int
     end: int
@@ -109,7 +110,7 @@ def trees(events: Iterable[Event]) -> list[Event]:
         while stack and stack[-1].end <= event.start:
             stack.pop()
         if stack:
-            event.end = min(event.end, stack[-1].end)  # clocks are read one after the other
+            event.end = min(event.end, stack[-1].end)  # it may seem to end later: clocks are read one after the other
         (stack[-1].inside if stack else roots).append(event)
         stack.append(event)
     return roots

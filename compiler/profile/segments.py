@@ -1,7 +1,7 @@
 """Makes the Profile from a profiler's events: segments, shares, and what breaks and guards cost.
 
-The segments are the slices of one call, the one nearest to the median, with the median and the spread of each over all calls
-that ran the same code in the same order.
+The segments are the slices of one call, the one nearest to the median, each with the median and the spread of its duration over
+all calls that ran the same code in the same order.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _label(slice_: Slice, report: Report) -> str:
 
 
 def _shares(calls: list[Call]) -> dict[str, float]:
-    """The share of each kind of slice in the call, from medians over the calls; the shares add up to one."""
+    """The share of each kind of slice, from medians over the calls: they add up to 1.  "device busy" overlaps with them."""
     medians = {
         name: statistics.median(sum(s.duration for s in call.slices if s.kind == kind) for call in calls)
         for kind, name in _SHARES.items()

@@ -1,6 +1,6 @@
 """Times calls, and measures the memory that they take.
 
-As in `timeit`, the garbage collector is disabled meanwhile.
+Callers disable Python's garbage collector meanwhile (`no_collection`), as `timeit` does.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def waiter(device: str) -> Callable[[], None]:
 
 
 def nothing() -> None:
-    """Does nothing: the waiter where there is no device to wait for."""
+    """Do nothing: the waiter where there is no device to wait for."""
 
 
 def device_name(device: str) -> str:
@@ -121,7 +121,7 @@ def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
     """The most bytes that torch's allocators for this device held during a call, beyond those held before it.
 
     Read from the memory events of torch.profiler, so that torch's memory statistics, which belong to the user, do not change.
-    What a library allocates itself (scratch space of a matrix product) is not counted.  None if there are no memory events.
+    What a library allocates itself (scratch space for a matrix product) is not counted.  None if there are no memory events.
     """
     import torch
 
@@ -133,7 +133,7 @@ def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
 
 
 def highest(events: list[dict[str, Any]], on_cpu: bool) -> int | None:
-    """The highest running sum of allocations and frees on the CPU, or on all other devices; None if there are none."""
+    """The highest running sum of allocations and frees on the CPU, or on all other devices; None without such events."""
     memory = [e for e in events if e.get("name") == "[memory]" and "Bytes" in e.get("args", {})]
     mine = [e for e in memory if (e["args"].get("Device Type") == _CPU) == on_cpu]
     held = most = 0

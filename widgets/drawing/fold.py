@@ -1,7 +1,8 @@
 """Chooses the frames to draw if there are too many, and folds the others.
 
-Promises: failed, skipped, unfinished and recompiled frames are chosen first, then functions, then resume functions, empty ones
-last; every frame that is not drawn is counted in exactly one fold, and every fold has a readable name.
+Promises: failed, skipped and unfinished frames are chosen first, then recompiles, then all others but resume functions, then
+resume functions, the empty ones last; every frame that is not drawn is counted in exactly one fold, and every fold has a
+readable name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from dynascope.compiler.report import Frame, plural
 from dynascope.widgets.labels.words import printable
 
-#: number of functions with a fold of their own; all others share one
+#: most folds with the frames of one function; all other frames share one fold
 NAMES = 10
 
 

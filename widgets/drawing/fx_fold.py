@@ -1,7 +1,7 @@
 """Folds the nodes of a large FX graph: consecutive nodes that belong together become one box.
 
 Promises: a fold is a run of consecutive nodes, so arrows between folds only lead forward; there are at least two and at most
-`MOST` folds; each node is in exactly one, and inputs are not mixed with operations.
+`MOST` folds; each node is in exactly one; inputs at the start have a fold of their own, unless nodes are folded by number.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from itertools import groupby
 from dynascope.widgets.labels.words import shorten
 from dynascope.widgets.wire import FxNode
 
-#: boxes in a drawing that a reader can still grasp
+#: most boxes in a drawing that a reader can still grasp
 MOST = 60
-#: share of the nodes that one fold may hold
+#: largest share of the nodes, without inputs, that one fold may hold
 LARGEST = 0.7
 INPUTS = "inputs"
-#: deepest module path that is tried first
+#: depth of the module paths that are tried first
 DEEPEST = 8
 
 
@@ -38,7 +38,8 @@ class FxRun:
 def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0) -> list[FxRun]:
     """The folds of a run of more than `MOST` nodes that begins at node `first`.
 
-    Nodes are grouped by module path, as deep as stays readable; else by source line; else, if nothing is known, by number.
+    Nodes are grouped by module path, as deep as gives at most `MOST` folds, or else by source line.  If every grouping gives
+    more, neighboring runs are joined; if none separates the nodes, they are folded by number.
     """
     known = sum(m is not None for m in modules)
     by_module: list[list[FxRun]] = []
@@ -51,7 +52,7 @@ def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0)
 
 
 def _is_useful(runs: list[FxRun]) -> bool:
-    """Whether there are several runs, none of which has nearly all nodes."""
+    """Whether there are several runs without inputs, none of which has nearly all of their nodes (`LARGEST`)."""
     own = [r.count for r in runs if r.name != INPUTS]
     return len(own) >= 2 and max(own) <= LARGEST * sum(own)
 
@@ -75,7 +76,7 @@ def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
 
 
 def _joined(runs: list[FxRun]) -> list[FxRun]:
-    """Join neighbouring runs, because there are too many: `model.layers.0 – 13`; inputs at the start stay separate."""
+    """Join neighboring runs, because there are too many: `model.layers.0 – 13`; inputs at the start stay separate."""
     head = runs[:1] if runs[0].name == INPUTS else []
     rest = runs[len(head) :]
     size = -(-len(rest) // (MOST - len(head)))

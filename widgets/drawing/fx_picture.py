@@ -1,8 +1,8 @@
 """The layout of an FX graph: its nodes, or for a large graph its folds, each with the layout of its contents.
 
 Promises: up to `DRAWN` nodes are drawn one by one; larger graphs are drawn as folds, nested if necessary.  The contents of each
-fold are laid out in advance, so that it opens without a kernel.  Every read is an arrow; but if many folds read the same
-inputs, one arrow is drawn and the readers are counted.  Linear in the number of nodes.
+fold are laid out in advance, so that it opens without a kernel.  Every read between two boxes of a drawing is an arrow; but if
+many folds read the same fold of inputs, one arrow is drawn and the readers are counted.  Linear in the number of nodes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ HEIGHT = 28.0
 TALLER = 40.0
 NARROWEST, WIDEST = 60.0, 190.0
 FOLD_NARROWEST, FOLD_WIDEST = 90.0, 260.0
-#: if more folds than this read a fold of inputs, they are counted: the arrows of parameters would hide all others
+#: if more folds than this read a fold of inputs, they are only counted: the arrows of parameters would hide all others
 READERS = 4
 #: pixels: a drawing higher than `TALL` is cut into columns, as many as fit into the width `ROOM`
 TALL, ROOM = 420.0, 740.0
 
-#: prefix of an input's name: the path of its module
+#: prefix of an input's name that is not shown: the path of its module, or `l_`
 _INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
 
 
@@ -72,7 +72,7 @@ class FxDrawing:
         return _placed(run, sizes, [pair for pair in inner if pair[0] >= 0], titles, notes)
 
     def _folded(self, run: FxRun) -> FxPicture:
-        """The layout of folds; an edge wherever a node in one fold reads a node in another."""
+        """The layout of folds, with an edge wherever a node in one fold reads a node in another."""
         nodes = self.nodes[run.first : run.end]
         runs = fx_folds(self.modules[run.first : run.end], nodes, run.first)
         fold_of = [i for i, r in enumerate(runs) for _ in range(r.count)]

@@ -1,6 +1,6 @@
-"""All colours of the views: distinguishable with colour blindness, and readable on light and dark backgrounds.
+"""All colors of the views: distinguishable with color blindness, and readable on light and dark backgrounds.
 
-Promises: static pictures, which cannot use the host's variables, and the style sheet (`css_rules`) use the same values.  Colour
+Promises: static pictures, which cannot use the host's variables, and the style sheet (`css_rules`) use the same values.  Color
 is never the only sign: graphs are also numbered, and states are also named.
 """
 
@@ -32,11 +32,11 @@ DARK: Final = {
 
 
 def graph_tone(number: int) -> int:
-    """Index of the colours for graph `number`."""
+    """Index of the colors for graph `number`."""
     return number % len(GRAPHS_LIGHT)
 
 
-#: CSS variables of JupyterLab, VS Code and Colab that override background and text colour
+#: CSS variables of JupyterLab, VS Code and Colab that override background and text color
 _HOSTS: Final = {
     "bg": ("--jp-layout-color0", "--vscode-editor-background", "--colab-primary-surface-color"),
     "ink": ("--jp-content-font-color1", "--vscode-editor-foreground", "--colab-primary-text-color"),
@@ -44,14 +44,14 @@ _HOSTS: Final = {
 
 
 def _hosted(name: str, value: str) -> str:
-    """A CSS value: the host's variable if it is defined, else our own colour."""
+    """A CSS value: the host's variable if it is defined, else our own color."""
     for variable in reversed(_HOSTS.get(name, ())):
         value = f"var({variable}, {value})"
     return value
 
 
 def css_rules() -> str:
-    """The colours as CSS variables of the view, for both themes; print always uses the light one."""
+    """The colors as CSS variables of the view, for both themes; print always uses the light one."""
     light, dark = _variables(dark=False), _variables(dark=True)
     return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n'
 

@@ -1,6 +1,7 @@
 """The boxes of the split graph: titles, notes and lines that fit into them, and the whole text for the tooltip.
 
-Promises: no text is wider than its box; a place with its own `error_on_graph_break` says so; positions are left 0.
+Promises: no text is wider than its box; a place with its own `error_on_graph_break` says so; positions stay 0 until the layout
+is known.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ SIZES: Final[Drawing] = {
     "inset": 12.0, "break_inset": 14.0, "title_height": 34.0, "title_baseline": 22.0, "line_height": 16.0,
     "first_line": 40.0, "region_height": 20.0, "fold_head": 34.0, "corner": 8.0, "box_corner": 5.0, "bend": 7.0,
 }  # fmt: skip
-#: the row of a frame's later versions, and how many of them are drawn one by one
+#: the row of a frame's later versions: its height, the most boxes in it, and the gap between them
 VERSION_HEIGHT, VERSIONS, VERSION_GAP = 22.0, 7, 4.0
-#: a fold is as wide as a frame in it, with the padding around
+#: width of a fold: a frame inside it, and the margins around that frame
 FOLD_WIDTH = COLUMN + 2 * MARGIN
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}
 SHORT_FLAGS = {True: "breaks are errors", False: "breaks allowed"}
@@ -101,7 +102,7 @@ def place_row(shapes: list[Shape], rect: Rect) -> None:
 
 
 def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]) -> list[str]:
-    """The lines below a frame's title: at most three short ones."""
+    """The lines below a frame's title: at most three, each wrapped to at most three rows."""
     lines: list[str] = []
     if frame.recompile_of:
         reason = next((r for r in report.recompiles if r.frame == frame.id), None)
@@ -134,7 +135,7 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
 
 
 def _brief(reason: str | None) -> str:
-    """The short form of the compiler's reason, before the colon: `graph break in loop`."""
+    """The compiler's reason up to its colon, `graph break in loop`; all of it if fewer than three words precede the colon."""
     head, _, _ = compiler_text(reason or "reason unknown", 400).partition(": ")
     return head if head.count(" ") > 1 else compiler_text(reason or "reason unknown", 400)
 
@@ -182,7 +183,7 @@ def break_shape(places: Places, b: Break) -> Shape:
 
 
 def _short_call(code: str) -> str:
-    """`graph_break()` for `torch._dynamo.graph_break()`: a call of a module's function without the path to it."""
+    """`graph_break()` for `torch._dynamo.graph_break()`: a call of a function of torch or NumPy, without its module."""
     return re.sub(r"^(?:torch|numpy|np)\.(?:\w+\.)*(?=\w+\()", "", code)
 
 

@@ -1,8 +1,8 @@
 """The split graph: which frames, graphs and breaks are drawn, what is folded, how they are joined.
 
-Promises: every break is one box, in the frame that contains its line, however many frames ran into it; calls lead to the right,
-continuations downwards; frames with status "ignored" are left out; what is folded is counted in words, never silently dropped,
-and is laid out in advance, so that a fold opens without a kernel.
+Promises: a break that is drawn is one box, in the frame that contains its line, however many frames ran into it; calls and
+recompiles lead to the right, continuations down; frames with status "ignored" are left out; what is folded is counted in words,
+never silently dropped.  `split_picture` lays out up to `INSIDE` folded frames in advance, so that folds open without a kernel.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dynascope.widgets.labels.words import Places, shorten, text_width
 from dynascope.widgets.layout.split_graph import COLUMN, Box, Edge, EdgeKind, layout
 from dynascope.widgets.wire import Arrow, ArrowKind, Picture, Shape
 
-#: more frames than this are folded
+#: a picture with more frames than this has folds
 FOLD_ABOVE = 50
-#: frames that are then drawn one by one
+#: number of frames that are then drawn one by one
 KEEP = 20
 #: number of frames in a picture that cannot be scrolled
 SHORT = 10
-#: more folded frames than this are not drawn even when unfolded
+#: most folded frames that are laid out inside their folds; the others stay folded
 INSIDE = 400
 #: most arrows to one break from other frames that ran into it
 HIT_ARROWS = 8
@@ -48,7 +48,7 @@ def short_picture(report: Report, places: Places) -> Picture:
 
 
 def whole_picture(report: Report, places: Places) -> Picture:
-    """The picture of a large report: all of it, with the versions of a recompiled frame as one; the view shows a part of it."""
+    """The picture of a large report: all frames, with recompiles drawn in their first version; the view shows a part of it."""
     known = {f.id: f for f in report.frames}
     first: dict[str, str] = {}
     for f in report.frames:
@@ -60,7 +60,7 @@ def whole_picture(report: Report, places: Places) -> Picture:
 
 
 def split_picture(report: Report, places: Places) -> Picture:
-    """The picture to show; folds include the picture of their contents."""
+    """The picture to show; a fold includes the picture of its contents."""
     visible = [f for f in report.frames if f.status != "ignored"]
     if len(visible) <= FOLD_ABOVE:
         return _Drawing(report, places, visible, {}).picture()
@@ -159,7 +159,7 @@ class _Drawing:
         return self.first.get(id, id)
 
     def _owner(self, b: Break) -> str | None:
-        """The frame in which a break is drawn: the one that contains its line."""
+        """The frame in which a break is drawn: the one that contains its line, or else one that ran into it or ended there."""
         hits = [(self._drawn_in(h.frame), h.line) for h in b.hits if self._drawn_in(h.frame) in self.drawn]
         for id, line in hits:
             if line == b.line and self.by_id[id].file == b.file:
@@ -210,7 +210,7 @@ class _Drawing:
     # -- arrows -----------------------------------------------------------------------------------
 
     def _shown_as(self, id: str | None) -> str | None:
-        """Id of the group or fold of a frame; for a frame that is not drawn, that of its caller."""
+        """Id of the group or fold of a frame; if it is not drawn, that of the frame that it continues, or of its caller."""
         for _ in range(len(self.by_id) + 1):
             id = self.first.get(id, id) if id is not None else None
             if id is None or id in self.drawn:
@@ -222,7 +222,7 @@ class _Drawing:
         return None
 
     def _join(self, frame: Frame) -> None:
-        """The arrow that leads to a frame: from its earlier version, from what it continues, or from its caller."""
+        """Add the arrow that leads to a frame: from its earlier version, from what it continues, or from its caller."""
         me = self._shown_as(frame.id)
         if me is None:
             return
@@ -243,7 +243,7 @@ class _Drawing:
             self._arrow(caller, me, "calls", "right", "calls", words)
 
     def _hits(self, b: Break) -> None:
-        """Arrows from the other frames that ran into a break, along existing call arrows where possible."""
+        """Show which other frames ran into a break: mark the call arrows between them, or else add arrows to the break."""
         owner = self.owners[b.id]
         hit_by = {self._drawn_in(h.frame) for h in b.hits}
         if b.id not in self.shapes or not hit_by - {owner}:
@@ -302,7 +302,7 @@ class _Drawing:
 
 
 def _label_at(arrow: Arrow, route: list[tuple[float, float]]) -> list[float]:
-    """Where a label's text starts: beside the tip of an arrow that leads down, above one that leads aside."""
+    """Where a label's text starts: beside the tip of an arrow that leads down, above one that leads sideways."""
     (ax, ay), (bx, by) = route[-2], route[-1]
     if abs(by - ay) >= abs(bx - ax):
         return [round(bx + 8, 1), round(by - 9, 1)]

@@ -1,1 +1,1 @@
-"""Positions of boxes and lines of edges: `split_graph`, `fx_graph` (tall ones: `wrap`); `geometry` is what both use."""
+"""Positions of boxes and lines of edges: `split_graph`, and `fx_graph` with `wrap` for tall graphs; both use `geometry`."""

@@ -1,8 +1,8 @@
-"""The layout of FX graphs: rows by longest path, order by barycentre, x by neighbours; linear in its input.
+"""The layout of FX graphs: rows by longest path, order by barycenter, x by neighbors; linear in its input.
 
-Promises: boxes never overlap; 10,000 boxes take less than a second.  Long edges run through gaps between boxes while their
-number is small, and along a lane beside the drawing where it is not.  Parts that no edge joins are side by side where there is
-room, and tall parts are cut into columns (`wrap`).
+Promises: boxes never overlap; 10,000 boxes take less than a second.  Edges run through gaps between boxes, but the longest run
+along a lane beside the drawing if too many are long.  Parts that no edge joins are side by side where there is room, and tall
+parts are cut into columns (`wrap`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ COLUMN_GAP = 16.0
 Arc = tuple[int, int]
 
 
-#: cache size: about as many folded graphs as a large report has; each is placed again whenever a growing report is redrawn
+#: cache size: a large report has about as many folded graphs, and each is placed again whenever a growing report is redrawn
 @functools.lru_cache(maxsize=512)
 def layout(sizes: tuple[Size, ...], arcs: tuple[Arc, ...], room: float, tall: float) -> Placement[int]:
-    """Place boxes of these sizes; of each arc (source, target), the target is the later box.
+    """Place boxes of these sizes; in each arc (source, target), the source comes before the target.
 
     Unconnected parts are placed side by side, up to `room` wide; a part higher than `tall` is cut into columns.
     """
@@ -63,7 +63,7 @@ def _parts(count: int, arcs: tuple[Arc, ...]) -> list[list[int]]:
 
 
 def _ranks(count: int, arcs: list[Arc]) -> list[int]:
-    """The row of each box: below all of its sources; a box without sources is directly above its first target."""
+    """The row of each box: below all of its sources; a box without sources is directly above its highest target."""
     ranks = [0] * count
     for source, target in sorted(arcs):
         ranks[target] = max(ranks[target], ranks[source] + 1)
@@ -78,7 +78,7 @@ def _ranks(count: int, arcs: list[Arc]) -> list[int]:
 
 
 class _Rows:
-    """Rows of nodes, being ordered and spread; a node is a box, or a point where a long edge passes."""
+    """Rows of nodes, ordered and spread out; a node is a box, or a point where an edge passes the row."""
 
     def __init__(self, sizes: list[Size], arcs: list[Arc]) -> None:
         self.sizes, self.arcs = sizes, arcs
@@ -90,7 +90,7 @@ class _Rows:
         for rank, (_, height) in zip(self.ranks, sizes, strict=True):
             self.height[rank] = max(self.height[rank], height)
         self.top = list(accumulate((height + ROW_GAP for height in self.height), initial=0.0))
-        #: per arc: the passing points, or None for a lane beside the drawing
+        #: for each arc: its points in the rows that it passes, or None if it runs along a lane beside the drawing
         self.passes = self._passes()
         self.rows: list[list[int]] = [[] for _ in self.height]
         for node, rank in enumerate(self.ranks):
@@ -100,7 +100,7 @@ class _Rows:
         self._spread()
 
     def _passes(self) -> list[list[int] | None]:
-        """Where each long edge crosses the rows between its ends; shortest first, and None once the budget is used up."""
+        """The points where each edge passes the rows between its ends; None for the longest edges if too many are long."""
         budget = 2 * (len(self.sizes) + len(self.arcs)) + 200
         passes: list[list[int] | None] = [None] * len(self.arcs)
         spans = [self.ranks[target] - self.ranks[source] for source, target in self.arcs]
@@ -123,7 +123,7 @@ class _Rows:
         return points
 
     def _order(self) -> None:
-        """Sort each row by the positions of its neighbours, down and up a few times."""
+        """Sort each row by the positions of its nodes' neighbors, down and up a few times."""
         place = [0.0] * len(self.ranks)
         for row in self.rows:
             _number(row, place)
@@ -136,7 +136,7 @@ class _Rows:
                     _number(row, place)
 
     def _spread(self) -> None:
-        """Give each node an x near its neighbours; nodes in a row keep their order and distance."""
+        """Give each node an x near its neighbors; the nodes of a row keep their order, and at least the gap between them."""
         starts = []
         for row in self.rows:
             centres, right = [], -COLUMN_GAP
@@ -152,8 +152,8 @@ class _Rows:
                 self._settle(row, centres, self.down if turn % 2 else self.up)
 
     def _settle(self, row: list[int], starts: list[float], neighbours: list[list[int]]) -> None:
-        """Move nodes as little as possible from their desired places without overlap: those that touch move as one block."""
-        blocks: list[tuple[float, float, int]] = []  # sum of the desired shifts, weight, how many nodes
+        """Place the nodes of a row as near to their neighbors as they fit: nodes that touch move as one block."""
+        blocks: list[tuple[float, float, int]] = []  # sum of the desired shifts, weight, number of nodes
         for node, start in zip(row, starts, strict=True):
             near, weight, count = neighbours[node], 1.0, 1
             total = _mean(near, self.x) - start if near else 0.0
@@ -168,7 +168,7 @@ class _Rows:
             self.x[node] = start + shift
 
     def part(self) -> Part:
-        """The rows as placed boxes and routes: through the passing points, or along a lane beside the drawing."""
+        """The placed boxes, and the routes: through the points in the rows, or along a lane beside the drawing."""
         rects = [
             Rect(self.x[n] - width / 2, self.top[self.ranks[n]], width, height) for n, (width, height) in enumerate(self.sizes)
         ]

@@ -16,7 +16,7 @@ MARGIN = 14.0
 
 
 class Rect(NamedTuple):
-    """A placed box; x and y are its left upper corner."""
+    """A placed box; x and y are its upper left corner."""
 
     x: float
     y: float
@@ -36,7 +36,7 @@ class Rect(NamedTuple):
         return self.x + self.width / 2
 
     def moved(self, dx: float, dy: float) -> Rect:
-        """Moved, and rounded to a tenth of a pixel."""
+        """The box moved by (dx, dy), rounded to a tenth of a pixel."""
         return Rect(round(self.x + dx, 1), round(self.y + dy, 1), self.width, self.height)
 
 
@@ -51,7 +51,7 @@ class Placement(Generic[Key]):
 
 
 def placement(rects: dict[Key, Rect], routes: list[list[Point]]) -> Placement[Key]:
-    """Everything moved so that the smallest coordinate is the margin, and rounded to a tenth of a pixel."""
+    """The boxes and routes, moved so that the smallest coordinate is the margin, and rounded to a tenth of a pixel."""
     if not rects:
         return Placement(2 * MARGIN, 2 * MARGIN, {}, [[] for _ in routes])
     corners = [(r.x, r.y) for r in rects.values()] + [(r.right, r.bottom) for r in rects.values()]
@@ -66,7 +66,7 @@ def placement(rects: dict[Key, Rect], routes: list[list[Point]]) -> Placement[Ke
 
 
 def shelves(sizes: Iterable[Size], room: float, row_gap: float, column_gap: float) -> list[Point]:
-    """Where to put drawings of these sizes: in the given order, in rows no wider than `room`; a wider one has its own row."""
+    """Where to put drawings of these sizes: in the given order, in rows no wider than `room`; a wider one gets its own row."""
     x = y = high = 0.0
     corners: list[Point] = []
     for width, height in sizes:

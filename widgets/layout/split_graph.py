@@ -1,8 +1,8 @@
 """The layout of the split graph: a call leads one column to the right, a continuation down.
 
 Promises: no two frames overlap, and the boxes of a frame are one below the other in it; every route starts and ends on the
-border of what it joins, and crosses no other frame where a simple route is free; a long chain of continuations without calls is
-cut into two columns; trees that no call or continuation joins are side by side where there is room.
+border of what it joins, and crosses no other frame if one of the simple routes is free; a long chain of continuations without
+calls is cut into two columns; trees that no call or continuation joins are side by side where there is room.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynascope.widgets.layout.geometry import Placement, Point, Rect, Size, plac
 EdgeKind = Literal["right", "down", "free"]
 
 COLUMN, COLUMN_GAP, ROW_GAP = 246.0, 50.0, 46.0
-#: the width up to which trees are side by side: two columns
+#: most pixels in width for trees side by side: two columns
 ROOM = 2 * COLUMN + COLUMN_GAP
 #: the height above which a chain of continuations is cut into two columns
 TALL = 640.0
@@ -29,15 +29,15 @@ TALL = 640.0
 PAD, INNER_GAP = 12.0, 16.0
 #: distances from a border to the first vertical line beside it, and from a line to the next; number of lines
 FIRST_LANE, LANE, LANES = 12.0, 6.0, 6
-#: distance from the top of a box to a line that ends at its side or turns above it
+#: distance between the top of a box and a line that ends at its side or turns above it
 TURN = 20.0
-#: most comparisons of a route with a frame in one drawing; after that, edges run beside the drawing
+#: most comparisons of a line with a column of frames in one drawing; after that, edges run beside the drawing
 BUDGET = 400_000
 
 
 @dataclass(frozen=True)
 class Box:
-    """A frame, or with `frame` set a box in that frame; the height of a frame is that of its header."""
+    """A frame, or a box in the frame with id `frame`; the height of a frame is that of its header."""
 
     id: str
     width: float
@@ -47,7 +47,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Edge:
-    """From a frame or a box to a frame or a box."""
+    """An edge between two frames or boxes, by id."""
 
     source: str
     target: str
@@ -57,7 +57,7 @@ class Edge:
 def layout(boxes: list[Box], edges: list[Edge], alone: Collection[str] = ()) -> Placement[str]:
     """Place the boxes and route the edges.
 
-    `alone`: ids of frames that will grow, so that no other tree may be beside them.
+    `alone`: ids of boxes that grow when they are opened (folds); no other tree is placed beside them.
     """
     members: dict[str, list[Box]] = {box.id: [] for box in boxes if box.frame is None}
     owner = {box.id: box.frame or box.id for box in boxes}
@@ -84,7 +84,7 @@ def layout(boxes: list[Box], edges: list[Edge], alone: Collection[str] = ()) -> 
     routes: list[list[Point]] = [[] for _ in edges]
 
     def climb(number: int) -> tuple[bool, float]:
-        """Sort key: free edges come last, and the one that climbs most first, so that routes that share an end do not cross."""
+        """Sort key: edges that lead up most come first, so that routes that share an end do not cross; free edges come last."""
         edge = edges[number]
         return edge.kind == "free", rects[edge.target].y - rects[edge.source].y
 
@@ -123,7 +123,7 @@ class _Forest:
         return [self._tree(id) for id in self.sizes if id not in self.parent]
 
     def _tree(self, root: str) -> dict[str, Rect]:
-        """The positions of a tree: each frame as high in its column as what was placed before allows."""
+        """The positions of a tree's frames: each as high in its column as the frames placed before it allow."""
         floors: dict[int, float] = defaultdict(float)
         placed: dict[str, Rect] = {}
         second = self._second_column(root)
@@ -161,26 +161,26 @@ class _Forest:
         return second
 
     def _is_plain(self, id: str) -> bool:
-        """Whether nothing is beside a frame: no call, and no other continuation."""
+        """Whether a frame takes one column and nothing is beside it: no call, and at most one continuation."""
         return not self.right[id] and len(self.down[id]) < 2 and _columns(self.sizes[id][0]) == 1
 
 
 def _columns(width: float) -> int:
-    """How many columns a frame takes; it may reach into the gap a little."""
+    """How many columns a frame of this width takes; it may reach a little into the gap beside them."""
     return max(1, math.ceil((width - COLUMN_GAP / 2 - 5) / (COLUMN + COLUMN_GAP)))
 
 
 class _Router:
-    """Right-angled routes in one drawing; lanes taken by earlier routes are left free for these."""
+    """Finds right-angled routes in one drawing; later routes leave the lanes of earlier ones free."""
 
     def __init__(self, frames: dict[str, Rect], rects: dict[str, Rect], owner: dict[str, str], lasts: set[str]) -> None:
         self.frames, self.rects, self.owner, self.lasts = frames, rects, owner, lasts
         self.right = max((r.right for r in frames.values()), default=0.0)
         self.beside = 0
-        #: vertical stretches of earlier routes, by their x in units of LANE: (x, from, to, trunk)
+        #: vertical stretches of earlier routes, by their x in units of LANE: (x, from, to, frame whose calls may share it)
         self.lanes: dict[int, list[tuple[float, float, float, str]]] = defaultdict(list)
         self.budget = BUDGET
-        #: left side -> the frames there, the highest first; they do not overlap, so their lower sides are in order too
+        #: left side -> the frames there, from top to bottom; they do not overlap, so their lower sides are in order, too
         self.columns: dict[float, list[tuple[str, Rect]]] = defaultdict(list)
         for id, r in sorted(frames.items(), key=lambda item: item[1].y):
             self.columns[r.x].append((id, r))
@@ -188,7 +188,7 @@ class _Router:
         self.rights = {x: max(r.right for _, r in column) for x, column in self.columns.items()}
 
     def route(self, edge: Edge) -> list[Point]:
-        """The first of the simple routes that is free; else one beside the drawing."""
+        """The first simple route that is free; if none is, one beside the drawing."""
         a, b = self.rects[edge.source], self.rects[edge.target]
         source, target = self.owner[edge.source], self.owner[edge.target]
         if source == target:
@@ -213,7 +213,7 @@ class _Router:
         return points
 
     def _unused(self, points: list[Point], trunk: str) -> bool:
-        """Whether no earlier route runs along an inner upright stretch of this one."""
+        """Whether no earlier route runs along an inner vertical stretch of this one, except those that may share it."""
         return not any(
             abs(x - lane) < LANE - 1 and low < end and start < high and (not trunk or trunk != other)
             for x, low, high in _lanes(points)
@@ -222,7 +222,7 @@ class _Router:
         )
 
     def _free(self, points: list[Point], source: str, target: str) -> bool:
-        """Whether a route crosses no frame: only its first stretch may touch the source, only its last the target."""
+        """Whether a route crosses no frame: only its first stretch may touch the source, only its last one the target."""
         last = len(points) - 2
         for n, ((ax, ay), (bx, by)) in enumerate(pairwise(points)):
             left, right, top, bottom = min(ax, bx) - 2, max(ax, bx) + 2, min(ay, by) - 2, max(ay, by) + 2
@@ -240,7 +240,7 @@ class _Router:
 
 
 def _inside(frame: Rect, a: Rect, b: Rect) -> list[Point]:
-    """Within one frame: straight to the next box, beside the boxes otherwise."""
+    """A route in one frame: straight to the next box, or else beside the boxes."""
     if 0 <= b.y - a.bottom <= INNER_GAP:
         return [(a.middle, a.bottom), (b.middle, b.y)]
     x = min(max(a.right, b.right) + PAD / 2, max(frame.right, a.right, b.right))
@@ -263,7 +263,7 @@ def _below(a: Rect, outer: Rect, b: Rect, straight: bool) -> Iterator[list[Point
 
 
 def _beside(a: Rect, outer: Rect, b: Rect, target: Rect, *, near_target: bool) -> Iterator[list[Point]]:
-    """Routes from a side of `a` to a side of `b`: straight where their heights meet, else with one upright stretch."""
+    """Routes from a side of `a` to a side of `b`: straight where their heights meet, else with one vertical stretch."""
     start, end = a.y + min(TURN, a.height / 2), b.y + min(TURN, b.height / 2)
     if near_target and a.right < b.x and b.y <= start <= b.bottom:
         yield [(a.right, start), (b.x, start)]
@@ -279,7 +279,7 @@ def _beside(a: Rect, outer: Rect, b: Rect, target: Rect, *, near_target: bool) -
 
 
 def _lanes(points: list[Point]) -> Iterator[tuple[float, float, float]]:
-    """(x, from, to) of each inner upright stretch."""
+    """(x, from, to) of each inner vertical stretch."""
     for (ax, ay), (bx, by) in pairwise(points[1:-1]):
         if ax == bx:
             yield ax, min(ay, by), max(ay, by)

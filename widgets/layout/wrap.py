@@ -1,8 +1,8 @@
-"""Cuts a tall drawing into columns side by side, like a newspaper.
+"""Cuts a tall drawing into columns side by side, like those of a newspaper.
 
-Promises: a cut is made only between two rows where a single arrow crosses it; each column is moved unchanged; columns are in
-reading order; a part that is too wide for a column has the whole width, below the columns before it; the arrow to the next
-column runs through the free space between the two.
+Promises: a cut is made only between two rows, and only where exactly one arrow crosses it; each column is moved unchanged;
+columns are in reading order; a piece that is too wide for a column has the whole width, below the columns before it; the arrow
+to the next column runs through the free space between the two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BEND = 13.0
 
 @dataclass(frozen=True)
 class Part:
-    """A drawing in rows: `spans` has the first and the last row of each route, `tops` the top of each row and the end."""
+    """A drawing in rows: `spans` has the first and last row of each route, `tops` the top of each row and of one more."""
 
     rects: list[Rect]
     routes: list[list[Point]]
@@ -32,15 +32,18 @@ class Part:
 
 @dataclass
 class _Column:
-    """A drawing between two cuts.  `edge`: the route that leads to it; `dx`, `dy`: how far it is moved; `page`: its number."""
+    """A drawing between two cuts."""
 
     left: float
     top: float
     right: float
     bottom: float
+    #: number of the route that leads to it; -1 for the first column
     edge: int
+    #: how far it is moved
     dx: float = 0.0
     dy: float = 0.0
+    #: number of its page; columns on one page are side by side, pages one below the other
     page: int = 0
 
     def join(self, other: _Column) -> None:
@@ -51,7 +54,7 @@ class _Column:
 
 
 def wrapped(part: Part, room: float, tall: float) -> Placement[int]:
-    """`part` in as many columns as fit into `room` pixels; in one if it is not tall or cannot be cut."""
+    """`part` in columns of about `tall` pixels if so many fit into `room`; in one if it is not tall or cannot be cut."""
     pieces = _pieces(part)
     rects = dict(enumerate(part.rects))
     if part.tops[-1] <= tall or len(pieces) < 2:
@@ -73,9 +76,9 @@ def wrapped(part: Part, room: float, tall: float) -> Placement[int]:
 
 
 def _pieces(part: Part) -> list[_Column]:
-    """The parts between all possible cuts, as narrow as their boxes and arrows allow."""
+    """The pieces between all possible cuts, as narrow as their boxes and arrows allow."""
     changes = [0] * (len(part.tops) + 1)
-    crossing = [0] * (len(part.tops) + 1)  # the sum of the numbers of the routes that cross: of one route, its number
+    crossing = [0] * (len(part.tops) + 1)  # sum of the numbers of the routes that cross; if one does, its number
     for number, (first, last) in enumerate(part.spans):
         for sums, value in ((changes, 1), (crossing, number)):
             sums[first + 1] += value
@@ -96,7 +99,7 @@ def _pieces(part: Part) -> list[_Column]:
 
 
 def _columns(pieces: list[_Column], room: float, tall: float) -> list[_Column]:
-    """The placed columns, page by page: narrow pieces are spread evenly, wide ones are one below the other."""
+    """The placed columns, page by page: narrow pieces are spread evenly over columns, wide ones are one below the other."""
     runs: list[tuple[bool, list[_Column]]] = []
     for piece in pieces:
         narrow = 2 * (piece.right - piece.left) + COLUMN_GAP <= room

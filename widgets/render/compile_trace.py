@@ -1,4 +1,4 @@
-"""The compile time as a trace that Perfetto and chrome://tracing open."""
+"""The compile time as a trace that Perfetto and chrome://tracing can open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynascope.widgets.labels.compile_time import KINDS
 
 
 def to_compile_trace(report: Report) -> dict[str, Any]:
-    """The trace, JSON-ready: one complete event for each phase, one thread for each lane; microseconds.
+    """The trace, JSON-ready: one complete event for each phase, one thread for each lane, times in microseconds.
 
     Raises ValueError if the compile time is unknown.
     """

@@ -1,7 +1,7 @@
 """The built front end for widgets and pages: an ES module and a style sheet for each kind of view.
 
 `npm run build` in `widgets/frontend` writes the files to `widgets/static`; they are committed, so that installing
-needs no node.  The colours are added here, because `palette.py` is their only source.
+needs no Node.js.  The colors are added here, because `palette.py` is their only source.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ def es_module(view: View = "view") -> str:
 
 
 def style_sheet(view: View = "view") -> str:
-    """The style sheet, with the colours; that of ranks includes that of a report, because their view shows reports."""
+    """The style sheet, with the colors; the one for ranks includes the one for reports, because their view shows reports."""
     more = "" if view == "view" else (STATIC / f"{view}.css").read_text("utf-8")
     return css_rules() + (STATIC / "view.css").read_text("utf-8") + more

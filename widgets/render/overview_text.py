@@ -1,6 +1,6 @@
 """The overview of a large report in a terminal: what to do first, the causes with their places, the calls.
 
-Promises: at most `SCREEN` lines with what is above and below it; causes and rows that do not fit are counted.
+Promises: together with the lines above and below it, at most `SCREEN` lines; causes and rows that do not fit are counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
 #: lines of a screen
 SCREEN = 45
-#: lines of the causes; the calls have the rest
+#: most lines of the causes, fewer if there are several lines above and below the overview; the calls have the rest
 CAUSES = 20
 #: causes that are shown with their places (one less if there are more than MANY causes), and functions named in one line
 PLACED, MANY, FUNCTIONS = 4, 6, 5
@@ -34,7 +34,7 @@ class OverviewText(Terminal):
         self.mixed = len(owners := self.owners | {row["owner"] for row in shown["calls"]}) > 1 and "own" in owners
 
     def lines(self, used: int) -> list[str]:
-        """The lines, where `used` lines of the screen are taken."""
+        """The lines of the overview; `used`: number of the screen's lines that are taken by what is above and below it."""
         first = self.wrap(self.shown["first"], " " * 15, 3)
         first = [self.paint("Do this first: ", "green", "bold") + first[0].lstrip(), *first[1:]]
         if self.shown["left"]:
@@ -67,13 +67,13 @@ class OverviewText(Terminal):
         return out if rows else [self.paint("No graph break, no recompile", "bold")]
 
     def head(self, number: int, row: CauseRow) -> str:
-        """One line: how many, what it costs, what happens."""
+        """The first line of a cause: how many breaks or recompiles, what they cost, what happens."""
         text = f"{number + 1:>2}. {row['count']}" + (f" ({row['cost']})" if row["cost"] else "") + ": "
         colour = "cyan" if row["kind"] == "recompile" else "yellow"
         return self.paint(text, colour, "bold") + shorten(row["title"], max(20, self.width - len(text)))
 
     def places(self, row: CauseRow) -> list[str]:
-        """What to do, where, and what runs eagerly because of it."""
+        """The other lines of a cause: what to do, where, and what runs eagerly because of it."""
         out = [self.paint("    → ", "green") + line.lstrip() for line in self.wrap(row["fix"], "      ", 1)]
         for owner, group in groupby(row["places"], lambda place: place["owner"]):
             whose = {"own": "your code: ", "model": f"{self.shown['library']}: "}.get(owner, "other libraries: ")
@@ -109,7 +109,7 @@ class OverviewText(Terminal):
     def calls(self, room: int) -> list[str]:
         """The tree of calls in at most `room` lines."""
         rows = [row for row in visible(self.shown["calls"]) if not self.is_noise(row)]
-        # left out first: folded rows; then the deepest; the first cause's rows last
+        # left out first: folded rows, then the rows that are not of the first cause; of each, the deepest first
         first = {id for cause in self.shown["causes"][:1] for place in cause["places"] for id in place["ids"]}
         ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], first.isdisjoint(rows[n]["ids"]), rows[n]["depth"]))
         kept = [rows[n] for n in sorted(ranked[: room - 1])]
@@ -135,7 +135,7 @@ class OverviewText(Terminal):
         return out
 
     def is_noise(self, row: CallRow) -> bool:
-        """Whether nothing at all was made of the calls in a row."""
+        """Whether a row is folded and has no event other than that there was nothing to compile."""
         return row["folded"] and all(kind == "empty" for kind, _ in row["events"])
 
 

@@ -45,7 +45,7 @@ def _page(report: Report) -> str:
 
 
 def document(name: str, model: Mapping[str, Any], body: str, view: View = "view") -> str:
-    """The page of a model; `body` is the HTML that is shown without JavaScript, `view` draws the model."""
+    """The page of a model; `body`: the HTML that is shown without JavaScript; `view`: which front end draws the model."""
     plain = json.dumps(model, ensure_ascii=True, separators=(",", ":"))
     packed = ""
     if len(plain) > PACK_ABOVE:

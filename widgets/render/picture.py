@@ -1,8 +1,8 @@
-"""The split graph as a static picture: SVG with literal colours, or Graphviz text.
+"""The split graph as a static picture: SVG with literal colors, or Graphviz text.
 
-Promises: valid XML whatever the report holds (every text escaped, no control characters); no script, no
-reference to anything outside; no text wider than its box (long names are cut in the middle, `<title>` has
-them whole); light ground of its own, so it is readable on any page.
+Promises: valid XML whatever the report holds (every text escaped, no control characters); no script, no reference to anything
+outside; no text wider than its box (long names are cut in the middle, and are longer in the `<title>`); a light background of
+its own, so it is readable on any page.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def _sentence(why: str) -> str:
 
 
 def svg(model: ViewModel, picture: Picture | None = None, *, titled: bool = True) -> str:
-    """The SVG document from an existing model, or from another picture of the same report.
+    """The SVG document of a model; `picture`: the picture to draw in place of the model's own.
 
-    `titled`: whether the headline is above the picture; not needed if it is shown beside it.
+    `titled`: whether to put the headline above the picture; not needed if the headline is shown elsewhere.
     """
     picture = picture or model["split"]
     width = max(picture["width"], SMALLEST if titled or picture["folded"] else 0.0)
@@ -212,7 +212,7 @@ def _digraph(picture: Picture) -> Any:
         joined: dict[str, str] = {}
         ends = []
         for id, attribute, nearest in ((a["source"], "ltail", -1), (a["target"], "lhead", 0)):
-            if id in boxes:  # Graphviz joins nodes only; the edge is cut off at the cluster's border
+            if id in boxes:  # Graphviz joins only nodes; it clips the edge at the cluster's border
                 joined[attribute] = f"cluster_{names[id]}"
             ends.append(names[boxes[id][nearest] if boxes.get(id) else id])
         style = "dashed" if a["kind"] == "hits" else "solid"

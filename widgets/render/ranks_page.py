@@ -1,7 +1,7 @@
 """A RanksReport as a stand-alone page, as one picture, and as what a saved notebook shows.
 
-Promises: those of `page` and `static_output`: nothing is loaded, every text is escaped; the picture of thousands of ranks has
-as many shapes as that of a few hundred.
+Promises: nothing is loaded, and every text is escaped, as in `page` and `static_output`; the picture of thousands of ranks has
+no more shapes than that of a few hundred.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynascope.widgets.render.page import document
 from dynascope.widgets.render.ranks_text import to_text
 from dynascope.widgets.render.static_output import HIDE_CSS
 
-#: columns and rows of the picture's matrix; if there are more ranks, a column stands for several and shows the slowest
+#: most columns and rows of the picture's matrix; if there are more ranks, a column shows the slowest compiles of several
 COLUMNS, ROWS = 256, 60
 _WIDTH, _LEFT, _TOP, _STRIP, _ROW = 900, 150, 46, 22, 14
 
@@ -45,7 +45,7 @@ def to_mimebundle(report: RanksReport) -> dict[str, Any]:
 
 
 def outline(report: RanksReport) -> dict[str, Any]:
-    """How many ranks and groups there are, and the breaks in which they differ, as `report.outline` has them."""
+    """The number of ranks and groups, and the breaks in which ranks differ, in the form of `report.outline`."""
     hard = [d for d in report.differences if d.kind not in SOFT_KINDS]
     counts = {"ranks": len(report.ranks), "groups": len(report.groups), "differences": len(hard)}
     breaks = [{"type": d.reason, "line": d.line, "outcome": d.kind} for d in hard if d.kind == "break"]
@@ -129,7 +129,7 @@ def _median(values: list[int]) -> int:
 
 
 def _slowness(time: int, usual: int) -> float:
-    """How slow a compile is: from 0, as on the other ranks, to 1, eight times as long or longer."""
+    """How slow a compile is: from 0 (as usual, or at most 50 ms) to 1 (eight times as long as usual, or longer)."""
     if time <= 50 or usual < 0 or time <= usual:
         return 0.0
     return min(1.0, math.log2(time / max(usual, 1)) / 3)

@@ -19,7 +19,7 @@ _CODES = {"bold": "1", "soft": "2", "red": "31", "yellow": "33"}
 
 
 def to_text(report: RanksReport, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text; `colour`: with a terminal's escape sequences; `width`: in columns, None: of the terminal."""
+    """`report` as text; `colour`: with escape sequences; `width`: in columns; None: the terminal's, at most 110."""
     if width is None:
         width = min(110, shutil.get_terminal_size((100, 24)).columns)
     columns = max(48, width)
@@ -75,7 +75,7 @@ class _Terminal:
         return out
 
     def remarks(self) -> list[str]:
-        """Differences that change no graph, and notes."""
+        """Differences that change no graph, graphs that differ only in the rank's number, and notes."""
         soft = [d for d in self.report.differences if d.kind in SOFT_KINDS]
         words = []
         for d in soft[:5]:

@@ -1,8 +1,8 @@
-"""The static output: what a saved notebook, nbconvert, GitHub and an untrusted page show.
+"""The static output: what a saved notebook, nbconvert, GitHub and an untrusted notebook show.
 
-Promises: no script, no `id`, no inline SVG, no outside reference (all that survives sanitisers); the picture is
-an `<img>` with a data URI; every text escaped; it hides itself while the live view is shown below it, and otherwise hides
-the dead view's error line; if a part cannot be made, one line says so and the rest is shown.
+Promises: no script, no `id`, no inline SVG, no outside reference, so it survives sanitizers; the picture is an `<img>` with a
+data URI; every text is escaped; the output hides itself while the live view is shown below it, and otherwise hides the dead
+view's error line; if a part cannot be made, one line says so and the rest is shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynascope.widgets.wire import Overview, ViewModel
 ROWS = 40
 #: pixels: a higher picture is replaced by a short one, because a saved page cannot scroll in it
 TALL = 1400
-#: a colour that is readable on a light and on a dark background
+#: a color that is readable on a light and on a dark background
 ERROR = "#d4313a"
 #: hides the static output while the live view is shown below it, and hides what a dead view leaves behind
 HIDE_CSS = (
@@ -107,7 +107,7 @@ def _table(model: ViewModel) -> str:
         if row["hits"] > 1:
             outcome += f", {row['hits']} hits"
         why, step = escape(row["type"]), _first_step(model, row["id"])
-        if step and step not in given_steps:  # once: many breaks have the same fix
+        if step and step not in given_steps:  # each step once: many breaks have the same fix
             why += f"<br>→ {escape(step)}"
             given_steps.add(step)
         rows.append(

@@ -1,4 +1,4 @@
-"""Lines for a terminal: colours, and sentences that are wrapped or cut to its width."""
+"""Lines for a terminal: colors, and sentences that are wrapped or cut to its width."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 
 class Terminal:
-    """Formats text for a terminal of a given width, in colour or plain."""
+    """Formats text for a terminal of a given width, in color or plain."""
 
     def __init__(self, colour: bool, width: int) -> None:
         self.colour, self.width = colour, width
@@ -35,7 +35,7 @@ class Terminal:
         text is cut instead.
         """
         sentences = _SENTENCES.split(" ".join(compiler_text(text, 2000).split()))
-        under = indent or "  "  # of a text at the margin, the later lines are indented
+        under = indent or "  "  # if the first line is at the margin, the others are indented
         wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
         for count in range(len(sentences), 0, -1):
             whole = count == len(sentences)

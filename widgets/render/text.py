@@ -1,7 +1,7 @@
-"""The report as text: what matters first, in few lines; with colours for a terminal that asks for them.
+"""The report as text: what matters first, in few lines; with colors for a terminal that takes them.
 
-Promises: no control character of the report's own gets through; a break takes at most ten lines, and only the first `MOST`
-breaks are shown whole; if a part cannot be written, one line says so and the rest is shown.
+Promises: no control character of the report's own gets through; a break takes about ten lines, and only the first `MOST` breaks
+are shown in full; if a part cannot be written, one line says so and the rest is shown.
 """
 
 from __future__ import annotations
@@ -58,28 +58,29 @@ from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.render.overview_text import OverviewText
 from dynascope.widgets.render.terminal import Terminal
 
+#: most breaks, frames and recompiles that are shown in full
 MOST = 12
 _OUTCOMES = {"resumed": "resumed", "skipped": "the whole frame runs eagerly", "raised": "stopped here"}
 
 
 def takes_colours(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that takes colours (`NO_COLOR` is not set)."""
+    """Whether the stream is a terminal that takes colors (`NO_COLOR` is not set, and `TERM` is not "dumb")."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text, at most one screen: of a report with many frames, the overview.
+    """`report` as text; of a report with many frames only the overview, on at most one screen.
 
     Args:
         report: what is shown.
         colour: with a terminal's escape sequences; a saved file and `str(report)` are plain.
-        width: in columns; None: of the terminal, at most 110.
+        width: in columns; None: the terminal's, at most 110.
     """
     return _text(report, colour, width, whole=False)
 
 
 def to_details(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text, however long: each break with its line, the frames that were skipped, the recompiles, the notes."""
+    """`report` as text, however large it is: breaks with their lines, skipped frames, recompiles, compile time, notes."""
     return _text(report, colour, width, whole=True)
 
 
@@ -98,7 +99,7 @@ class _Terminal(Terminal):
         self.frames = {f.id: f for f in report.frames}
 
     def lines(self, whole: bool) -> list[str]:
-        """All lines, or of a large report those of its overview."""
+        """All lines; unless `whole`, of a large report those of its overview."""
         first = (("The headline", self.headline), ("The error", self.error))
         head = [line for what, make in first for line in self.part(what, make)]
         shown = None if whole else overview(self.report, self.places)
@@ -133,14 +134,14 @@ class _Terminal(Terminal):
         return out
 
     def notes(self, most: int = 20) -> list[str]:
-        """The first notes, and all of those on lost records, because of which the report may be wrong."""
+        """The first notes, and all that say that records are missing, so that the report may be wrong."""
         lost = record_notes(self.report)
         notes = [*lost, *[*self.report.notes[:8], *splits(self.report)[:4]][: max(0, most - len(lost))]]
         lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
         return ["", *lines] if lines else []
 
     def fixes(self) -> list[str]:
-        """The fixes that are proved, as diffs, and for the other breaks what was tried in vain."""
+        """The chosen fixes as diffs, and for the breaks without one what was tried in vain."""
         summary = fixes_summary(self.report)
         if not summary or self.report.fix_set is None:
             return []
@@ -161,7 +162,7 @@ class _Terminal(Terminal):
         return [*out, *(line for note in self.report.fix_set.notes for line in self.wrap("note: " + note, "", 3))]
 
     def changed_line(self, line: str) -> str:
-        """One line of a diff, in its colour."""
+        """One line of a diff, in its color."""
         shown = printable(line, self.width - 6).expandtabs(4)
         return " " * 6 + self.paint(shown, {"+": "green", "-": "red"}.get(line[:1], "soft"))
 
@@ -331,7 +332,7 @@ class _Terminal(Terminal):
         return ["", *out] if out else []
 
     def limits(self, causes: bool) -> list[str]:
-        """The functions that reached the recompile limit; with `causes`, the reasons too, else only the first function."""
+        """The functions that reached the recompile limit, with the reasons; without `causes`, only the first function."""
         out: list[str] = []
         for r in refused_recompiles(self.report)[: MOST if causes else 1]:
             f = self.frames.get(r.frame)
