@@ -65,7 +65,7 @@ def times_part(report: Report, frame: Frame) -> list[Part]:
 
 
 def _outermost(phases: list[CompilePhase]) -> float:
-    """Total seconds of those of these phases that no other one contains."""
+    """Total seconds of the outermost phases: those that no other phase of the list contains."""
     total, end, lane = 0.0, 0.0, -1
     for phase in phases:  # sorted by lane and start
         if phase.lane != lane or phase.start >= end:
