@@ -80,7 +80,7 @@ def what_to_install(pyproject: str) -> str:
 
 
 def is_ready(venv: Path, torch: str, root: Path = ROOT) -> bool:
-    """Whether the environment is complete and has the present pins."""
+    """Whether the environment is complete and up to date."""
     stamp = venv / STAMP
     return stamp.is_file() and stamp.read_text().strip() == key(torch, root) and interpreter(venv).exists()
 

@@ -3,7 +3,7 @@
     python -m tools.gpu record [--device cuda|cpu] [--out build/gpu]
     python -m tools.gpu adopt [--out build/gpu]
 
-`record` needs this checkout and a Python with torch, and no network: the package is imported from the checkout, and packages
+`record` needs this checkout and a Python with torch, but no network: the package is imported from the checkout, and packages
 that are missing are taken from wheels in build/wheels.  It takes less than eight minutes and writes one folder.  With
 `--device cpu` it is a rehearsal: the same steps, without parts that need a GPU; its folder cannot be adopted.
 """

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TORCH = os.environ.get("TORCH") or environment.TORCH
 TOUR = "examples/tour.ipynb"
-#: the tests of `make check`
+#: pytest's marker expression for the tests of `make check`
 FAST = "not slow and not packaging"
 
 
@@ -65,7 +65,7 @@ def prepare(task: str) -> Work:
 
 
 class lock:
-    """A lock between processes: of two `make`s at once, the second waits for the first one's installation."""
+    """A lock between processes: if two `make`s run at once, the second waits until the first has installed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,7 +1,7 @@
 """Bands: the lines of the source for which a region set `error_on_graph_break`.
 
 A region is a `with` block, a function or a range of lines.  The lines of a block or function are found in the recorded source;
-if they are uncertain, the region has no band.  A function that was traced with another value than the run's has one, too.
+if they are uncertain, the region has no band.  A function that was traced under another flag than the run's has a band, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 
 @dataclass(frozen=True)
 class Band:
-    """Lines of a file in which `flag` was in force, and who set it."""
+    """Lines of a file in which `flag` was in force, and what set it."""
 
     file: str
     first: int
@@ -28,7 +28,7 @@ class Band:
     who: str
 
     def words(self) -> str:
-        """`region: error_on_graph_break=False, set by In[3]:4`."""
+        """The band in words: `region: error_on_graph_break=False, set by In[3]:4`."""
         return f"region: error_on_graph_break={self.flag}, {self.who}"
 
 

@@ -70,7 +70,7 @@ class CauseWords:
         self.recompiles: list[Recompile] = [r for r in report.recompiles if r.frame in cause.frames and r.refused_by is None]
 
     def count(self) -> str:
-        """`8 graph breaks`, `19 recompiles`."""
+        """How much the cause explains: `8 graph breaks`, `19 recompiles`."""
         return plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
 
     def title(self) -> str:
@@ -119,7 +119,7 @@ class CauseWords:
         return f"tried: {tried[0].verdict}" if tried else ""
 
     def cost(self) -> str:
-        """`1.2 ms a call · 34 eager ops`, `27 hits`."""
+        """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
         if self.cause.seconds:
             ops = f" · {plural(self.cause.eager_ops, 'eager op')}" if self.cause.eager_ops else ""
             return f"{time_text(self.cause.seconds)} a call{ops}"

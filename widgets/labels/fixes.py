@@ -38,7 +38,7 @@ def is_fixable(report: Report) -> bool:
 
 
 def fix_words(fix: Fix) -> str:
-    """`Choose with torch.where: proved, agrees with eager on ...`"""
+    """A change and its verdict: `Choose with torch.where: proved, agrees with eager on ...`."""
     words = f"{fix.title}: {fix.verdict}"
     return f"{words}, {fix.reason}" if fix.reason else words
 

@@ -44,7 +44,7 @@ def guards_summary(report: Report) -> str:
 
 
 def frame_words(one: FrameGuards, report: Report, places: Places) -> str:
-    """`f (0/0): guards 40 µs, the code around the graph 8 µs, 18% of the call`."""
+    """What a frame's guards cost: `f (0/0): guards 40 µs, the code around the graph 8 µs, 18% of the call`."""
     frame = next((f for f in report.frames if f.id == one.frame), None)
     name = "compiled code the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
     times = f", evaluated {one.times:.3g} times a call" if one.times > 1.01 else ""
@@ -55,7 +55,7 @@ def frame_words(one: FrameGuards, report: Report, places: Places) -> str:
 
 
 def guard_time_words(one: GuardTime) -> str:
-    """`36% of the frame's guards (24 guards)`."""
+    """What some guards take of an evaluation: `36% of the frame's guards (24 guards)`."""
     return f"{100 * one.share:.0f}% of the frame's guards ({plural(one.guards, 'guard')})"
 
 

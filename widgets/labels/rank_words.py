@@ -39,7 +39,7 @@ def ranks_name(numbers: Sequence[int]) -> str:
 
 
 def headline(report: RanksReport) -> str:
-    """`4 ranks: 0-2 alike; 3 differs`; if all are alike, also the counts of their report."""
+    """The headline, `4 ranks: 0-2 alike; 3 differs`; if all are alike, also the counts of their report."""
     total = plural(len(report.ranks), "rank")
     unwell = [
         f"{ranks_name(numbers)} {_STATUSES[status]}"
@@ -86,7 +86,7 @@ def _counts(report: RanksReport) -> str:
 
 
 def difference_title(report: RanksReport, difference: Difference) -> str:
-    """`rank 3 differs from ranks 0-2 in compile 2 of 5: f at train.py:12`."""
+    """A difference in one line: `rank 3 differs from ranks 0-2 in compile 2 of 5: f at train.py:12`."""
     d = difference
     who = ranks_name(who_differs(report, d))
     if d.kind in ("versions", "settings", "environment"):
@@ -184,7 +184,7 @@ def _at(d: Difference) -> str:
 
 
 def rank_failure(report: RanksReport, rank: Rank) -> str:
-    """`rank 3 did not end (killed, or still running); last seen in f at train.py:40 `dist.all_reduce(x)`, there for 12 s`."""
+    """How a rank ended, and where: `rank 3 did not end (killed, or still running); last seen in f at train.py:40`."""
     words = f"rank {rank.rank} {_STATUSES[rank.status]}"
     if rank.error:
         words += f": {_one_line(rank.error)}"
@@ -202,7 +202,7 @@ def rank_failures(report: RanksReport) -> list[str]:
     together: dict[str, list[Rank]] = {}
     for rank in report.ranks:
         if rank.status in ("failed", "no end"):
-            error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses and durations differ in each rank
+            error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses, durations differ between ranks
             together.setdefault(rank_failure(report, replace(rank, rank=0, at_seconds=None, error=error)), []).append(rank)
     words = []
     for ranks in sorted(together.values(), key=len):
@@ -222,7 +222,7 @@ def rank_line(report: RanksReport, rank: Rank) -> str:
 
 
 def where(rank: Rank) -> str:
-    """`last seen in train at train.py:40 `dist.all_reduce(x)`, there for 12 s`."""
+    """Where a rank was when it last wrote its file: `last seen in train at train.py:40, there for 12 s`."""
     last = rank.at[-1]
     source = f" `{last.source}`" if last.source else ""
     still = f", there for {seconds(rank.at_seconds)}" if rank.at_seconds and rank.at_seconds >= 1 else ""

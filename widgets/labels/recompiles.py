@@ -34,7 +34,7 @@ _DYNAMIC = {
 
 
 def line_words(at: StackEntry | None, places: Places) -> str:
-    """`model.py:12 if x.shape[0] > 10:`; empty if the line is unknown."""
+    """A line with its place, `model.py:12 if x.shape[0] > 10:`; empty if the line is unknown."""
     if at is None:
         return ""
     text = places.lines(at.file).get(at.line, at.source).strip()
@@ -79,7 +79,7 @@ def cache_words(recompile: Recompile) -> str:
 
 
 def recompile_title(recompile: Recompile, frame: Frame | None, name: str, places: Places) -> str:
-    """`recompile 0/2 of f (call 3, train.py:40; 0.35 s; 3 of 8 versions)`."""
+    """A recompile in one line: `recompile 0/2 of f (call 3, train.py:40; 0.35 s; 3 of 8 versions)`."""
     id = f" {frame.compile_id}" if frame is not None and frame.compile_id else ""
     took = seconds(frame.compile_seconds) if frame is not None and frame.compile_seconds is not None else ""
     facts = "; ".join(filter(None, (call_words(recompile, places), took, cache_words(recompile))))

@@ -75,7 +75,7 @@ _EAGER_FRAME = (
 
 
 def headline(report: Report) -> str:
-    """`f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.80 s`."""
+    """The headline: `f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.80 s`."""
     s = report.summary
     unknown = s.breaks == 0 and (s.cached > 0 or s.unknown_breaks > 0)  # breaks of cached code are unknown: never "no breaks"
     parts = [plural(s.graphs, "graph"), "graph breaks unknown" if unknown else plural(s.breaks, "graph break")]
@@ -134,7 +134,7 @@ def splits(report: Report) -> list[str]:
 
 
 def split_title(split: GraphSplit, graph: Graph) -> str:
-    """`submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias), a full bucket: its limit is 1.0 MiB`."""
+    """One split: `submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias), a full bucket: its limit is 1.0 MiB`."""
     if split.parameter_bytes is None:
         return split.name
     names = ", ".join(map(_parameter, split.parameters[:20])) + (", …" if len(split.parameters) > 20 else "")
@@ -147,7 +147,7 @@ def split_title(split: GraphSplit, graph: Graph) -> str:
 
 
 def _parameter(name: str) -> str:
-    """`layers.1.weight` for Dynamo's name `l_self_modules_layers_modules_1_parameters_weight_`."""
+    """The program's name of a parameter: `layers.1.weight` for `l_self_modules_layers_modules_1_parameters_weight_`."""
     return re.sub(r"_(?:modules|parameters)_", ".", re.sub(r"^[lL]_self_(?:modules_|parameters_)?", "", name)).rstrip("_")
 
 
@@ -176,7 +176,7 @@ def recompile_words(recompile: Recompile) -> list[str]:
 
 
 def cost_words(cost: BreakCost) -> str:
-    """`costs 1.2 ms a call, 34%`, or `cost unknown; 1.2 ms a call runs eagerly`."""
+    """What a break costs: `costs 1.2 ms a call, 34%`, or `cost unknown; 1.2 ms a call runs eagerly`."""
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""
@@ -257,7 +257,7 @@ def input_words(run: InputRun) -> str:
 
 
 def inputs_summary(runs: Sequence[InputRun]) -> str:
-    """`5 inputs: 2 make the compiler work again (1.30 s), 1 runs eagerly`."""
+    """All inputs in one line: `5 inputs: 2 make the compiler work again (1.30 s), 1 runs eagerly`."""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
     parts = []
     if many:
@@ -282,7 +282,7 @@ def graphs_alone(report: Report) -> list[str]:
 
 
 def graph_run_words(run: GraphRun) -> str:
-    """`On CPU, 2 threads: eager 520 µs, inductor 93 µs a call, 5.6 times as fast`."""
+    """The result of a run: `On CPU, 2 threads: eager 520 µs, inductor 93 µs a call, 5.6 times as fast`."""
     words = f"On {run.device_name}: eager {time_text(run.eager_seconds)}"
     if run.compiled_seconds is None:
         return f"{words} a call; {run.backend} could not compile it"

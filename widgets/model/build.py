@@ -26,7 +26,7 @@ from dynascope.widgets.model.recompiles import recompile_rows
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Detail, Part, Picture, Row, ViewModel
 
-#: version of the model; the front end refuses any other
+#: version of the model; the front end draws no other
 MODEL_SCHEMA = 1
 T = TypeVar("T")
 _RANK = {"raised": 0, "skipped": 1, "resumed": 2}

@@ -258,7 +258,7 @@ class _Details:
         return parts
 
     def _why_recompiled(self, f: Frame, r: Recompile) -> list[str]:
-        """Why a frame was recompiled, or had to be and was refused: the guards that failed, then the call that needed it."""
+        """Why a frame was recompiled, or reached the limit: the guards that failed, then the call that failed them."""
         name = self.places.name(f)
         title = limit_words(r, name, self.places) if r.refused_by else recompile_title(r, f, name, self.places)
         return [*(failures(r, self.places) or ["a guard failed"]), title]

@@ -1,7 +1,7 @@
 """Tabs of a frame's detail: its versions, its symbols, what its guards cost, and its guards.
 
-Promises: a guard is listed with the line that made it, if that is known.  The report counts guards of one line and kind that
-differ in little more than the object; they are one row.
+Promises: a guard is listed with the line that made it, if that is known; guards of one line that the report counts
+together are one row.
 """
 
 from __future__ import annotations

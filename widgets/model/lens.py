@@ -99,7 +99,7 @@ def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None
 
 
 def _runs(numbers: list[int]) -> list[list[int]]:
-    """The lines of one graph in runs: a new one begins where lines are more than `2 * AROUND` apart."""
+    """The lines of one graph in runs: a new run begins where two lines are more than `2 * AROUND` apart."""
     runs = [numbers[:1]]
     for number in numbers[1:]:
         if number - runs[-1][-1] > 2 * AROUND:
@@ -126,7 +126,7 @@ def _docstrings(lines: dict[int, str]) -> set[int]:
 
 
 def _mark(b: Break, places: Places) -> LensMark:
-    """The columns of a break on its line; if they are unknown, those of the line's whole text."""
+    """The mark of a break on its line: from column to column or, if these are unknown, over the whole text."""
     _, start, end, _ = places.span(b)
     return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 

@@ -161,7 +161,10 @@ class _Rows:
         return [*call.breaks, *(f.id for f in call.frames), *call.graphs]
 
     def part(self, calls: list[Call]) -> tuple[float, float]:
-        """How much of the program is in these calls, and in their eager code: seconds, or else captured operations and 0."""
+        """How much of the program is in these calls, and how much of that is eager code, in seconds.
+
+        If the call was not measured: the number of captured operations, and 0.
+        """
         frames = [f.id for call in calls for f in call.frames]
         if self.seconds:
             return sum(self.seconds[id] for id in frames), sum(self.eager_seconds[id] for id in frames)
@@ -181,7 +184,7 @@ class _Rows:
         return found + self.captured(calls, [] if found else frames)
 
     def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:
-        """The pairs for graphs and measured eager ops; without either, one that says so if all `frames` are empty."""
+        """The pairs for graphs and measured eager ops; without either, "nothing to compile" if all `frames` are empty."""
         graphs = [g for call in calls for g in call.graphs if g in self.graphs]
         ops = [self.graphs.get(g) for g in graphs]
         eager = sum(self.eager_ops[f.id] for call in calls for f in call.frames)

@@ -165,7 +165,7 @@ def _groups(report: RanksReport) -> list[GroupModel]:
 
 
 def _title(numbers: Sequence[int]) -> str:
-    """`ranks 0-2, 5`; a long list is cut at its end."""
+    """The title of a group, `ranks 0-2, 5`; a long list is cut at its end."""
     name = rank_words.ranks_name(numbers)
     return name if len(name) <= 40 else name[:36].rpartition(",")[0] + ", …"
 

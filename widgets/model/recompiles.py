@@ -49,7 +49,7 @@ def recompile_rows(report: Report, places: Places) -> list[RecompileRow]:
 
 
 def guard_marks(report: Report) -> dict[tuple[str, int], LensGuards]:
-    """For each (file, line) that makes guards on values: their number, their texts, and whether it caused a recompile."""
+    """For each (file, line) that makes guards on values: how many, their texts, and whether one failed."""
     made: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
     for frame in report.frames:
         for index, site in enumerate(frame.guard_sites):

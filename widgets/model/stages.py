@@ -1,7 +1,7 @@
 """Tabs of a graph's detail on what the backend made of the graph: kernels with source lines, and texts of later stages.
 
-Promises: a kernel has source lines only if the compiler's own comment names the nodes that it computes; texts that are long
-together are not in the model, and a view in a notebook fetches a text when it is opened.
+Promises: a kernel has source lines only if the compiler's own comment names the nodes that it computes; if the
+texts of a report are long in total, they are not in the model, and a view in a notebook fetches a text when it is opened.
 """
 
 from __future__ import annotations

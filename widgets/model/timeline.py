@@ -18,8 +18,8 @@ from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 
 MOST = 1500
-#: for lanes with more segments: from this fraction of the call on, a segment is drawn as it is; shorter ones are merged within
-#: parts of the call of this length, into at most this many by kind (200 + 4 * (100 + 200 + 1) in all, fewer than `MOST`)
+#: on lanes with more segments, a segment of at least `_LONG` of the call is drawn as it is; shorter ones are merged within each
+#: `_GATHERED` of the call, into at most `_KINDS` by kind: at most 200 + 4 * (100 + 200 + 1) in all, fewer than `MOST`
 _LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
 #: for each share its name, its kind (which sets its colour) and what it means
 _SHARES = {
@@ -96,7 +96,7 @@ def _runs(segments: list[Segment], drawn: float) -> list[list[Segment]]:
 
 
 def _merged(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
-    """(segment, label) for each kind in a run; if there are more than `_KINDS`, the kinds of least time are one.
+    """(segment, label) for each kind in a run; if there are more than `_KINDS`, those with the least time are merged into one.
 
     The segment is the longest of its kind, made as wide as all of them; label "": it is the only one.
     """
